@@ -5,9 +5,7 @@ import { startProcess, temporaryDirectory } from './support/service.ts'
 
 const telemetry = new URL('../src/telemetry.ts', import.meta.url).href
 
-describe('the telemetry of a service', function () {
-  this.timeout(120_000)
-
+describe('the telemetry of a service', () => {
   it('is exported when the service ends at a signal, with the last spans and metrics', async () => {
     const collector = await openOtlpCollector()
     const dataDir = await temporaryDirectory()

@@ -39,8 +39,7 @@ const rowsOf = (columns: Columns, count: number): object[] =>
 
 const resources = { orders: orderColumns, invoices: invoiceColumns, payments: paymentColumns }
 
-describe('DuckDB', function () {
-  this.timeout(30_000)
+describe('DuckDB', () => {
   let directory: string
   let connection: DuckDBConnection
   before(async () => {

@@ -23,8 +23,7 @@ const expectUnavailable = (failure: unknown, effect: 'none' | 'unknown'): void =
   expect(failure).to.be.instanceOf(Unavailable).and.to.include({ dependency: 'event store', effect })
 }
 
-describe('EventStoreDB adapter: an append', function () {
-  this.timeout(20_000)
+describe('EventStoreDB adapter: an append', () => {
   let wire: ScriptedStore
   let store: EventStore
 

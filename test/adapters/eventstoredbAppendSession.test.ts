@@ -99,8 +99,7 @@ const startNode = async (settings: Settings = {}): Promise<Node> => {
 /** The headers of a call of the gRPC library, unlike those of ours. */
 const isOfTheLibrary = ({ headers }: Call): boolean => headers['grpc-accept-encoding'] !== 'identity'
 
-describe('EventStoreDB adapter: the sessions of appends', function () {
-  this.timeout(20_000)
+describe('EventStoreDB adapter: the sessions of appends', () => {
   let node: Node
   let other: Node
   let store: EventStore
@@ -202,8 +201,7 @@ describe('EventStoreDB adapter: the sessions of appends', function () {
     await eventually(() => node.calls.slice(0, 2).every(({ stream }) => stream.closed))
   })
 
-  it('a connection is closed when a call on it has failed and another one is used', async function () {
-    this.timeout(5_000)
+  it('a connection is closed when a call on it has failed and another one is used', async () => {
     for (let n = 0; n < 2; n += 1) await appendOne()
     node.refuse = () => {
       node.refuse = () => undefined

@@ -69,8 +69,7 @@ const appendOf = (stream: string, events: readonly NewEvent[] = [event()]): Appe
 })
 const notGivenUp = (): Sending => ({ givenUp: false, sent: false })
 
-describe('EventStoreDB adapter: appends on a session of the client', function () {
-  this.timeout(20_000)
+describe('EventStoreDB adapter: appends on a session of the client', () => {
   const server = createServer()
   const seen: IncomingHttpHeaders[] = []
   const resets: number[] = []

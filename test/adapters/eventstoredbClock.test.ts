@@ -6,8 +6,7 @@ import { endPrograms, runProgram } from '../embedded/childProcesses.ts'
 const APPEND_ONCE = fileURLToPath(new URL('./appendOnce.ts', import.meta.url))
 const HOUR_MS = 3_600_000
 
-describe('EventStoreDB adapter', function () {
-  this.timeout(60_000)
+describe('EventStoreDB adapter', () => {
   let node: TestNode
 
   before(async () => {

@@ -68,8 +68,7 @@ const payment = (): NewEvent => ({
   metadata: METADATA,
 })
 
-describe('the cost of appends through the EventStoreDB adapter', function () {
-  this.timeout(120_000)
+describe('the cost of appends through the EventStoreDB adapter', () => {
   let node: TestNode
   let store: EventStore
   let client: EventStoreDBClient
@@ -95,9 +94,7 @@ describe('the cost of appends through the EventStoreDB adapter', function () {
   })
 })
 
-describe('the cost of a long read through the EventStoreDB adapter', function () {
-  this.timeout(120_000)
-
+describe('the cost of a long read through the EventStoreDB adapter', () => {
   describe('of 20,000 events', () => {
     const stream = newStream('invoice')
     let node: TestNode

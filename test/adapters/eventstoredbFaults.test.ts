@@ -13,8 +13,7 @@ import { type TestNode, startTestNode } from '../embedded/eventStoreNode.ts'
 const DEADLINE_MS = 1000
 const KILLS = 5
 
-describe('EventStoreDB adapter, while the store does not respond', function () {
-  this.timeout(60_000)
+describe('EventStoreDB adapter, while the store does not respond', () => {
   let node: TestNode
   let store: EventStore
 

@@ -57,8 +57,7 @@ const cases: Readonly<Record<string, Refusing>> = {
   },
 }
 
-describe('EventStoreDB adapter, when the store', function () {
-  this.timeout(30_000)
+describe('EventStoreDB adapter, when the store', () => {
   let refusing: RefusingStore
   let store: EventStore
 

@@ -124,8 +124,7 @@ describe('EventStoreDB adapter: the ends of streams', () => {
     })
   })
 
-  describe('of a real log', function () {
-    this.timeout(60_000)
+  describe('of a real log', () => {
     let node: TestNode
 
     before(async () => {

@@ -298,8 +298,7 @@ const freeze = (pid: number): void => {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, POLL_EVERY_MS)
 }
 
-describe('the fact bus on Kafka', function () {
-  this.timeout(60_000)
+describe('the fact bus on Kafka', () => {
   let kafka: KafkaForTests
 
   if (kafkaKind === 'none') {

@@ -21,8 +21,7 @@ const expectUnavailable = (error: unknown, effect: 'none' | 'unknown'): void => 
   expect(error).to.include({ dependency: 'database', effect })
 }
 
-describe('Postgres adapter', function () {
-  this.timeout(60_000)
+describe('Postgres adapter', () => {
   let folder: string
   let postgres: Child
   let db: Database

@@ -43,8 +43,7 @@ const statement = (type: string): string =>
   `select $1::${type}[]::text as stored, array_length($1::${type}[], 1) as length`
 const binaryOf = (type: string, values: readonly unknown[]): unknown => withBinaryArrays(statement(type), [values])[0]
 
-describe('array parameters of Postgres', function () {
-  this.timeout(60_000)
+describe('array parameters of Postgres', () => {
   let client: Client
 
   before(async () => {

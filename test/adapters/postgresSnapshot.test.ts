@@ -12,8 +12,7 @@ import { eventually } from '../support/eventually.ts'
 import { putPreparedCluster } from '../support/preparedCluster.ts'
 import { rejectionOf } from '../support/rejection.ts'
 
-describe('Postgres adapter: a snapshot', function () {
-  this.timeout(60_000)
+describe('Postgres adapter: a snapshot', () => {
   let folder: string
   let postgres: Child
   let db: Database

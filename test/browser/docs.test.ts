@@ -14,8 +14,7 @@ const TIMEOUT_MS = 60_000
 
 if (chromiumPath === undefined) reportMissingChromium('the page /docs and its login')
 else
-  describe('browser: a reader of /docs', function () {
-    this.timeout(180_000)
+  describe('browser: a reader of /docs', () => {
     let service: TestService
     let browser: Browser
     let context: BrowserContext
@@ -112,9 +111,7 @@ else
     })
   })
 
-describe('the page /docs', function () {
-  this.timeout(60_000)
-
+describe('the page /docs', () => {
   it('permits nothing but its own files, and has none of another origin', async () => {
     const client = clientOf((await sharedService()).api)
     const page = await client.get(`/docs?version=${NEWEST_VERSION}`)

@@ -49,8 +49,7 @@ const COLOURS = `(() => {
 
 if (chromiumPath === undefined) reportMissingChromium('login, consent and error pages in a real browser')
 else
-  describe('browser: a user authorizes an application', function () {
-    this.timeout(120_000)
+  describe('browser: a user authorizes an application', () => {
     let d: Delegation
     let browser: Browser
     let application: Awaited<ReturnType<typeof startApplication>>

@@ -27,8 +27,7 @@ const controlledSleep = () => {
   }
 }
 
-describe('the usage of API versions', function () {
-  this.timeout(60_000)
+describe('the usage of API versions', () => {
   let database: Database
   const open: { close: () => Promise<void> }[] = []
   before(async () => {

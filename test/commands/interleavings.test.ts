@@ -97,9 +97,7 @@ const scenarios: Readonly<Record<string, () => NewPayment[]>> = {
     ['a', 'b', 'a', 'b'].map(key => newPayment(key, { amount: 1500n, reference: 'R' })),
 }
 
-describe('a payment with concurrent ones', function () {
-  this.timeout(60_000)
-
+describe('a payment with concurrent ones', () => {
   for (const [name, payments] of Object.entries(scenarios))
     for (const [how, chances] of Object.entries({
       'in any order of steps': { crash: 0, lostAck: 0 },

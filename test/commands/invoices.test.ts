@@ -80,9 +80,7 @@ const expectOneInvoice = ({ log, answers }: Awaited<ReturnType<typeof run>>): vo
     } else expect(answer).to.deep.equal({ kind: 'key_reused', pointers: ['/order_id'] })
 }
 
-describe('invoices that are raised under one key', function () {
-  this.timeout(60_000)
-
+describe('invoices that are raised under one key', () => {
   const scenarios = {
     'from two orders': [newInvoice('k', 1), newInvoice('k', 2)],
     'twice from each of two orders': [1, 2, 1, 2].map(order => newInvoice('k', order)),

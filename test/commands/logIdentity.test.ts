@@ -9,8 +9,7 @@ import { feedAll, fillLog, useTestPostgres } from '../feeds/fixtures.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { rejectionOf } from '../support/rejection.ts'
 
-describe('the identity of a log', function () {
-  this.timeout(60_000)
+describe('the identity of a log', () => {
   const postgres = useTestPostgres()
   let database: Database
   let log: MemoryLog

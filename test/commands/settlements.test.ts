@@ -66,9 +66,7 @@ const outcomesOf = (settlement: 'immediate' | 'deferred', command: Command) => {
   ]
 }
 
-describe('a settlement that does not wait for its payment', function () {
-  this.timeout(60_000)
-
+describe('a settlement that does not wait for its payment', () => {
   for (const settlement of ['immediate', 'deferred'] as const)
     for (const command of COMMANDS)
       for (const [how, chances] of Object.entries({

@@ -15,8 +15,7 @@ export type Offers = {
 
 /** The contract of all event stores behind the port. `start` is called once. */
 export const eventStoreContract = (name: string, offers: Offers, start: () => Promise<EventStoreUnderTest>): void => {
-  describe(`the event store contract, on ${name}`, function () {
-    this.timeout(60_000)
+  describe(`the event store contract, on ${name}`, () => {
     let subject: EventStoreUnderTest | undefined
     let store: EventStore | undefined
 

@@ -47,8 +47,7 @@ const failureOf = async (promise: Promise<unknown>): Promise<string> => {
   return error instanceof Error ? error.message : ''
 }
 
-describe('a supervised child process', function () {
-  this.timeout(60_000)
+describe('a supervised child process', () => {
   let folder: string
   let module: string
   let child: Child | undefined

@@ -14,8 +14,7 @@ const MEBIBYTE = 1024 * 1024
 /** With credentials the client uses the plain `Append` call. */
 const plain = { credentials: { username: 'admin', password: 'unused' } }
 
-describe('embedded event store: writing, and its process', function () {
-  this.timeout(30_000)
+describe('embedded event store: writing, and its process', () => {
   let node: TestNode
   let client: EventStoreDBClient
   let append: Raw['append']

@@ -16,8 +16,7 @@ const failureOf = async (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   )
 
-describe('embedded event store: appends that share a call', function () {
-  this.timeout(20_000)
+describe('embedded event store: appends that share a call', () => {
   const outcomes = new Map<string, Promise<Written>>()
   const committed = Promise.withResolvers<Written>()
   let server: Server

@@ -72,9 +72,7 @@ const framed = (request: Request): Buffer => prefixed(request.serializeBinary())
 
 const PATH = '/event_store.client.streams.Streams/BatchAppend'
 
-describe('embedded event store: BatchAppend on a stream of HTTP/2', function () {
-  this.timeout(20_000)
-
+describe('embedded event store: BatchAppend on a stream of HTTP/2', () => {
   describe('the decoding of a request', () => {
     it('is that of the client', () => {
       fc.assert(

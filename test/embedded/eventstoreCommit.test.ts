@@ -34,8 +34,7 @@ const otherKind = (kind: 'delete' | 'tombstone', stream: string): WriteRequest =
 const revisionOf = (written: Written | undefined): bigint | undefined =>
   written?.kind === 'written' ? written.revision : undefined
 
-describe('embedded event store: the commit of a batch', function () {
-  this.timeout(30_000)
+describe('embedded event store: the commit of a batch', () => {
   let session: WriterSession
   let streams: Streams
   let end = 10_000n

@@ -20,8 +20,7 @@ const compareAll = (address: () => string): void => {
     })
 }
 
-describe('the embedded event store answers as a real EventStoreDB did', function () {
-  this.timeout(60_000)
+describe('the embedded event store answers as a real EventStoreDB did', () => {
   let node: TestNode
   before(async () => {
     node = await startTestNode()
@@ -32,7 +31,6 @@ describe('the embedded event store answers as a real EventStoreDB did', function
 
 const outside = process.env['EVENTSTORE_URL']
 if (outside !== undefined)
-  describe('the store at EVENTSTORE_URL answers as a real EventStoreDB did', function () {
-    this.timeout(60_000)
+  describe('the store at EVENTSTORE_URL answers as a real EventStoreDB did', () => {
     compareAll(() => outside)
   })

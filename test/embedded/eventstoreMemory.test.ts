@@ -38,9 +38,7 @@ const eventOf = (n: number, bytes: number): StoredRecord => ({
   encodings: noEncodings(),
 })
 
-describe('the memory of the embedded event store', function () {
-  this.timeout(60_000)
-
+describe('the memory of the embedded event store', () => {
   const filled = (events: number, bytes: number) => {
     const tail = openTail()
     const streams = openStreams()

@@ -3,8 +3,7 @@ import { expect } from 'chai'
 import pg from 'pg'
 import { type Raw, collect, made, newStream, startRaw } from './rawEventStoreClient.ts'
 
-describe('embedded event store on a log of an older build', function () {
-  this.timeout(30_000)
+describe('embedded event store on a log of an older build', () => {
   let raw: Raw
   let client: EventStoreDBClient
 

@@ -50,8 +50,7 @@ const withDuration = (message: Batch, seconds: number): Buffer => {
 const asSent = (message: Batch | Buffer): Buffer =>
   Buffer.isBuffer(message) ? message : Buffer.from(message.serializeBinary())
 
-describe('embedded event store: the protocol of clients in other languages', function () {
-  this.timeout(30_000)
+describe('embedded event store: the protocol of clients in other languages', () => {
   let raw: Raw
   let client: InstanceType<typeof streamsGrpc.StreamsClient>
 

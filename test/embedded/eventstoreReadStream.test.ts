@@ -20,8 +20,7 @@ const requestFor = (stream: string): Buffer => {
 
 type Response = { readonly head: IncomingHttpHeaders; readonly trailers: IncomingHttpHeaders; readonly body: Buffer }
 
-describe('embedded event store: the Read method on a stream of HTTP/2', function () {
-  this.timeout(30_000)
+describe('embedded event store: the Read method on a stream of HTTP/2', () => {
   let raw: Raw
   let http2: ClientHttp2Session
   const stream = newStream()

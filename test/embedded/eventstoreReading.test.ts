@@ -18,8 +18,7 @@ import {
 import { type Raw, collect, failureOf, made, newStream, startRaw } from './rawEventStoreClient.ts'
 import { eventually } from '../support/eventually.ts'
 
-describe('embedded event store: reading and subscribing', function () {
-  this.timeout(30_000)
+describe('embedded event store: reading and subscribing', () => {
   let client: EventStoreDBClient
   let append: Raw['append']
   let revisionsOf: Raw['revisionsOf']

@@ -64,9 +64,7 @@ const asRecord = (event: Recorded | undefined): StoredRecord | null => {
   }
 }
 
-describe('messages of the embedded event store', function () {
-  this.timeout(30_000)
-
+describe('messages of the embedded event store', () => {
   it("are valid by the protocol's definitions, of any size and order", () => {
     const form = fc.constantFrom('string' as const, 'structured' as const)
     fc.assert(

@@ -34,8 +34,7 @@ const postmasterOf = async (dataDir: string): Promise<number> =>
 
 const isRoot = process.getuid?.() === 0
 
-describe('embedded Postgres', function () {
-  this.timeout(60_000)
+describe('embedded Postgres', () => {
   let folder: string
   let dataDir: string
 

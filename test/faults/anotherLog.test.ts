@@ -15,8 +15,7 @@ import { removeFolder } from '../support/folders.ts'
 
 const ORDER = { currency: 'USD', lines: [{ sku: 'tea', quantity: 2, unit_amount: 450 }] }
 
-describe('a service on the tables of another log', function () {
-  this.timeout(120_000)
+describe('a service on the tables of another log', () => {
   let first: TestNode
   let dataDir: string
   let second: Child

@@ -7,9 +7,7 @@ const BULK = 0.9
 /** Medians of alternating phases are compared, because the machine may have other load. */
 const TIMES_MAX = 6
 
-describe('an honest caller beside two attackers', function () {
-  this.timeout(120_000)
-
+describe('an honest caller beside two attackers', () => {
   it('is served without a 503 or a 429, in a time of the same order as alone', async () => {
     const { rounds, statuses, attackers } = await measureBesideAttackers(TURNS)
     const ratios = rounds.map(({ alone, attacked }) => quantile(attacked, BULK) / quantile(alone, BULK))

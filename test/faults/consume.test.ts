@@ -38,8 +38,7 @@ type Verified = {
 const TENANTS = ['north', 'south'] as const
 const KILLS = 3
 
-describeWithOwnBroker('ledger consume, from Kafka', function () {
-  this.timeout(180_000)
+describeWithOwnBroker('ledger consume, from Kafka', () => {
   let dataDir: string
   let kafka: Kafka
   let service: ServiceProcess

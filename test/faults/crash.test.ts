@@ -17,8 +17,7 @@ type Seen = {
   readonly facts: number
 }
 
-describe('a process that is killed during a payment', function () {
-  this.timeout(60_000)
+describe('a process that is killed during a payment', () => {
   let dataDir: string
   let running: ServiceProcess | undefined
   before(async () => {

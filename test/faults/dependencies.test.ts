@@ -24,8 +24,7 @@ type Intent = {
   readonly answers: { readonly answer: Answer; readonly sentAtMs: number; readonly gotAtMs: number }[]
 }
 
-describe('while eight clients pay', function () {
-  this.timeout(90_000)
+describe('while eight clients pay', () => {
   let dataDir: string
   let service: ServiceProcess
   let client: Client

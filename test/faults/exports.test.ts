@@ -8,8 +8,7 @@ import { removeFolder } from '../support/folders.ts'
 
 const TENANT = 'exports'
 
-describe('an export that was accepted', function () {
-  this.timeout(60_000)
+describe('an export that was accepted', () => {
   let dataDir: string
   let running: ServiceProcess | undefined
   before(async () => {
@@ -44,8 +43,7 @@ describe('an export that was accepted', function () {
   })
 })
 
-describe('an export of 5,000 payments', function () {
-  this.timeout(90_000)
+describe('an export of 5,000 payments', () => {
   let worker: ExportWorker
   before(async () => {
     worker = await openExportWorker(5_000)

@@ -12,8 +12,7 @@ import { id, paymentInitiated } from '../streams/samples.ts'
 import { temporaryDirectory } from '../support/service.ts'
 import { removeFolder } from '../support/folders.ts'
 
-describe('a log without its secret of ids', function () {
-  this.timeout(60_000)
+describe('a log without its secret of ids', () => {
   let node: TestNode
   let dataDir: string
   before(async () => {

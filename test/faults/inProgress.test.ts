@@ -4,9 +4,7 @@ import { eventually } from '../support/eventually.ts'
 import { startProcess, temporaryDirectory } from '../support/service.ts'
 import { removeFolder } from '../support/folders.ts'
 
-describe('while the event store hangs', function () {
-  this.timeout(60_000)
-
+describe('while the event store hangs', () => {
   it('a refusal that cannot be recorded is answered with 503, and never with 500', async () => {
     const dataDir = await temporaryDirectory()
     const service = await startProcess(dataDir)

@@ -16,8 +16,7 @@ const WEEK_MS = String(7 * 24 * 60 * 60 * 1000)
 const SMALL_BYTES = 900
 const NORMAL_BYTES = 1_048_588
 
-describeWithOwnBroker('a fact that the broker refuses', function () {
-  this.timeout(120_000)
+describeWithOwnBroker('a fact that the broker refuses', () => {
   let dataDir: string
   let kafka: Kafka
   let service: ServiceProcess

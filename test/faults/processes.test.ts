@@ -37,8 +37,7 @@ const refusalOf = async (dataDir: string, env: Readonly<Record<string, string>>)
   return lines
 }
 
-describe('a service of several processes that cannot start', function () {
-  this.timeout(60_000)
+describe('a service of several processes that cannot start', () => {
   let dataDir: string
   beforeEach(async () => {
     dataDir = await temporaryDirectory()
@@ -65,8 +64,7 @@ describe('a service of several processes that cannot start', function () {
   })
 })
 
-describe('a service of several processes', function () {
-  this.timeout(120_000)
+describe('a service of several processes', () => {
   let dataDir: string
   let service: ServiceProcess
 

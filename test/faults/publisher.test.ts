@@ -39,9 +39,7 @@ const TRACE = '0af7651916cd43dd8448eb211c80319c'
 const TRACEPARENT = `00-${TRACE}-b7ad6b7169203331-01`
 const CORRELATION_ID = 'publisher-faults-1'
 
-describeWithOwnBroker('the publisher on a real broker with faults', function () {
-  this.timeout(300_000)
-
+describeWithOwnBroker('the publisher on a real broker with faults', () => {
   let harness: PublisherHarness
   let clients: readonly Client[]
   let traffic: Traffic | undefined

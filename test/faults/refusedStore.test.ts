@@ -17,8 +17,7 @@ import { removeFolder } from '../support/folders.ts'
 
 const ORDER = { currency: 'USD', lines: [{ sku: 'tea', quantity: 2, unit_amount: 450 }] }
 
-describe('a service whose event store refuses it', function () {
-  this.timeout(90_000)
+describe('a service whose event store refuses it', () => {
   let dataDir: string
   let refusing: RefusingStore
   let starting: Promise<Service>

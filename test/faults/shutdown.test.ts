@@ -30,8 +30,7 @@ const pidsOf = async ({ addresses, dataDir }: ServiceProcess): Promise<number[]>
 /** The outcome of one request: a complete response, or none. */
 type Outcome = { readonly status: number; readonly location: string | null; readonly text: string } | 'no answer'
 
-describe('the service as a process', function () {
-  this.timeout(60_000)
+describe('the service as a process', () => {
   let dataDir: string
   const started: ServiceProcess[] = []
   before(async () => {

@@ -14,8 +14,7 @@ const TYPES = ['order.created', 'order.cancelled', 'invoice.paid', 'payment.succ
 const CREATED = { types: TYPES, start: 'beginning' }
 const FACTS_MIN = 50
 
-describeWithOwnBroker('subscriptions, while their publisher is killed', function () {
-  this.timeout(300_000)
+describeWithOwnBroker('subscriptions, while their publisher is killed', () => {
   let harness: PublisherHarness
   let clients: readonly Client[]
   before(async () => {

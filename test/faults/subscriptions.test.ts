@@ -30,8 +30,7 @@ const SMALL_BYTES = 900
 const NORMAL_BYTES = 1_048_588
 const WEEK_MS = 604_800_000
 
-describeWithOwnBroker('subscriptions and a real broker with an authorizer', function () {
-  this.timeout(120_000)
+describeWithOwnBroker('subscriptions and a real broker with an authorizer', () => {
   let dataDir: string
   let kafka: Kafka
   let service: ServiceProcess

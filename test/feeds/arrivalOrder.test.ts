@@ -27,8 +27,7 @@ const PAGE = 7
 
 type Read = { readonly ids: string[]; readonly at: FeedPlace }
 
-describe('a reader of the facts, while the projector parks and replays events,', function () {
-  this.timeout(60_000)
+describe('a reader of the facts, while the projector parks and replays events,', () => {
   const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database

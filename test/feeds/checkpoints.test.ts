@@ -4,8 +4,7 @@ import type { Database } from '../../src/ports.ts'
 import { rejectionOf } from '../support/rejection.ts'
 import { useTestPostgres } from './fixtures.ts'
 
-describe('a checkpoint', function () {
-  this.timeout(60_000)
+describe('a checkpoint', () => {
   const postgres = useTestPostgres()
   let database: Database
 

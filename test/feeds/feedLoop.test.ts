@@ -40,8 +40,7 @@ const createBus = () => {
   return { bus, acknowledged, sent, state, release: held.resolve }
 }
 
-describe('running feeds', function () {
-  this.timeout(60_000)
+describe('running feeds', () => {
   const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database

@@ -12,8 +12,7 @@ import type { MemoryLog } from '../support/memoryStore.ts'
 import { rejectionOf } from '../support/rejection.ts'
 import { beginRun, feedAll, fillLog, rowsIn, useTestPostgres } from './fixtures.ts'
 
-describe('a projector that was replaced while it was paused', function () {
-  this.timeout(60_000)
+describe('a projector that was replaced while it was paused', () => {
   const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database

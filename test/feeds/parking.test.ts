@@ -42,8 +42,7 @@ const outgoing = (n: number, key: string): Outgoing => ({
 
 const idOf = ({ headers }: FactMessage): string => headers['ce_id'] ?? ''
 
-describe('parking by the publisher', function () {
-  this.timeout(60_000)
+describe('parking by the publisher', () => {
   const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database

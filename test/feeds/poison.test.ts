@@ -11,8 +11,7 @@ import type { MemoryLog } from '../support/memoryStore.ts'
 import { createReports, fillLog, foldedRows, rowsIn, TABLES, useTestPostgres } from './fixtures.ts'
 import { eventually } from '../support/eventually.ts'
 
-describe('an event that a read model cannot write', function () {
-  this.timeout(60_000)
+describe('an event that a read model cannot write', () => {
   const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database

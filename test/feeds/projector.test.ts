@@ -11,8 +11,7 @@ import type { MemoryLog } from '../support/memoryStore.ts'
 import { rejectionOf } from '../support/rejection.ts'
 import { beginRun, feedAll, fillLog, foldedRows, rowsIn, useTestPostgres, type Table, TABLES } from './fixtures.ts'
 
-describe('the projector', function () {
-  this.timeout(60_000)
+describe('the projector', () => {
   const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database

@@ -8,8 +8,7 @@ import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { beginRun, createRefusingBus, fillLog, useTestPostgres } from './fixtures.ts'
 
-describe('a publisher that takes over', function () {
-  this.timeout(60_000)
+describe('a publisher that takes over', () => {
   const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database

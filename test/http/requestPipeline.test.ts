@@ -6,8 +6,7 @@ import { sharedService, type TestService } from '../support/service.ts'
 const TENANT = 'pipeline'
 const SUFFIX = '00000000000000000000000000'
 
-describe('the request pipeline', function () {
-  this.timeout(60_000)
+describe('the request pipeline', () => {
   let service: TestService
   let client: Client
   let anonymous: Client

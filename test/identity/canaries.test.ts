@@ -68,8 +68,7 @@ const MEMBERS = ['password', 'client_secret', 'authorization', 'api_key', 'card_
 const valueWith = (name: string, text: string): string =>
   name === 'Authorization' ? `Bearer ${text}` : name === 'X-Correlation-ID' ? `${text} with a space` : text
 
-describe('secrets', function () {
-  this.timeout(120_000)
+describe('secrets', () => {
   let dataDir: string
   let service: ServiceProcess
   let collector: OtlpCollector

@@ -71,8 +71,7 @@ describe('identity: the start is refused', () => {
     expect(await refusal({ fetchJwks: () => Promise.reject(new Error('connection refused')) })).to.equal('opened')
   })
 
-  it('with one sentence that names the setting', async function () {
-    this.timeout(60_000)
+  it('with one sentence that names the setting', async () => {
     const issuer = await startTestIssuer(await generateTestKey('RS256', { modulusLength: 1024 }))
     const dataDir = await temporaryDirectory()
     const env = { OIDC_ISSUER: issuer.issuer, OIDC_AUDIENCE: TEST_AUDIENCE, LEDGER_DATA_DIR: dataDir }

@@ -98,8 +98,7 @@ const connect = async (): Promise<Database> =>
 recordsContract('in memory', async () => createMemoryRecords())
 recordsContract('in Postgres', async () => openDatabaseRecords(await connect()))
 
-describe('identity: a record in the database', function () {
-  this.timeout(60_000)
+describe('identity: a record in the database', () => {
   after(() => database?.close())
 
   it('is deleted after its expiry', async () => {

@@ -95,8 +95,7 @@ describe('identity: the login throttle in memory', () => {
   }))
 })
 
-describe('identity: the login throttle in Postgres', function () {
-  this.timeout(60_000)
+describe('identity: the login throttle in Postgres', () => {
   let database: Database
 
   before(async () => {

@@ -26,8 +26,7 @@ const challengeOf = async (call: Promise<Response>): Promise<oauth.WWWAuthentica
   return challenge?.parameters ?? {}
 }
 
-describe('identity: third-party client libraries', function () {
-  this.timeout(60_000)
+describe('identity: third-party client libraries', () => {
   let d: Delegation
   let native: NativeApplication
 

@@ -155,8 +155,7 @@ const refusedRedemptions: readonly (readonly [name: string, error: string, statu
   ],
 ]
 
-describe('identity: the authorization code flow', function () {
-  this.timeout(60_000)
+describe('identity: the authorization code flow', () => {
   let d: Delegation
 
   before(async () => {

@@ -25,8 +25,7 @@ const named = (token: string): Revocable => {
 
 const kidOf = (token: string): unknown => decodeProtectedHeader(token).kid
 
-describe('identity: revocation', function () {
-  this.timeout(60_000)
+describe('identity: revocation', () => {
   let d: Delegation
   let database: Database
 

@@ -10,8 +10,7 @@ const withOtherEnd = (text: string): string => `${text.slice(0, -1)}${text.endsW
 const claimsOf = (token: string): Record<string, unknown> =>
   JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
 
-describe('identity: users who log in and consent', function () {
-  this.timeout(60_000)
+describe('identity: users who log in and consent', () => {
   let d: Delegation
 
   before(async () => {

@@ -16,8 +16,7 @@ import { useProcessHarness, watchOrders } from './harness.ts'
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
-describe('the event intake of a process', function () {
-  this.timeout(60_000)
+describe('the event intake of a process', () => {
   const harness = useProcessHarness()
   let ledger: Ledger
   let reports: Reports

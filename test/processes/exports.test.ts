@@ -27,8 +27,7 @@ const markProjected = async ({ database: { sql } }: ProcessHarness, upTo: bigint
 const request = ({ ledger }: ProcessHarness, n = 1, tenant = 'acme') =>
   handle(ledger, operationEntity, id('op', n), { command: requestExport, context: context({ tenant }), isNew: true })
 
-describe('the exports of several tenants', function () {
-  this.timeout(60_000)
+describe('the exports of several tenants', () => {
   const harness = useProcessHarness()
 
   it('begin with one of each tenant, although one tenant has requested several before', async () => {
@@ -49,8 +48,7 @@ describe('the exports of several tenants', function () {
   })
 })
 
-describe('an export', function () {
-  this.timeout(60_000)
+describe('an export', () => {
   const READS = 3
   const RETRY_MS = 1_000
   const harness = useProcessHarness()

@@ -12,8 +12,7 @@ import { type DrivenRun, useProcessHarness, noFailure } from './harness.ts'
 const GRACE_MS = REQUEST_GRACE_MS
 const TICK_MS = 250
 
-describe('the fulfilment process', function () {
-  this.timeout(60_000)
+describe('the fulfilment process', () => {
   const harness = useProcessHarness()
   let process: DrivenRun
 

@@ -28,8 +28,7 @@ type Sealed = {
   readonly sha256: string
 }
 
-describe('the manifests process', function () {
-  this.timeout(60_000)
+describe('the manifests process', () => {
   const harness = useProcessHarness()
   const running: DrivenRun[] = []
   let orders = 0

@@ -20,8 +20,7 @@ const TOPIC = 'ledger.invoice.v1'
 const FACT_TYPES = ['InvoiceApproved', 'InvoicePaid', 'InvoiceVoided']
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
-describe('a proof of facts, while the projector has some parked,', function () {
-  this.timeout(60_000)
+describe('a proof of facts, while the projector has some parked,', () => {
   const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database

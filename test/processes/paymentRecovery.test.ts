@@ -12,8 +12,7 @@ import { type DrivenRun, useProcessHarness, noFailure } from './harness.ts'
 
 const GRACE_MS = PAYMENT_GRACE_MS
 
-describe('payment recovery', function () {
-  this.timeout(60_000)
+describe('payment recovery', () => {
   const harness = useProcessHarness()
   let process: DrivenRun
 

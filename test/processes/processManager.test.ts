@@ -13,8 +13,7 @@ const GRACE_MS = 1_000
 /** The pause after a failure that is not an outage. */
 const RETRY_MS = 30_000
 
-describe('a process manager', function () {
-  this.timeout(60_000)
+describe('a process manager', () => {
   const harness = useProcessHarness()
   let process: DrivenRun
   let finished: string[]

@@ -11,8 +11,7 @@ import { eventually } from '../support/eventually.ts'
 import { createOrder, id } from '../streams/samples.ts'
 import { createMemoryLog } from '../support/memoryStore.ts'
 
-describe('a process manager whose run fails', function () {
-  this.timeout(60_000)
+describe('a process manager whose run fails', () => {
   const postgres = useTestPostgres()
 
   /** A database on which the next move of a checkpoint fails after `fail` was called. */

@@ -61,8 +61,7 @@ const createBus = () => {
   return { bus, sent, dead, calls, slow }
 }
 
-describe('the delivery of subscriptions', function () {
-  this.timeout(60_000)
+describe('the delivery of subscriptions', () => {
   const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database

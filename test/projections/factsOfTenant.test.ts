@@ -18,8 +18,7 @@ const READ_AT_MOST = 2_500
  * One tenant has facts at the end of the log alone, and one at its beginning alone. The statistics of Postgres cannot
  * express that, so its planner expects the facts of each to be spread evenly over the log.
  */
-describe('the facts of one tenant beside many of another', function () {
-  this.timeout(60_000)
+describe('the facts of one tenant beside many of another', () => {
   const postgres = useTestPostgres()
   let database: Database
 

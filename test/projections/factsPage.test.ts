@@ -9,8 +9,7 @@ const FACTS = 30_000
 const READ_AT_MOST = 5_000
 const LIMIT = 26
 
-describe('a page of facts', function () {
-  this.timeout(60_000)
+describe('a page of facts', () => {
   const postgres = useTestPostgres()
   let database: Database
 

@@ -29,8 +29,7 @@ const TABLES = {
   ],
 } as const
 
-describe('a page of a long list', function () {
-  this.timeout(60_000)
+describe('a page of a long list', () => {
   const postgres = useTestPostgres()
   let database: Database
 

@@ -40,8 +40,7 @@ const HANGS = 'hangs.test.ts'
 
 type Ended = { readonly code: number | null; readonly output: string }
 
-describe('npm test', function () {
-  this.timeout(120_000)
+describe('npm test', () => {
   let folder: string
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'ledger-test-'))

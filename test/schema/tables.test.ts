@@ -7,9 +7,7 @@ import { newDatabase } from '../support/postgres.ts'
 const STATEMENT_TIMEOUT_MS = 200
 const LOCKED_S = 1
 
-describe('the creation of missing tables', function () {
-  this.timeout(120_000)
-
+describe('the creation of missing tables', () => {
   it('waits for a process that creates them at the same time, for longer than a statement may take', async () => {
     const connectionString = await newDatabase()
     const first = openDatabase({ connectionString, statementTimeoutMs: 60_000 })

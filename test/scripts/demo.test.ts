@@ -19,8 +19,7 @@ const usd = (amount: bigint): string => `${decimalOf(amount, 'USD')} USD`
 const SUMS_LINE = `invoiced ${usd(sums.invoiced)}, paid ${usd(sums.paid)}, open ${usd(sums.open)}`
 const FACTS = sums.orders + sums.invoices + sums.payments + sums.settled + sums.refunds
 
-describe('npm run demo', function () {
-  this.timeout(120_000)
+describe('npm run demo', () => {
   let dataDir: string
   let kept: Addresses | undefined
   const keptService = (): Addresses => {

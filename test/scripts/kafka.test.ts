@@ -59,8 +59,7 @@ const publishOne = async (broker: Running, topic: string): Promise<readonly stri
   return (await readTopic(brokers, topic)).map(({ value }) => value)
 }
 
-describe('npm run kafka', function () {
-  this.timeout(120_000)
+describe('npm run kafka', () => {
   let folder: string
   let dataDir: string
   let started: Running[]

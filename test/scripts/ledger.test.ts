@@ -8,8 +8,7 @@ import { emptyFolder, ledger, tidyUp } from './ledger/fixtures.ts'
 
 const TENANT = 'operators'
 
-describe('npm run ledger', function () {
-  this.timeout(60_000)
+describe('npm run ledger', () => {
   let service: TestService
   before(async () => {
     service = await sharedService()

@@ -4,15 +4,10 @@ import { planEntryOf } from './plan.ts'
 import { type Engine, openEngine } from './postgres.ts'
 import { simulate } from './simulate.ts'
 
-const START_MAX_MS = 60_000
-const RUN_MAX_MS = 30_000
-
-describe('a defect that the simulation has found does not reappear:', function () {
-  this.timeout(RUN_MAX_MS)
+describe('a defect that the simulation has found does not reappear:', () => {
   let engine: Engine
 
-  before(async function () {
-    this.timeout(START_MAX_MS)
+  before(async () => {
     engine = await openEngine()
   })
 

@@ -4,9 +4,7 @@ import { openEngine } from './postgres.ts'
 const ROWS = 1_000
 const SNAPSHOTS = 40
 
-describe('Postgres in the simulation', function () {
-  this.timeout(60_000)
-
+describe('Postgres in the simulation', () => {
   it('does not grow with the number of snapshots that were taken and released', async () => {
     const engine = await openEngine({ statementsPerVacuum: 100 })
     await engine.query(

@@ -7,9 +7,8 @@ import { openEngine } from './postgres.ts'
 import { simulate } from './simulate.ts'
 
 const SEEDS = 500
+/** Beyond the limit of .mocharc.json, which is that of one case: this one is hundreds of runs. */
 const MANY_MAX_MS = 600_000
-/** Long, for a loaded machine: a run takes some seconds. */
-const ONE_MAX_MS = 300_000
 
 /** Their histories once depended on the order of rows for which a query did not ask. */
 const SEEDS_WITH_UNORDERED_ROWS = [1000, 1040, 1095, 1104]
@@ -36,8 +35,7 @@ describe('the simulation', () => {
     expect([...totals.keys()]).to.include.members(['create_payment 201', 'create_payment 202', 'refund_payment 200'])
   })
 
-  it('produces the same history for the same seed, byte for byte', async function () {
-    this.timeout(ONE_MAX_MS)
+  it('produces the same history for the same seed, byte for byte', async () => {
     const engine = await openEngine()
     for (const seed of [42, 5, 42, 500]) {
       const { history } = await simulate(engine, { seed })
@@ -47,8 +45,7 @@ describe('the simulation', () => {
     }
   })
 
-  it('has the same history under other query plans and with rows at other places', async function () {
-    this.timeout(ONE_MAX_MS)
+  it('has the same history under other query plans and with rows at other places', async () => {
     const engines = [await openEngine()]
     for (const settings of QUERY_PLANS) {
       const engine = await openEngine({ statementsPerVacuum: 200 })

@@ -11,9 +11,4 @@ export const closeShared = async (): Promise<void> => {
   await removePreparedCluster()
 }
 
-export const mochaHooks = {
-  async afterAll(this: Mocha.Context): Promise<void> {
-    this.timeout(60_000)
-    await closeShared()
-  },
-}
+export const mochaHooks = { afterAll: closeShared }

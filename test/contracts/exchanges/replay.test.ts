@@ -39,8 +39,7 @@ const replay = async ({ own, anonymous }: Clients, exchange: Exchange, bindings:
   expect(responseDifferences(exchange.response, last, bindings), `${method} ${path}`).to.deep.equal([])
 }
 
-describe('the recorded clients of every supported version', function () {
-  this.timeout(120_000)
+describe('the recorded clients of every supported version', () => {
   let service: TestService
   before(async () => {
     service = await sharedService()

@@ -17,8 +17,7 @@ const HOUR_SECONDS = 3_600
 const CONCURRENCY = 16
 const of = (requests: number, windowSeconds = 60) => ({ requests, windowSeconds })
 
-describe('rate limits', function () {
-  this.timeout(60_000)
+describe('rate limits', () => {
   let service: TestService
   let database: Database
   const started: Variant[] = []

@@ -6,8 +6,7 @@ import { ledger } from '../../scripts/ledger/fixtures.ts'
 
 const IN_EFFECT_WITHIN_MS = 5_000
 
-describe('a command of an operator on a tenant', function () {
-  this.timeout(60_000)
+describe('a command of an operator on a tenant', () => {
   let service: TestService
   const clientFor = async (who: object): Promise<Client> => clientOf(service.api, await service.token(who))
   const tenants = async (...args: readonly string[]) => {

@@ -14,8 +14,7 @@ const CODES: Readonly<Record<string, string>> = { expired: 'token_expired' }
 const NOT_CARRIED = ['no character', 'a space before it', 'a line feed behind it', 'a NUL within it']
 const vectors = [...tokenForms, ...tokenClaims].filter(([name]) => !NOT_CARRIED.includes(name))
 
-describe('authentication over HTTP', function () {
-  this.timeout(60_000)
+describe('authentication over HTTP', () => {
   let forge: Forge
   let variant: Variant
   const ask = (token: string): Promise<Answer> =>

@@ -32,8 +32,7 @@ const isAsyncApi = () => {
   return addFormats.default(new Ajv({ strict: false, allErrors: true })).compile(schema)
 }
 
-describe('asyncapi.json', function () {
-  this.timeout(60_000)
+describe('asyncapi.json', () => {
   let document: Document
   before(async () => {
     const served = await clientOf((await sharedService()).api).get('/asyncapi.json')

@@ -15,8 +15,7 @@ import { sharedService, type TestService } from '../../support/service.ts'
 /** The SDK of CloudEvents in strict mode, which validates against the official schema. */
 const strictly = (event: unknown): CloudEvent<unknown> => new CloudEvent(event as CloudEventV1<unknown>, true)
 
-describe('facts and the SDK of CloudEvents', function () {
-  this.timeout(60_000)
+describe('facts and the SDK of CloudEvents', () => {
   let service: TestService
   let client: Client
   let facts: readonly Fact[]

@@ -18,8 +18,7 @@ import {
 } from '../../support/factSchemaCheck.ts'
 import { sharedService } from '../../support/service.ts'
 
-describe('the schemas of the facts', function () {
-  this.timeout(60_000)
+describe('the schemas of the facts', () => {
   let client: Client
   before(async () => {
     client = clientOf((await sharedService()).api)
@@ -83,9 +82,7 @@ describe('the schemas of the facts', function () {
   })
 })
 
-describe('every fact of the ledger', function () {
-  this.timeout(60_000)
-
+describe('every fact of the ledger', () => {
   it('that a tenant can cause is published and matches its schema', async () => {
     const service = await sharedService()
     const client = clientOf(service.api, await service.token({ tenant: `schemas-${newKey().slice(0, 8)}` }))

@@ -25,8 +25,7 @@ type Document = {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
 }
 
-describe('openapi.json', function () {
-  this.timeout(60_000)
+describe('openapi.json', () => {
   let client: Client
   let document: Document
   let operations: { path: string; method: string; operation: Operation }[]

@@ -10,8 +10,7 @@ const TENANT = 'bodies'
 
 const pointersOf = ({ body }: Answer): string[] => body.errors.map(({ pointer }: { pointer: string }) => pointer)
 
-describe('a body', function () {
-  this.timeout(60_000)
+describe('a body', () => {
   let service: TestService
   let client: Client
   let store: EventStore

@@ -9,8 +9,7 @@ const MISSING = '00000000000000000000000000'
 
 const etagOf = ({ headers }: Answer): string => headers.get('etag') ?? ''
 
-describe('If-Match', function () {
-  this.timeout(60_000)
+describe('If-Match', () => {
   let service: TestService
   let client: Client
   before(async () => {
@@ -76,9 +75,7 @@ describe('If-Match', function () {
   })
 })
 
-describe('If-None-Match', function () {
-  this.timeout(60_000)
-
+describe('If-None-Match', () => {
   it('applies also with Cache-Control: no-cache', async () => {
     const service = await sharedService()
     const token = await service.token({ tenant: 'conditional' })
@@ -105,8 +102,7 @@ describe('If-None-Match', function () {
   })
 })
 
-describe('the states of orders and invoices', function () {
-  this.timeout(60_000)
+describe('the states of orders and invoices', () => {
   let client: Client
   before(async () => {
     const service = await sharedService()

@@ -9,8 +9,7 @@ import { sharedService, type TestService } from '../../support/service.ts'
 const TENANT = 'correlation'
 const SUFFIX = '00000000000000000000000000'
 
-describe('the caller’s correlation id', function () {
-  this.timeout(60_000)
+describe('the caller’s correlation id', () => {
   let service: TestService
   let client: Client
   before(async () => {

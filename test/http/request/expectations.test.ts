@@ -7,8 +7,7 @@ import { dial, exchange } from '../../support/rawHttp.ts'
 const ORDER = JSON.stringify(anOrder())
 const TOO_LONG = 64 * 1024 + 1
 
-describe('a body that the client announces', function () {
-  this.timeout(60_000)
+describe('a body that the client announces', () => {
   let service: TestService
   let client: Client
   let token: string

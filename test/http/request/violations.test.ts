@@ -14,8 +14,7 @@ const QUERY_CHARS = 8_000
 const ROUNDS = 7
 const TIMES_MAX = 12
 
-describe('the violations of a request', function () {
-  this.timeout(60_000)
+describe('the violations of a request', () => {
   let api: string
   let client: Client
   before(async () => {

@@ -5,8 +5,7 @@ import { sharedService } from '../../support/service.ts'
 
 describe('a payment with Prefer: respond-async', () => {
   let client: Client
-  before(async function () {
-    this.timeout(60_000)
+  before(async () => {
     const service = await sharedService()
     client = clientOf(service.api, await service.token({ tenant: 'async' }))
   })

@@ -10,8 +10,7 @@ import { examples } from '../requestExamples.ts'
 const TENANT = 'audited'
 type Row = Readonly<Record<string, unknown>>
 
-describe('audit records', function () {
-  this.timeout(60_000)
+describe('audit records', () => {
   let service: TestService
   let client: Client
   let store: EventStore

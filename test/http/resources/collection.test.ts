@@ -7,8 +7,7 @@ import { sharedService, type TestService } from '../../support/service.ts'
 const ROWS = 60
 const WRITTEN_MIN = 3
 
-describe('lists', function () {
-  this.timeout(60_000)
+describe('lists', () => {
   let service: TestService
   let client: Client
   let ids: string[] = []

@@ -6,9 +6,7 @@ import { caller, startVariant, TENANT } from '../../support/serviceVariants.ts'
 
 const REFUSED = 300
 
-describe('repeated denials of a caller', function () {
-  this.timeout(60_000)
-
+describe('repeated denials of a caller', () => {
   it('are recorded in a few records whose counts add up to all denials', async () => {
     const service = await sharedService()
     const store = openEventStore({ connectionString: service.addresses.event_store })

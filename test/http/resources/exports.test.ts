@@ -24,8 +24,7 @@ const LIFE_TIMES = 4
 /** Longer than the writing of one chunk that a test slows down. */
 const LONGER_THAN_CHUNK_MS = 1_500
 
-describe('exports', function () {
-  this.timeout(60_000)
+describe('exports', () => {
   let service: TestService
   let client: Client
   let store: EventStore

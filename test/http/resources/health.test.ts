@@ -10,8 +10,7 @@ import { startVariant } from '../../support/serviceVariants.ts'
 const CALLERS = 200
 const SECRET = 'password authentication failed for user "ledger" at 10.0.0.7'
 
-describe('GET /readyz', function () {
-  this.timeout(60_000)
+describe('GET /readyz', () => {
   let service: TestService
   before(async () => {
     service = await sharedService()

@@ -8,8 +8,7 @@ import { examples } from '../requestExamples.ts'
 describe('the outcome of a key', () => {
   let service: TestService
   let client: Client
-  before(async function () {
-    this.timeout(60_000)
+  before(async () => {
     service = await sharedService()
     client = clientOf(service.api, await service.token({ tenant: 'keys' }))
   })
@@ -52,8 +51,7 @@ describe('the outcome of a key', () => {
 
   for (const { operationId, idempotencyKey } of routes)
     if (idempotencyKey)
-      it(`is succeeded after ${operationId}, with a link to the resource`, async function () {
-        this.timeout(60_000)
+      it(`is succeeded after ${operationId}, with a link to the resource`, async () => {
         const { path, body = {}, headers = {} } = (await examples[operationId]?.(client)) ?? { path: '' }
         const answer = await client.post(path, body, headers)
         expect(answer.status, answer.text).to.be.within(200, 299)

@@ -10,8 +10,7 @@ const drafted = async (client: Client, amount: number) => {
   return { path: `/invoices/${invoice.body.id}:approve`, ifMatch: { 'if-match': invoice.headers.get('etag') ?? '' } }
 }
 
-describe('approval by four eyes', function () {
-  this.timeout(60_000)
+describe('approval by four eyes', () => {
   let service: ServiceProcess
   let dataDir: string
   before(async () => {

@@ -3,8 +3,7 @@ import { approvedInvoice, type Client, clientOf, newKey } from '../../support/cl
 import { eventually } from '../../support/eventually.ts'
 import { sharedService } from '../../support/service.ts'
 
-describe('the way from an order to a paid invoice', function () {
-  this.timeout(60_000)
+describe('the way from an order to a paid invoice', () => {
   let client: Client
   before(async () => {
     const service = await sharedService()

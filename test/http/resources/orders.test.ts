@@ -7,8 +7,7 @@ const MERGE_PATCH = 'application/merge-patch+json'
 describe('a PATCH of an order', () => {
   let service: TestService
   let client: Client
-  before(async function () {
-    this.timeout(60_000)
+  before(async () => {
     service = await sharedService()
     client = clientOf(service.api, await service.token({ tenant: 'orders' }))
   })

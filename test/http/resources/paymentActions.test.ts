@@ -5,8 +5,7 @@ import { sharedService, type TestService } from '../../support/service.ts'
 describe('settlement and refunds', () => {
   let service: TestService
   let client: Client
-  before(async function () {
-    this.timeout(60_000)
+  before(async () => {
     service = await sharedService()
     client = clientOf(service.api, await service.token({ tenant: 'settlement' }))
   })

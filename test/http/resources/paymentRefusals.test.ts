@@ -17,8 +17,7 @@ import { sharedService, type TestService, writtenBy } from '../../support/servic
 const TENANT = 'refusals'
 const MISSING = 'inv_00000000000000000000000000'
 
-describe('POST /payments refuses', function () {
-  this.timeout(60_000)
+describe('POST /payments refuses', () => {
   let service: TestService
   let client: Client
   let store: EventStore

@@ -18,8 +18,7 @@ const TENANT = 'payments'
 
 const pointersOf = (answer: Answer): string[] => answer.body.errors.map((error: { pointer: string }) => error.pointer)
 
-describe('POST /payments under one Idempotency-Key', function () {
-  this.timeout(60_000)
+describe('POST /payments under one Idempotency-Key', () => {
   let service: TestService
   let client: Client
   before(async () => {

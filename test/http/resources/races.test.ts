@@ -12,8 +12,7 @@ const DUE = 10_000
 const PAYMENTS = 200
 const REQUESTS = 100
 
-describe('concurrent requests', function () {
-  this.timeout(120_000)
+describe('concurrent requests', () => {
   let service: TestService
   let client: Client
   let store: EventStore

@@ -6,9 +6,7 @@ import { startVariant } from '../../support/serviceVariants.ts'
 const HOUR_MS = 60 * 60 * 1000
 const FAR = '9'.repeat(15)
 
-describe('the wait for a read model', function () {
-  this.timeout(60_000)
-
+describe('the wait for a read model', () => {
   it('is as long as the caller prefers, and ends with 503 when the position is not reached', async () => {
     const service = await sharedService()
     const client = clientOf(service.api, await service.token({ tenant: 'read-model-wait' }))

@@ -8,8 +8,7 @@ import { sharedService, type TestService } from '../../support/service.ts'
 const TABLES = ['orders_v1', 'invoices_v1', 'payments_v1', 'facts_v1']
 const CLIENTS = 16
 
-describe('written resources can be read', function () {
-  this.timeout(90_000)
+describe('written resources can be read', () => {
   let service: TestService
   let client: Client
   before(async () => {

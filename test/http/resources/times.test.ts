@@ -30,8 +30,7 @@ const ACCEPTED = [
   '9999-12-31T23:59:59.999999999Z',
 ]
 
-describe('a time', function () {
-  this.timeout(60_000)
+describe('a time', () => {
   let client: Client
   let invoiceId: string
   let orderId: string

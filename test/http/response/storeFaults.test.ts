@@ -37,8 +37,7 @@ const losing = (appends: number, effect: Effect = 'none') => {
   return { store, restore: () => void (left = Number.POSITIVE_INFINITY) }
 }
 
-describe('an event store that fails in the middle of a request', function () {
-  this.timeout(60_000)
+describe('an event store that fails in the middle of a request', () => {
   let service: TestService
   let client: Client
   let realStore: EventStore

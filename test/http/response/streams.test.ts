@@ -11,8 +11,7 @@ const CHUNK = 'x'.repeat(64 * 1024)
 const CHUNKS = 256
 const STILL_MS = 100
 
-describe('a streamed response', function () {
-  this.timeout(60_000)
+describe('a streamed response', () => {
   let server: Server
   afterEach(() => {
     server.closeAllConnections()

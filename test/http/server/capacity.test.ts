@@ -61,8 +61,7 @@ describe('pending bodies', () => {
   })
 })
 
-describe('callers that send a head and no body', function () {
-  this.timeout(60_000)
+describe('callers that send a head and no body', () => {
   let service: TestService
   let sockets: Socket[] = []
   before(async () => {

@@ -9,8 +9,7 @@ import { sharedService, type TestService } from '../../support/service.ts'
 /** More than the connections of the requests' pool. */
 const REQUESTS = 12
 
-describe('the connections of requests', function () {
-  this.timeout(60_000)
+describe('the connections of requests', () => {
   let service: TestService
   let database: Database
 

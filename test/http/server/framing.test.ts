@@ -216,8 +216,7 @@ const halves: readonly Case[] = [
 
 const groups = { lengths, codings, chunkings, heads, targets, methods, inARow, halves }
 
-describe('raw HTTP', function () {
-  this.timeout(60_000)
+describe('raw HTTP', () => {
   let service: TestService
   let client: Client
   let store: EventStore

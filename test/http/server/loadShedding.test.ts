@@ -60,8 +60,7 @@ const INJECTED = `
 const TENANT = 'overload'
 const UNLIMITED = ['default', 'payments', 'auth_failures'].map(policy => `${policy}=100000000/60`).join(',')
 
-describe('an overloaded service', function () {
-  this.timeout(60_000)
+describe('an overloaded service', () => {
   let service: ServiceProcess
   let dataDir: string
   let client: Client

@@ -28,8 +28,7 @@ const opened = (): { reader: ManualReader; provider: sdkMetrics.MeterProvider } 
   return { reader, provider: new sdkMetrics.MeterProvider({ readers: [reader], views: metricViews(sdkMetrics) }) }
 }
 
-describe('the metric of requests', function () {
-  this.timeout(120_000)
+describe('the metric of requests', () => {
   let variant: Variant
   let reader: ManualReader
   let provider: sdkMetrics.MeterProvider

@@ -47,8 +47,7 @@ const sendSlowly = async (socket: Socket, bytes: string, received: Received): Pr
   }
 }
 
-describe('slow and misbehaving peers', function () {
-  this.timeout(60_000)
+describe('slow and misbehaving peers', () => {
   let service: TestService
   let variant: Variant
   let client: Client

@@ -42,8 +42,7 @@ describe('the table of releases', () => {
     })
 })
 
-describe('a deprecated version', function () {
-  this.timeout(60_000)
+describe('a deprecated version', () => {
   let variant: Variant
   let client: Client
   before(async () => {

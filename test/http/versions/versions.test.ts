@@ -29,8 +29,7 @@ const speaking = (client: Client, version: Version): Client => {
   }
 }
 
-describe('versions side by side', function () {
-  this.timeout(60_000)
+describe('versions side by side', () => {
   let service: TestService
   let client: Client
   let older: Client

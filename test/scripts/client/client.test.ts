@@ -37,8 +37,7 @@ const PROGRAM = {
   exclude: [],
 }
 
-describe('the published TypeScript client', function () {
-  this.timeout(120_000)
+describe('the published TypeScript client', () => {
   let service: TestService
   let directory: string
   before(async () => {

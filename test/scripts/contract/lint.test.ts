@@ -3,8 +3,7 @@ import { lint } from '../../../scripts/contract/lint.ts'
 import { candidateOf } from '../../../scripts/contract/released.ts'
 import { type Node, payments, withChange } from './copies.ts'
 
-describe('the linters of the contract', function () {
-  this.timeout(60_000)
+describe('the linters of the contract', () => {
   const candidate = candidateOf('2026-11-01')
   const faults: readonly [string, (copy: { openapi: Node; asyncapi: Node }) => void, RegExp][] = [
     [

@@ -54,8 +54,7 @@ describe('released contracts', () => {
   })
 })
 
-describe('npm run contract', function () {
-  this.timeout(120_000)
+describe('npm run contract', () => {
   const script = fileURLToPath(new URL('../../../scripts/contract.ts', import.meta.url))
   const run = (...args: string[]): Promise<{ code: number; output: string }> =>
     new Promise(resolve => {

@@ -22,8 +22,7 @@ type Found = Pick<Fact, 'id' | 'type' | 'subject' | 'position'>
 const ORDERS = 320
 const KILLS = 6
 
-describe('ledger consume', function () {
-  this.timeout(120_000)
+describe('ledger consume', () => {
   const tenant = `consume-${newKey().slice(0, 8)}`
   let client: Client
   let folder = ''

@@ -11,8 +11,7 @@ import { closedPort, diagnosisOf, emptyFolder, findingsIn, folderWith, ledger, s
 
 const TENANT = 'operators'
 
-describe('npm run ledger -- doctor', function () {
-  this.timeout(60_000)
+describe('npm run ledger -- doctor', () => {
   let service: TestService
   let client: Client
   before(async () => {

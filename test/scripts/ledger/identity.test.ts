@@ -10,8 +10,7 @@ import { emptyFolder, ledger, tidyUp } from './fixtures.ts'
 
 const REDIRECT = 'http://127.0.0.1:4000/callback'
 
-describe('npm run ledger: clients, users and the issuer', function () {
-  this.timeout(60_000)
+describe('npm run ledger: clients, users and the issuer', () => {
   let folder: string
   beforeEach(async () => {
     folder = await emptyFolder()

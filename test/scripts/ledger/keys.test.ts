@@ -10,8 +10,7 @@ const TENANT = 'operators-of-keys'
 const OF_TENANT = ['--tenant', TENANT]
 const ISSUE = ['keys', 'issue', ...OF_TENANT, '--name', 'nightly', '--scope', 'orders:read invoices:read']
 
-describe('npm run ledger -- keys', function () {
-  this.timeout(60_000)
+describe('npm run ledger -- keys', () => {
   let service: TestService
   before(async () => {
     service = await sharedService()

@@ -10,8 +10,7 @@ import { ledger, tidyUp } from './fixtures.ts'
 const HOSTILE = 'x\u001b[31m\u001b]0;title\u0007\u001b[2J\rpaid\u009b1m\u202eevil\u2028y'
 const CONTROLS = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/
 
-describe('npm run ledger: untrusted texts on a terminal', function () {
-  this.timeout(60_000)
+describe('npm run ledger: untrusted texts on a terminal', () => {
   let service: TestService
   before(async () => {
     service = await sharedService()

@@ -6,8 +6,7 @@ import { emptyFolder, ledger, tidyUp } from './fixtures.ts'
 
 const TENANT = 'operators'
 
-describe('npm run ledger -- streams show', function () {
-  this.timeout(60_000)
+describe('npm run ledger -- streams show', () => {
   let service: TestService
   let invoiceId: string
   let orderId: string

@@ -7,8 +7,7 @@ import { ledger, tidyUp } from './fixtures.ts'
 const TENANT = 'operators-of-subscriptions'
 const OF_TENANT = ['--tenant', TENANT] as const
 
-describe('npm run ledger -- subscriptions', function () {
-  this.timeout(60_000)
+describe('npm run ledger -- subscriptions', () => {
   after(tidyUp)
 
   const subscriptions = async (...args: readonly string[]) => {

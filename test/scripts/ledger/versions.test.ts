@@ -23,8 +23,7 @@ type Listed = {
 
 const versionsOf = ({ stdout }: { readonly stdout: string }): readonly Listed[] => JSON.parse(stdout).versions
 
-describe('npm run ledger -- versions', function () {
-  this.timeout(120_000)
+describe('npm run ledger -- versions', () => {
   let service: TestService
   let database: Database
   /** The shared event store with another database, so that a retirement here does not concern other tests. */

@@ -44,8 +44,7 @@ const REPLACED: Readonly<Record<string, readonly string[]>> = {
 const KEPT = ['12345678', 'x'.repeat(128), 'A.b_c-9.', '........', '--------', '________', '00000000']
 const PADDED = ['  kept-45678', 'kept-45678\t ']
 
-describe('bad input: correlation ids', function () {
-  this.timeout(60_000)
+describe('bad input: correlation ids', () => {
   let service: TestService
   let token: string
   before(async () => {

@@ -87,8 +87,7 @@ const prototypes = (): unknown =>
 
 export const badInput = <I, P extends Watched>(declared: BadInput<I, P>): void => {
   const { set, least, prepare, request, refused, accepted = [], isInProcess = false } = declared
-  describe(`bad input: ${set}`, function () {
-    this.timeout(60_000)
+  describe(`bad input: ${set}`, () => {
     let service: TestService
     let variant: Variant | undefined
     let client: Client

@@ -10,8 +10,7 @@ type Fact = { readonly id: string; readonly type: string; readonly subject: stri
 
 const SSE = 'text/event-stream'
 
-describe('GET /events', function () {
-  this.timeout(60_000)
+describe('GET /events', () => {
   let service: TestService
   let token: string
   let client: Client

@@ -43,8 +43,7 @@ const digestOf = (facts: readonly Fact[]) => ({
     .digest('hex'),
 })
 
-describe('GET /events/manifest', function () {
-  this.timeout(60_000)
+describe('GET /events/manifest', () => {
   let service: TestService
   const clients: Client[] = []
   const factsOf = new Map<Client, readonly Fact[]>()

@@ -19,8 +19,7 @@ const FACTS = 30
 type Opened = { readonly status: number; readonly response: Response; readonly close: () => void }
 type Sent = { readonly id: string; readonly subject: string }
 
-describe('event streams and waiting requests', function () {
-  this.timeout(60_000)
+describe('event streams and waiting requests', () => {
   let service: TestService
   let tenant: string
 

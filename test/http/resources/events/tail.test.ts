@@ -41,8 +41,7 @@ const createClock = () => {
   }
 }
 
-describe('the tail of the feed of facts', function () {
-  this.timeout(60_000)
+describe('the tail of the feed of facts', () => {
   const postgres = useTestPostgres()
   let database: Database
   let clock: ReturnType<typeof createClock>

@@ -11,8 +11,7 @@ const aKey = (given: object = {}) => ({ name: 'nightly', scopes: ['orders:read']
 const outcome = ({ status, body }: Answer) => (status < 300 ? status : body.code)
 
 /** The quota of API keys of a tenant that are neither revoked nor expired. */
-describe('API keys of a tenant', function () {
-  this.timeout(60_000)
+describe('API keys of a tenant', () => {
   let service: TestService
   let tenant: string
   let laterMs = 0

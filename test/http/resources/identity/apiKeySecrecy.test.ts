@@ -14,8 +14,7 @@ import { sharedService, type TestService } from '../../../support/service.ts'
 const TENANT = 'api-key-secrecy'
 const KEY = /^lk_dev_[0-9A-HJKMNP-TV-Z]{26}_([0-9A-Za-z]{43})_[0-9A-Za-z]{6}$/
 
-describe('the secrets of API keys', function () {
-  this.timeout(60_000)
+describe('the secrets of API keys', () => {
   let service: TestService
   let client: Client
   let store: EventStore

@@ -27,8 +27,7 @@ const secretIn = (key: string): string => KEY.exec(key)?.[2] ?? expect.fail(`No 
 const refused = ({ status, body }: Answer) => [status, body.code]
 const INVALID = [401, 'api_key_invalid']
 
-describe('API keys', function () {
-  this.timeout(60_000)
+describe('API keys', () => {
   let service: TestService
   let client: Client
   let store: EventStore

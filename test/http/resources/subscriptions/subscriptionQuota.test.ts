@@ -8,8 +8,7 @@ const TENANT = 'subscription-quota'
 const MAX = 5
 const ASKED = 20
 
-describe('the number of subscriptions of a tenant', function () {
-  this.timeout(60_000)
+describe('the number of subscriptions of a tenant', () => {
   let variant: Variant
   let client: Client
   const body = { types: ['invoice.paid'], start: 'now' }

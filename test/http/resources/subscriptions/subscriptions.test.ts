@@ -24,8 +24,7 @@ const REASONS = [
   'Error: connect ECONNREFUSED 10.0.0.7:5432, password authentication failed for user "ledger"',
 ]
 
-describe('subscriptions', function () {
-  this.timeout(60_000)
+describe('subscriptions', () => {
   let service: TestService
   let client: Client
   let store: EventStore
