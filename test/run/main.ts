@@ -3,15 +3,16 @@ import { fileURLToPath } from 'node:url'
 import { Command, InvalidArgumentError } from 'commander'
 import { classArchiveFor, makeClassArchive } from './classArchive.ts'
 import { filesOf, planOf, readCosts, writeCosts } from './plan.ts'
-import { runPlan } from './pool.ts'
-import { fileText, slowestText, summaryText } from './summary.ts'
+import { runAlone, runPlan, type Workers } from './pool.ts'
+import { filesToRunAgain, type Results, resultsOf } from './secondRun.ts'
+import { fileText, secondRunText, slowestText, summaryText, unsteadyText } from './summary.ts'
 import { type FileOutcome, startWorker, type Worker } from './workerProcess.ts'
 
 /** The command `npm test`: runs test files in as many processes as there are processors, and reports as mocha does. */
 
 const INTERRUPTED = 130
 const FILE_MAX_MS = 900_000
-const END_MAX_MS = 60_000
+const END_MAX_MS = 180_000
 const MS_PER_SECOND = 1_000
 /**
  * Settings for the programs that the tests start, most of which run for a few seconds: Node reuses the code that an earlier
@@ -29,6 +30,7 @@ type CommandOptions = {
   readonly grep?: string
   readonly slowest?: boolean
   readonly record?: boolean
+  readonly once?: boolean
   readonly fileMaxMs: number
   readonly endMaxMs: number
 }
@@ -41,11 +43,21 @@ const prepareBrokers = async (files: readonly string[]): Promise<() => void> => 
   return makeClassArchive(archive)
 }
 
+/** The workers whose outcomes are added to `found`, and counted as parts of `total`. */
+type WorkersFor = (found: FileOutcome[], total: number) => Workers
+
+const runFailedAgain = async (first: FileOutcome[], { once }: CommandOptions, of: WorkersFor): Promise<Results> => {
+  const files = once ? [] : filesToRunAgain(first)
+  if (files.length > 0) print(secondRunText(files))
+  const second: FileOutcome[] = []
+  await runAlone(files, of(second, files.length))
+  return resultsOf(first, second)
+}
+
 const runFiles = async (files: readonly string[], options: CommandOptions): Promise<boolean> => {
   const beganMs = performance.now()
   const stopping = new AbortController()
   const live = new Set<Worker>()
-  const outcomes: FileOutcome[] = []
   const failures: string[] = []
   const stopMaking = await prepareBrokers(files)
   const interrupt = async (): Promise<void> => {
@@ -57,22 +69,25 @@ const runFiles = async (files: readonly string[], options: CommandOptions): Prom
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => void interrupt())
 
   const workerOptions = { grep: options.grep, isColored: process.stdout.isTTY }
-  await runPlan(planOf(files, readCosts()), {
-    workers: options.workers,
+  const workersFor: WorkersFor = (found, total) => ({
     signal: stopping.signal,
     start: () => {
       const worker = startWorker(workerOptions, options)
       live.add(worker)
       return worker
     },
-    onFile: end => print(fileText(end, { done: outcomes.push(end), total: files.length })),
+    onFile: end => print(fileText(end, { done: found.push(end), total })),
     onFailure: text => void failures.push(text),
   })
+  const outcomes: FileOutcome[] = []
+  await runPlan(planOf(files, readCosts()), { ...workersFor(outcomes, files.length), workers: options.workers })
+  const { final, unsteady } = await runFailedAgain(outcomes, options, workersFor)
   const seconds = Object.fromEntries(outcomes.map(({ file, tookMs }) => [file, tookMs / MS_PER_SECOND]))
   if (options.record) writeCosts(seconds)
   print(slowestText(seconds))
-  print(summaryText(outcomes, failures, performance.now() - beganMs))
-  return failures.length === 0 && outcomes.every(end => end.failures.length === 0)
+  print(unsteadyText(unsteady))
+  print(summaryText(final, failures, performance.now() - beganMs))
+  return failures.length === 0 && final.every(end => end.failures.length === 0)
 }
 
 const positiveNumber = (text: string): number => {
@@ -97,6 +112,7 @@ await new Command('npm test --')
   .option('--file-max-ms <ms>', 'time limit for one file', positiveNumber, FILE_MAX_MS)
   .option('--end-max-ms <ms>', 'time limit for the end of a process after its last file', positiveNumber, END_MAX_MS)
   .option('--record', 'save the times in test/run/costs.json; later runs start with the slowest files')
+  .option('--once', 'run no failed file a second time, which shows how steady the cases are')
   .option('--slowest', 'run nothing; list the twenty slowest files of the recorded run')
   .action(main)
   .parseAsync()

@@ -3,17 +3,17 @@ import type { FileOutcome, Worker } from './workerProcess.ts'
 
 /** A pool of worker processes, to which the files of a plan are distributed. */
 
-export type Pool = {
-  readonly workers: number
+export type Workers = {
   readonly start: () => Worker
   readonly onFile: (outcome: FileOutcome) => void
   /** A failure of a worker that belongs to no file. */
   readonly onFailure: (text: string) => void
   readonly signal: AbortSignal
 }
+export type Pool = Workers & { readonly workers: number }
 
 /** A worker whose process is replaced when it has ended before its time. */
-const createReplaceableWorker = ({ start, onFile, onFailure, signal }: Pool) => {
+const createReplaceableWorker = ({ start, onFile, onFailure, signal }: Workers) => {
   let worker = start()
   return {
     run: async (file: string): Promise<void> => {
@@ -52,4 +52,14 @@ export const runPlan = async ({ concurrent, parallel, exclusive }: Plan, pool: P
     ending.push(worker.end())
   }
   await Promise.all(ending)
+}
+
+/** Runs each file alone, in a new worker that has run no other file. */
+export const runAlone = async (files: readonly string[], workers: Workers): Promise<void> => {
+  for (const file of files) {
+    if (workers.signal.aborted) return
+    const worker = createReplaceableWorker(workers)
+    await worker.run(file)
+    await worker.end()
+  }
 }

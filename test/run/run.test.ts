@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { eventually } from '../support/eventually.ts'
 import { filesOf, NAMED_FILES, planOf } from './plan.ts'
+import { filesToRunAgain, resultsOf } from './secondRun.ts'
 import { removeFolder } from '../support/folders.ts'
 
 /** Tests of `npm test`, on test files that they create. */
@@ -37,6 +38,14 @@ const FILES = {
   'exits.test.ts': `it('ends its process', () => process.exit(0))`,
 }
 const HANGS = 'hangs.test.ts'
+
+/** A file whose first run does what `first` says; a mark in the folder tells the runs apart. */
+const unsteady = (mark: string, first: string): string => `
+  import { existsSync, writeFileSync } from 'node:fs'
+  const isFirst = !existsSync('${mark}')
+  writeFileSync('${mark}', '')
+  it('is steady', () => {})
+  it('is unsteady', async () => { if (isFirst) { ${first} } })`
 
 type Ended = { readonly code: number | null; readonly output: string }
 
@@ -82,7 +91,7 @@ describe('npm test', () => {
   describe('with failing files', () => {
     let ended: Ended
     before(async () => {
-      ended = await run(Object.keys(FILES))
+      ended = await run(Object.keys(FILES), ['--once'])
     })
     const failures = (): string => ended.output.slice(ended.output.indexOf('slowest files:'))
     const expectReport = (file: string, words: string): void => {
@@ -113,7 +122,7 @@ describe('npm test', () => {
   })
 
   it('reports the file in which a worker hangs', async () => {
-    const { code, output } = await run([HANGS], ['--file-max-ms', '3000'])
+    const { code, output } = await run([HANGS], ['--once', '--file-max-ms', '3000'])
     expect(output).to.match(/^ {2}1 failing$/m)
     expect(output).to.match(/did not end within 3 s[^]*hangs\.test\.ts/)
     expect(code).to.equal(1)
@@ -121,10 +130,62 @@ describe('npm test', () => {
 
   it('reports a worker that does not exit because a test left a handle open', async () => {
     await writeFile(join(folder, 'open.test.ts'), `it('leaves a timer', () => void setInterval(() => {}, 1000))`)
-    const { code, output } = await run(['open.test.ts'], ['--end-max-ms', '3000'])
+    const { code, output } = await run(['open.test.ts'], ['--end-max-ms', '6000'])
     expect(output).to.match(/^ {2}1 failing$/m)
-    expect(output).to.match(/did not exit as it should after .*open\.test\.ts: alive after 3 s/)
+    expect(output).to.match(/did not exit as it should after .*open\.test\.ts: alive after 6 s/)
+    expect(output).to.match(/^Open in the worker: .*Timeout/m)
     expect(code).to.equal(1)
+  })
+
+  describe('with files that fail once', () => {
+    const unsteadyFile = async (name: string, first: string): Promise<string> => {
+      await writeFile(join(folder, `${name}.test.ts`), unsteady(join(folder, `${name}.mark`), first))
+      return `${name}.test.ts`
+    }
+    const SECTION = 'Failed beside others, passed alone'
+
+    it('runs them again, alone and at the end, counts them as passed and prints their first errors', async () => {
+      const file = await unsteadyFile('again', `throw new Error('only the first time')`)
+      const { code, output } = await run([file, 'passes.test.ts'])
+      expect(output).to.match(/^ {2}4 passing/m)
+      expect(output).to.match(/^ {2}0 failing$/m)
+      const section = output.slice(output.indexOf(SECTION))
+      expect(section).to.match(
+        / {2}1\) is unsteady:[^]*only the first time[^]*again\.test\.ts:\d+[^]*in .*again\.test\.ts/,
+      )
+      expect(code).to.equal(0)
+    })
+    it('runs a file again whose worker ended, and one whose worker hung', async () => {
+      const ends = await unsteadyFile('ends', 'process.exit(3)')
+      const hangs = await unsteadyFile('loops', 'for (;;);')
+      const { code, output } = await run([ends, hangs], ['--file-max-ms', '10000'])
+      expect(output).to.match(/^ {2}4 passing/m)
+      const section = output.slice(output.indexOf(SECTION))
+      expect(section).to.include('The worker ended (exit code 3)').and.to.include('did not end within 10 s')
+      expect(code).to.equal(0)
+    })
+    it('fails when a case fails in both runs', async () => {
+      const { code, output } = await run(['fails.test.ts', 'passes.test.ts'])
+      expect(output).to.match(/^ {2}2 passing/m)
+      expect(output).to.match(/^ {2}1 failing$/m)
+      expect(output).not.to.include(SECTION)
+      expect(code).to.equal(1)
+    })
+    it('runs none again with --once', async () => {
+      const file = await unsteadyFile('once', `throw new Error('only the first time')`)
+      const { code, output } = await run([file], ['--once'])
+      expect(output).to.match(/^ {2}1 passing/m)
+      expect(output).to.match(/^ {2}1 failing$/m)
+      expect(code).to.equal(1)
+    })
+    it('runs none again when more than five have failed', async () => {
+      const numbers = [1, 2, 3, 4, 5, 6]
+      const files = await Promise.all(numbers.map(n => unsteadyFile(`many${n}`, `throw new Error('only once')`)))
+      const { code, output } = await run(files)
+      expect(output).to.match(/^ {2}6 passing/m)
+      expect(output).to.match(/^ {2}6 failing$/m)
+      expect(code).to.equal(1)
+    })
   })
 
   const isAlive = (pid: number): boolean => {
@@ -177,5 +238,26 @@ describe('the plan of a test run', () => {
       parallel: [parallel],
       exclusive: [exclusive],
     })
+  })
+})
+
+describe('the second run of failed files', () => {
+  const outcome = (file: string, failures: readonly string[] = []) => ({
+    ...{ file, failures, passed: 2 - failures.length },
+    ...{ tookMs: 1, output: '', isAlive: true },
+  })
+  const failedFiles = (count: number) => Array.from({ length: count }, (_, n) => outcome(`${n}`, ['failed']))
+
+  it('is of the files that failed, five at most', () => {
+    expect(filesToRunAgain([outcome('a'), outcome('b', ['failed'])])).to.deep.equal(['b'])
+    expect(filesToRunAgain(failedFiles(5))).to.have.length(5)
+    expect(filesToRunAgain(failedFiles(6))).to.deep.equal([])
+  })
+  it('replaces the first outcome, also by a failure of another case', () => {
+    const first = [outcome('a'), outcome('b', ['one']), outcome('c', ['one'])]
+    const second = [outcome('b'), outcome('c', ['another'])]
+    const { final, unsteady } = resultsOf(first, second)
+    expect(final).to.deep.equal([first[0], second[0], second[1]])
+    expect(unsteady).to.deep.equal([first[1]])
   })
 })

@@ -31,10 +31,24 @@ export const slowestText = (seconds: Readonly<Record<string, number>>): string =
   return `\n  The ${slowest.length} slowest files:\n\n${lines.join('\n')}\n`
 }
 
+const withFile = ({ file, failures }: FileOutcome): string[] => failures.map(text => `${text}\n\n     in ${file}`)
+
+const numbered = (text: string, index: number): string => text.replace(/^\s*1\)/, `\n  ${index + 1})`)
+
+/** Said above the second run. */
+export const secondRunText = (files: readonly string[]): string =>
+  `\n  Failed, and run again alone:\n\n${files.map(file => `    ${file}`).join('\n')}\n`
+
+/** The first errors of the files that passed in the second run; empty if there are none. */
+export const unsteadyText = (unsteady: readonly FileOutcome[]): string => {
+  if (unsteady.length === 0) return ''
+  const errors = unsteady.flatMap(withFile).map(numbered)
+  return `\n  Failed beside others, passed alone (each is a defect to be mended):\n${errors.join('\n')}\n`
+}
+
 /** The failures of all files, numbered, then the counts in mocha's two lines, which `.ci/run` reads. */
 export const summaryText = (outcomes: readonly FileOutcome[], others: readonly string[], tookMs: number): string => {
-  const ofFiles = outcomes.flatMap(({ file, failures }) => failures.map(text => `${text}\n\n     in ${file}`))
-  const all = [...ofFiles, ...others].map((text, index) => text.replace(/^\s*1\)/, `\n  ${index + 1})`))
+  const all = [...outcomes.flatMap(withFile), ...others].map(numbered)
   const passed = outcomes.reduce((sum, end) => sum + end.passed, 0)
   return `${all.join('\n')}\n\n  ${passed} passing (${durationOf(tookMs)})\n  ${all.length} failing\n`
 }

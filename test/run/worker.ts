@@ -10,6 +10,7 @@ import { mochaOptions } from './settings.ts'
  */
 
 const INTERRUPTED = 130
+const SAY_WHAT_IS_OPEN_AFTER_MS = 1_000
 
 const { grep, isColored } = JSON.parse(process.argv[2] ?? '{}') as RunOptions
 
@@ -35,10 +36,14 @@ process.on('unhandledRejection', reason => {
   throw reason
 })
 
+const sayWhatIsOpen = (): void =>
+  void process.stdout.write(`Open in the worker: ${process.getActiveResourcesInfo().join(', ')}\n`)
+
 /** Stops the shared services; then the process exits by itself, unless a test has left a handle open. */
 const endInOrder = async (): Promise<void> => {
   await closeShared()
   if (process.connected) process.disconnect()
+  setTimeout(sayWhatIsOpen, SAY_WHAT_IS_OPEN_AFTER_MS).unref()
 }
 
 const endOnInterrupt = (): void => void endInOrder().finally(() => process.exit(INTERRUPTED))
