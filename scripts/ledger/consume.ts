@@ -8,10 +8,12 @@ import { type Api, createApi } from './consume/api.ts'
 import { type Copy, openCopy, readState } from './consume/copy.ts'
 import { consumeHttp } from './consume/http.ts'
 import { consumeKafka } from './consume/kafka.ts'
-import { progressOf, printConsumed, printVerified } from './consume/output.ts'
-import { verifyByManifests, verifyOverHttp } from './consume/verify.ts'
-import { TOKEN_SETTING } from './tokenOption.ts'
+import { printConsumed, printVerified } from './consume/output.ts'
+import { type Verified, verifyByManifests, verifyOverHttp } from './consume/verify.ts'
 import { findConnections, howToStart } from './connections.ts'
+import { interruptible } from './interruption.ts'
+import { progressFor } from './progress.ts'
+import { TOKEN_SETTING } from './tokenOption.ts'
 
 /** `consume`: an example subscriber whose copy has every fact once, survives a kill at any moment, and can be verified. */
 
@@ -20,13 +22,6 @@ type Options = Common & { readonly from: 'http' | 'kafka'; readonly topic?: stri
 
 const SUBJECT = 'ledger-consume'
 const RETRY_MAX_MS = 60_000
-
-/** Aborts on SIGINT, SIGTERM and SIGHUP. A write in progress is completed first. */
-const stopSignal = (): AbortSignal => {
-  const stop = new AbortController()
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => stop.abort())
-  return stop.signal
-}
 
 /** The given token, or tokens of the embedded issuer, renewed as needed. */
 const tokensFor = async (tenant: string | undefined): Promise<() => Promise<string>> => {
@@ -48,17 +43,19 @@ const openApi = async ({ api, tenant }: Common, signal: AbortSignal, retryMaxMs:
   return createApi({ api: address, token: await tokensFor(tenant), signal, retryMaxMs })
 }
 
-const overHttp = async (options: Options, copy: Copy, signal: AbortSignal): Promise<void> => {
+type Reading = { readonly copy: Copy; readonly signal: AbortSignal; readonly onProgress: () => void }
+
+const overHttp = async (options: Options, reading: Reading): Promise<void> => {
   const { follow } = options
-  const api = await openApi(options, signal, follow ? Number.POSITIVE_INFINITY : RETRY_MAX_MS)
-  await consumeHttp({ api, copy, follow, signal, onProgress: progressOf(copy) })
+  const api = await openApi(options, reading.signal, follow ? Number.POSITIVE_INFINITY : RETRY_MAX_MS)
+  await consumeHttp({ api, follow, ...reading })
 }
 
-const fromKafka = async ({ follow }: Options, copy: Copy, signal: AbortSignal): Promise<void> => {
+const fromKafka = async ({ follow }: Options, reading: Reading): Promise<void> => {
   const { config, addresses } = await findConnections()
   if (addresses.kafka === null) throw new StartupError('No broker is known: set KAFKA_BROKERS.')
   const kafka = { ...config.kafka, brokers: addresses.kafka.split(',') }
-  await consumeKafka({ kafka, copy, follow, signal, onProgress: progressOf(copy) })
+  await consumeKafka({ kafka, follow, ...reading })
 }
 
 const topicsOf = ({ from, topic }: Options): readonly string[] | undefined => {
@@ -69,15 +66,27 @@ const topicsOf = ({ from, topic }: Options): readonly string[] | undefined => {
   return topic && (from === 'kafka' ? [...topic, MANIFESTS_TOPIC] : topic)
 }
 
+/** Reads into the copy. Resolves when it is complete or, with --follow, was stopped, which is its only end. */
+const read = async (options: Options, copy: Copy, signal: AbortSignal): Promise<true> => {
+  const progress = progressFor(options)(options.copy, 'new facts')
+  const onProgress = (): void => progress.update(copy.counts.taken)
+  try {
+    await (options.from === 'http' ? overHttp : fromKafka)(options, { copy, signal, onProgress })
+  } catch (error) {
+    if (!signal.aborted) throw error
+  } finally {
+    progress.end()
+  }
+  if (!options.follow) signal.throwIfAborted()
+  return true
+}
+
 const consume = async (options: Options): Promise<void> => {
-  const signal = stopSignal()
   const { from, copy: folder } = options
   const all = from === 'kafka' ? [...MANIFEST_TOPICS, MANIFESTS_TOPIC] : MANIFEST_TOPICS
   const copy = await openCopy(folder, { from, topics: topicsOf(options) }, all)
   try {
-    await (from === 'http' ? overHttp : fromKafka)(options, copy, signal)
-  } catch (error) {
-    if (!signal.aborted) throw error
+    if ((await interruptible(signal => read(options, copy, signal))) === undefined) return
   } finally {
     await copy.close()
   }
@@ -85,17 +94,19 @@ const consume = async (options: Options): Promise<void> => {
   if (copy.counts.late > 0) process.exitCode = 1
 }
 
-const verify = async (options: Common): Promise<void> => {
-  const { copy: folder, tenant, json } = options
-  const signal = stopSignal()
+const verifyCopy = async (options: Common, signal: AbortSignal): Promise<Verified> => {
+  const { copy: folder, tenant } = options
   const state = await readState(folder)
-  const ownFacts = async () => (tenant === undefined ? undefined : { api: await api(), tenant })
   const api = (): Promise<Api> => openApi(options, signal, RETRY_MAX_MS)
-  const verified =
-    state.from === 'http'
-      ? await verifyOverHttp(folder, state, await api())
-      : await verifyByManifests(folder, state, await ownFacts())
-  printVerified(verified, json)
+  const ownFacts = async () => (tenant === undefined ? undefined : { api: await api(), tenant })
+  if (state.from === 'http') return verifyOverHttp(folder, state, await api())
+  return verifyByManifests(folder, state, await ownFacts())
+}
+
+const verify = async (options: Common): Promise<void> => {
+  const verified = await interruptible(signal => verifyCopy(options, signal))
+  if (verified === undefined) return
+  printVerified(verified, options.json)
   process.exitCode = verified.ok ? 0 : 1
 }
 

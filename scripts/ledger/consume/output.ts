@@ -1,27 +1,15 @@
-import { print, printJson, printNotice } from '../print.ts'
+import { print, printJson } from '../print.ts'
 import { aligned } from '../table.ts'
 import type { Copy } from './copy.ts'
 import type { Entry } from './fact.ts'
 import type { TopicProof, Verified } from './verify.ts'
 
-/** The output of `consume` and `consume verify`: results on stdout, progress on stderr. */
-
-const PROGRESS_EVERY_MS = 2_000
+/** The results of `consume` and `consume verify`, on stdout. */
 
 const summaryOf = ({ counts: { taken, repeated, late }, state }: Copy): string => {
   const place = state().from === 'http' ? `, up to position ${state().position}` : ''
   const disorder = late === 0 ? '' : `, ${late} behind a later one of their key`
   return `${taken} new facts, ${repeated} that were there already${disorder}${place}`
-}
-
-/** Prints progress on stderr, at most every PROGRESS_EVERY_MS. */
-export const progressOf = (copy: Copy): (() => void) => {
-  let printedAtMs = performance.now()
-  return () => {
-    if (performance.now() - printedAtMs < PROGRESS_EVERY_MS) return
-    printedAtMs = performance.now()
-    printNotice(summaryOf(copy))
-  }
 }
 
 export const printConsumed = (copy: Copy, folder: string, json: boolean): void => {

@@ -1,13 +1,15 @@
+import { execFile } from 'node:child_process'
 import { appendFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
 import { inParallel, newKey, pay } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { sharedService } from '../../support/service.ts'
 import { start } from '../cli.ts'
-import { emptyFolder, ledger, tidyUp } from './fixtures.ts'
+import { emptyFolder, ledger, serving, tidyUp } from './fixtures.ts'
 
 type Fact = {
   readonly id: string
@@ -55,6 +57,7 @@ describe('ledger consume', () => {
     const ended = await ledger(['consume', 'verify', '--copy', folder, '--tenant', tenant, '--json', ...args])
     return { ...ended, report: ended.stdout === '' ? undefined : JSON.parse(ended.stdout) }
   }
+  const readState = async () => JSON.parse(await readFile(join(folder, 'state.json'), 'utf8'))
   const fileOf = (topic: string): string => join(folder, `${topic}.jsonl`)
   const linesOf = async (topic: string): Promise<string[]> =>
     (await readFile(fileOf(topic), 'utf8')).split('\n').filter(line => line !== '')
@@ -143,6 +146,34 @@ describe('ledger consume', () => {
     const { code, stdout } = await ended
     expect(code).to.equal(0)
     expect(JSON.parse(stdout)).to.include({ repeated: 0, late: 0 })
+    await expectWhole()
+  })
+
+  it('is interrupted by Ctrl-C between two pages, and the printed command goes on from there', async () => {
+    const { dataDir, api } = await sharedService()
+    // Answers one page, and then nothing until the copy was interrupted.
+    let pages = 0
+    let isOpen = false
+    const gate = await serving(async ({ url, headers }, response) => {
+      pages += 1
+      if (pages > 1 && !isOpen) return
+      const served = await fetch(`${api}${url}`, { headers: { authorization: headers.authorization ?? '' } })
+      response.writeHead(served.status, { 'content-type': 'application/json' }).end(await served.text())
+    })
+    const args = ['consume', '--copy', folder, '--tenant', tenant, '--api', gate]
+    const { child, ended } = start('ledger.ts', args, { LEDGER_DATA_DIR: dataDir })
+    await eventually(async () => pages === 2)
+    child.kill('SIGINT')
+    const { code, stdout, stderr } = await ended
+    expect([code, stdout]).to.deep.equal([130, ''])
+    const [, command = ''] = /^Interrupted\. To go on:\n {2}(LEDGER_DATA_DIR=.*)\n$/.exec(stderr) ?? expect.fail(stderr)
+    const already = (await copied()).length
+    isOpen = true
+    const { stdout: words } = await promisify(execFile)('bash', ['-c', command])
+    expect([already, words]).to.deep.equal([
+      100,
+      `${(await served()).length - 100} new facts, 0 that were there already, up to position ${(await readState()).position}, in ${folder}\n`,
+    ])
     await expectWhole()
   })
 
