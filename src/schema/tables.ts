@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import type { Database, Sql } from '../ports.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Database, type Sql, Unavailable } from '../ports.ts'
 import { ADVISORY_LOCKS } from './locks.ts'
 
 /**
@@ -24,16 +25,37 @@ export const tableStatements = (name: keyof typeof FILES): Promise<string> =>
 /** An index of a new build may be created on a large table, and another process may be creating it. */
 const STATEMENT_TIMEOUT_MS = 600_000
 
-/** Creates missing tables. The lock serializes processes that start at once. `create` runs in the same transaction. */
+/** How long the creation is repeated while Postgres does not answer, and the pause before each repetition. */
+const UNANSWERED_MAX_MS = 30_000
+const RETRY_MS = 250
+
+/** Repeats work that may have been done already while Postgres does not answer. Throws the last Unavailable. */
+const repeatedUntilAnswered = async (work: () => Promise<void>): Promise<void> => {
+  const givenUpAtMs = performance.now() + UNANSWERED_MAX_MS
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!(error instanceof Unavailable) || performance.now() > givenUpAtMs) throw error
+    }
+    await sleep(RETRY_MS)
+  }
+}
+
+/**
+ * Creates missing tables. The lock serializes processes that start at once. `create` runs in the same transaction; both may be
+ * repeated, because these are the first statements of a start, when Postgres or the machine may be busy starting too.
+ */
 export const createTables = async (
   database: Pick<Database, 'transaction'>,
   name: keyof typeof FILES & keyof typeof ADVISORY_LOCKS,
   create: (sql: Sql) => Promise<void> = async () => undefined,
 ): Promise<void> => {
   const statements = await tableStatements(name)
-  await database.transaction(async sql => {
+  const createAll = async (sql: Sql): Promise<void> => {
     await sql('select pg_advisory_xact_lock($1)', [ADVISORY_LOCKS[name]])
     await sql(statements)
     await create(sql)
-  }, STATEMENT_TIMEOUT_MS)
+  }
+  await repeatedUntilAnswered(() => database.transaction(createAll, STATEMENT_TIMEOUT_MS))
 }

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { createLedgerTables } from '../../src/feeds/ledgerTables.ts'
+import { Unavailable } from '../../src/ports.ts'
 import { ADVISORY_LOCKS } from '../../src/schema/locks.ts'
 import { newDatabase } from '../support/postgres.ts'
 
@@ -30,6 +31,37 @@ describe('the creation of missing tables', () => {
     } finally {
       await Promise.all([first.close(), second.close()])
     }
+  })
+
+  it('is repeated while Postgres does not answer, and creates everything once', async () => {
+    const database = openDatabase({ connectionString: await newDatabase(), statementTimeoutMs: 60_000 })
+    const unanswered: Unavailable['effect'][] = ['none', 'unknown']
+    // The last of the two has been committed, and its response was lost.
+    const transaction: typeof database.transaction = async (work, timeoutMs) => {
+      const effect = unanswered.shift()
+      if (effect === 'none') throw new Unavailable('database', { effect })
+      const result = await database.transaction(work, timeoutMs)
+      if (effect === 'unknown') throw new Unavailable('database', { effect })
+      return result
+    }
+    try {
+      await createLedgerTables({ transaction })
+      expect(unanswered).to.deep.equal([])
+      expect(await database.sql('select name from checkpoints')).to.deep.equal([])
+    } finally {
+      await database.close()
+    }
+  })
+
+  it('does not repeat an error of the statements', async () => {
+    let calls = 0
+    const transaction = async (): Promise<never> => {
+      calls += 1
+      throw new Error('syntax error')
+    }
+    const failure = await createLedgerTables({ transaction }).catch((error: unknown) => error)
+    expect(failure).to.be.an('error').with.property('message', 'syntax error')
+    expect(calls).to.equal(1)
   })
 
   it('adds the indexes that an earlier build did not have', async () => {

@@ -12,6 +12,8 @@ import { SELECT_ALL, SELECT_LAST, SELECT_STREAM } from './statements.ts'
 const LOCK_WAIT_MS = 3000
 const LOCK_RETRY_MS = 100
 const CONNECT_TIMEOUT_MS = 2000
+/** The writer connects at the start, when Postgres and the machine are busy; a failure ends the node. */
+const WRITER_CONNECT_TIMEOUT_MS = 30_000
 const READERS_MAX = 6
 
 /**
@@ -46,7 +48,7 @@ export const openWriterSession = async (connectionString: string): Promise<Write
   const client = new pg.Client({
     connectionString,
     application_name: 'eventstore-writer',
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    connectionTimeoutMillis: WRITER_CONNECT_TIMEOUT_MS,
     options: PLANNER,
   })
   const lost = new Promise<void>(resolve => {
