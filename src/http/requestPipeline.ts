@@ -5,6 +5,7 @@ import type { Context, Ledger } from '../commands/commandHandler.ts'
 import type { Principal } from '../identity/principal.ts'
 import type { World } from '../ports.ts'
 import { type Authenticate, createAccessControl } from './access/accessControl.ts'
+import { withMissingFirst } from './access/existence.ts'
 import { createIdentification } from './access/identification.ts'
 import { checkedCall } from './request/requestValidation.ts'
 import { traceparentOf } from './request/correlation.ts'
@@ -45,7 +46,10 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
       const authorized = principal && (await accessControl.checkPermissions(principal, declared))
       // Computed before the body is read, since the arrival of the body has a deadline of its own.
       const leftMs = deadlineOf(declared) - (ledger.world.monotonicMs() - startedAtMs)
-      return { ...(await checkedCall(services, { req, res, declared, principal })), principal: authorized, leftMs }
+      const check = () => checkedCall(services, { req, res, declared, principal })
+      const named = { id: pathId(req), tenant: principal?.tenant ?? '', showsDeleted: declared.showsDeleted === true }
+      const checked = await (principal ? withMissingFirst(ledger.aggregates, named, check) : check())
+      return { ...checked, principal: authorized, leftMs }
     })
     resource ??= resourceInBody(declared, checked.body)
     const runHandler = (trackedLedger: Ledger) =>

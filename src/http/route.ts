@@ -171,6 +171,8 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
   readonly audited?: AuditedResource<z.output<B>>
   readonly idempotencyKey?: K
   readonly ifMatch?: 'required'
+  /** Serves deleted resources too, as a history does. */
+  readonly showsDeleted?: true
   /** Exempt from load shedding: health endpoints answer also when the service is overloaded or shutting down. */
   readonly underAnyLoad?: true
   /** Follows Prefer: respond-async and wait. */

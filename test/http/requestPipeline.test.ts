@@ -92,6 +92,41 @@ describe('the request pipeline', () => {
       expect(wordsOf(await client.get(`/orders/${id}`)), id).to.deep.equal(wordsOf(missing))
   })
 
+  describe('answers 404 for a resource that the caller cannot see', () => {
+    const faults = [
+      ['PATCH', '', { raw: '{"broken', headers: { 'content-type': 'application/merge-patch+json' } }, 400],
+      ['PATCH', '', { raw: 'x', headers: { 'content-type': 'text/plain' } }, 415],
+      ['PATCH', '', { raw: `"${'x'.repeat(70_000)}"`, headers: { 'content-type': 'application/json' } }, 413],
+      ['POST', ':cancel', { body: { reason: 7 } }, 400],
+      ['POST', ':cancel', { raw: `"${'x'.repeat(70_000)}"` }, 413],
+      ['POST', ':cancel', { body: { reason: 'no If-Match' } }, 428],
+      ['GET', '?unknown=1', {}, 400],
+      ['GET', '/history?unknown=1', {}, 400],
+      ['GET', '', { headers: { 'api-version': '1999-01-01' } }, 400],
+    ] as const
+
+    it('before faults of the content, and the faults of a visible one', async () => {
+      const mine = await client.post('/orders', anOrder())
+      const stranger = clientOf(service.api, await service.token({ tenant: 'pipeline-other' }))
+      for (const [method, rest, sent, status] of faults) {
+        const name = `${method} ${rest} ${status}`
+        const ask = (by: Client, id: string) => by.request(method, `/orders/${id}${rest}`, sent)
+        expect((await ask(client, mine.body.id)).status, name).to.equal(status)
+        const missing = await ask(client, `ord_${SUFFIX}`)
+        expect(missing.body, name).to.include({ status: 404, code: 'resource_not_found' })
+        expect(wordsOf(await ask(stranger, mine.body.id)), name).to.deep.equal(wordsOf(missing))
+      }
+    })
+
+    it('except for the history of a deleted one', async () => {
+      const order = await client.post('/orders', anOrder())
+      const ifMatch = { headers: { 'if-match': order.headers.get('etag') ?? '' } }
+      expect((await client.request('DELETE', `/orders/${order.body.id}`, ifMatch)).status).to.equal(204)
+      expect((await client.get(`/orders/${order.body.id}/history?unknown=1`)).status).to.equal(400)
+      expect((await client.get(`/orders/${order.body.id}?unknown=1`)).status).to.equal(404)
+    })
+  })
+
   it('serves one API version, and names it', async () => {
     const version = '2026-11-01'
     for (const headers of [{}, { 'api-version': version }])

@@ -69,6 +69,7 @@ const historyOf = <K extends Kind>(
     params: z.object({ id: idSchema(prefix) }),
     query: z.object(pageQuery),
     order: ['revision'],
+    showsDeleted: true,
     responses: { 200: { description: 'A page of the list.', schema: pageSchema(entrySchema), headers: ['Link'] } },
     errors: ['cursor_invalid', 'cursor_expired'],
     handler: async call => {

@@ -1,0 +1,79 @@
+import { type Id, type IdPrefix, isId } from '../../../streams/ids.ts'
+import type { AggregateRepository } from '../../commands/aggregateRepository.ts'
+import {
+  apiKeyEntity,
+  type Entity,
+  invoiceEntity,
+  type Kind,
+  orderEntity,
+  paymentEntity,
+  subscriptionEntity,
+} from '../../commands/entities.ts'
+import { Unavailable } from '../../ports.ts'
+import { Problem, statusOf } from '../response/problemCatalogue.ts'
+
+/**
+ * The precedence of 404: a request that names a resource which its caller cannot see is 404, also when its content is faulty,
+ * so that faulty requests find out nothing that correct ones do not.
+ */
+
+/** The statuses of faults of a request's content and headers; 404 precedes them (contract, order of checks). */
+const CONTENT_FAULTS: ReadonlySet<number> = new Set([400, 413, 415, 428])
+
+export type NamedResource = {
+  /** As the path has it. */
+  readonly id: string | null
+  readonly tenant: string
+  /** Whether the route shows deleted resources too. */
+  readonly showsDeleted: boolean
+}
+
+const visibility = <K extends Kind>(entity: Entity<K>) => ({
+  prefix: entity.aggregate.prefix,
+  isMissing: async (
+    aggregates: AggregateRepository,
+    id: Id<IdPrefix>,
+    { tenant, showsDeleted }: NamedResource,
+  ): Promise<boolean> => {
+    const { row } = await aggregates.load(entity, id)
+    return row === undefined || row.tenant_id !== tenant || (row.state === 'deleted' && !showsDeleted)
+  },
+})
+
+/** Operations are not among them: the record of an operation may be that of a payment or of a subscription. */
+const RESOURCES = [
+  visibility(orderEntity),
+  visibility(invoiceEntity),
+  visibility(paymentEntity),
+  visibility(apiKeyEntity),
+  visibility(subscriptionEntity),
+]
+
+/** False as well when the store does not answer: the fault of the content is certain then, and its answer needs no store. */
+const isMissing = async (aggregates: AggregateRepository, named: NamedResource): Promise<boolean> => {
+  const { id } = named
+  if (id === null) return false
+  for (const { prefix, isMissing: isMissingHere } of RESOURCES)
+    if (isId(prefix, id))
+      return isMissingHere(aggregates, id, named).catch((error: unknown) => {
+        if (error instanceof Unavailable) return false
+        throw error
+      })
+  return false
+}
+
+/** Runs the checks of a request's content. The resource is looked up only if one of them fails. */
+export const withMissingFirst = async <T>(
+  aggregates: AggregateRepository,
+  named: NamedResource,
+  check: () => Promise<T>,
+): Promise<T> => {
+  try {
+    return await check()
+  } catch (error) {
+    if (!(error instanceof Problem) || !CONTENT_FAULTS.has(statusOf(error.code))) throw error
+    if (!(await isMissing(aggregates, named))) throw error
+    const { headers } = error.extras
+    throw new Problem('resource_not_found', headers === undefined ? {} : { headers })
+  }
+}
