@@ -206,12 +206,11 @@ export interface NewOrder {
 }
 
 /**
- * A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second.
+ * A time by RFC 3339, in UTC or with an offset (encode + as %2B in a URL), in the years 1 to 9999, with at most nine digits of a second.
  * @format date-time
- * @maxLength 30
- * @pattern ^(?:(?:\d\d[2468][048]|\d\d[13579][26]|\d\d0[48]|[02468][048]00|[13579][26]00)-02-29|\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|(?:02)-(?:0[1-9]|1\d|2[0-8])))T(?:(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z))$
+ * @maxLength 35
  */
-export type Timestamp = string;
+export type TimeParameter = string;
 
 export interface OrderPatch {
   customer_reference?: string | null;
@@ -291,10 +290,10 @@ export type NewExport =
       format: "csv" | "jsonl" | "parquet";
       /** The filters of the resource’s list. */
       filters?: {
-        /** A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second. */
-        created_after?: Timestamp;
-        /** A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second. */
-        created_before?: Timestamp;
+        /** A time by RFC 3339, in UTC or with an offset (encode + as %2B in a URL), in the years 1 to 9999, with at most nine digits of a second. */
+        created_after?: TimeParameter;
+        /** A time by RFC 3339, in UTC or with an offset (encode + as %2B in a URL), in the years 1 to 9999, with at most nine digits of a second. */
+        created_before?: TimeParameter;
         state?: "open" | "invoiced" | "completed" | "cancelled";
         /** An ISO 4217 code, upper case, of a currency with a known exponent. */
         currency?: Currency;
@@ -310,10 +309,10 @@ export type NewExport =
       format: "csv" | "jsonl" | "parquet";
       /** The filters of the resource’s list. */
       filters?: {
-        /** A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second. */
-        created_after?: Timestamp;
-        /** A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second. */
-        created_before?: Timestamp;
+        /** A time by RFC 3339, in UTC or with an offset (encode + as %2B in a URL), in the years 1 to 9999, with at most nine digits of a second. */
+        created_after?: TimeParameter;
+        /** A time by RFC 3339, in UTC or with an offset (encode + as %2B in a URL), in the years 1 to 9999, with at most nine digits of a second. */
+        created_before?: TimeParameter;
         state?: "draft" | "approved" | "partially_paid" | "paid" | "voided";
         /** An ISO 4217 code, upper case, of a currency with a known exponent. */
         currency?: Currency;
@@ -331,10 +330,10 @@ export type NewExport =
       format: "csv" | "jsonl" | "parquet";
       /** The filters of the resource’s list. */
       filters?: {
-        /** A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second. */
-        created_after?: Timestamp;
-        /** A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second. */
-        created_before?: Timestamp;
+        /** A time by RFC 3339, in UTC or with an offset (encode + as %2B in a URL), in the years 1 to 9999, with at most nine digits of a second. */
+        created_after?: TimeParameter;
+        /** A time by RFC 3339, in UTC or with an offset (encode + as %2B in a URL), in the years 1 to 9999, with at most nine digits of a second. */
+        created_before?: TimeParameter;
         state?:
           | "pending"
           | "succeeded"
@@ -436,8 +435,8 @@ export interface NewSubscription {
         position: string;
       }
     | {
-        /** A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second. */
-        time: Timestamp;
+        /** A time by RFC 3339, in UTC or with an offset (encode + as %2B in a URL), in the years 1 to 9999, with at most nine digits of a second. */
+        time: TimeParameter;
       };
   /**
    * The Kafka user that is granted access to the topic, if the broker has an authorizer.
@@ -460,8 +459,8 @@ export interface NewReplay {
         position: string;
       }
     | {
-        /** A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second. */
-        time: Timestamp;
+        /** A time by RFC 3339, in UTC or with an offset (encode + as %2B in a URL), in the years 1 to 9999, with at most nine digits of a second. */
+        time: TimeParameter;
       };
 }
 
@@ -514,6 +513,14 @@ export interface Order {
    */
   total_amount: number;
 }
+
+/**
+ * A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second.
+ * @format date-time
+ * @maxLength 30
+ * @pattern ^(?:(?:\d\d[2468][048]|\d\d[13579][26]|\d\d0[48]|[02468][048]00|[13579][26]00)-02-29|\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|(?:02)-(?:0[1-9]|1\d|2[0-8])))T(?:(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z))$
+ */
+export type Timestamp = string;
 
 /** RFC 9457 problem details, with a stable code and retry guidance. */
 export interface Problem {
@@ -1195,9 +1202,9 @@ export namespace Orders {
        */
       cursor?: string;
       /** Only items that were created after this time. */
-      created_after?: Timestamp;
+      created_after?: TimeParameter;
       /** Only items that were created before this time. */
-      created_before?: Timestamp;
+      created_before?: TimeParameter;
       /** Only items in this state. */
       state?: "open" | "invoiced" | "completed" | "cancelled";
       /** Only items in this currency. */
@@ -1257,7 +1264,7 @@ export namespace Orders {
     };
     export type RequestQuery = {
       /** Returns the resource as it was at this time; 404 before its creation. */
-      as_of?: Timestamp;
+      as_of?: TimeParameter;
     };
     export type RequestBody = never;
     export type RequestHeaders = {
@@ -1524,9 +1531,9 @@ export namespace Invoices {
        */
       cursor?: string;
       /** Only items that were created after this time. */
-      created_after?: Timestamp;
+      created_after?: TimeParameter;
       /** Only items that were created before this time. */
-      created_before?: Timestamp;
+      created_before?: TimeParameter;
       /** Only items in this state. */
       state?: "draft" | "approved" | "partially_paid" | "paid" | "voided";
       /** Only items in this currency. */
@@ -1591,7 +1598,7 @@ export namespace Invoices {
     };
     export type RequestQuery = {
       /** Returns the resource as it was at this time; 404 before its creation. */
-      as_of?: Timestamp;
+      as_of?: TimeParameter;
     };
     export type RequestBody = never;
     export type RequestHeaders = {
@@ -1826,9 +1833,9 @@ export namespace Payments {
        */
       cursor?: string;
       /** Only items that were created after this time. */
-      created_after?: Timestamp;
+      created_after?: TimeParameter;
       /** Only items that were created before this time. */
-      created_before?: Timestamp;
+      created_before?: TimeParameter;
       /** Only items in this state. */
       state?:
         | "pending"
@@ -1909,7 +1916,7 @@ export namespace Payments {
     };
     export type RequestQuery = {
       /** Returns the resource as it was at this time; 404 before its creation. */
-      as_of?: Timestamp;
+      as_of?: TimeParameter;
     };
     export type RequestBody = never;
     export type RequestHeaders = {
@@ -2271,9 +2278,9 @@ export namespace Operations {
        */
       cursor?: string;
       /** Only items that were created after this time. */
-      created_after?: Timestamp;
+      created_after?: TimeParameter;
       /** Only items that were created before this time. */
-      created_before?: Timestamp;
+      created_before?: TimeParameter;
       /** Only items in this state. */
       state?:
         | "pending"
@@ -2511,9 +2518,9 @@ export namespace ApiKeys {
        */
       cursor?: string;
       /** Only items that were created after this time. */
-      created_after?: Timestamp;
+      created_after?: TimeParameter;
       /** Only items that were created before this time. */
-      created_before?: Timestamp;
+      created_before?: TimeParameter;
       /** Only items in this state. */
       state?: "active" | "revoked" | "expired";
     };
@@ -2726,7 +2733,7 @@ export namespace Events {
        */
       from_position?: string;
       /** Start with the facts of this time and later ones. */
-      from_time?: Timestamp;
+      from_time?: TimeParameter;
     };
     export type RequestBody = never;
     export type RequestHeaders = {
@@ -2877,9 +2884,9 @@ export namespace Subscriptions {
        */
       cursor?: string;
       /** Only items that were created after this time. */
-      created_after?: Timestamp;
+      created_after?: TimeParameter;
       /** Only items that were created before this time. */
-      created_before?: Timestamp;
+      created_before?: TimeParameter;
       /** Only items in this state. */
       state?: "active" | "paused" | "stopped";
     };
@@ -3189,9 +3196,9 @@ export namespace AuditRecords {
        */
       cursor?: string;
       /** Only items that were created after this time. */
-      created_after?: Timestamp;
+      created_after?: TimeParameter;
       /** Only items that were created before this time. */
-      created_before?: Timestamp;
+      created_before?: TimeParameter;
       /** Only grants, or only denials. */
       decision?: "granted" | "denied";
       /**
@@ -3569,9 +3576,9 @@ export class Api<
          */
         cursor?: string;
         /** Only items that were created after this time. */
-        created_after?: Timestamp;
+        created_after?: TimeParameter;
         /** Only items that were created before this time. */
-        created_before?: Timestamp;
+        created_before?: TimeParameter;
         /** Only items in this state. */
         state?: "open" | "invoiced" | "completed" | "cancelled";
         /** Only items in this currency. */
@@ -3612,7 +3619,7 @@ export class Api<
       id: string,
       query?: {
         /** Returns the resource as it was at this time; 404 before its creation. */
-        as_of?: Timestamp;
+        as_of?: TimeParameter;
       },
       params: RequestParams = {},
     ) =>
@@ -3783,9 +3790,9 @@ export class Api<
          */
         cursor?: string;
         /** Only items that were created after this time. */
-        created_after?: Timestamp;
+        created_after?: TimeParameter;
         /** Only items that were created before this time. */
-        created_before?: Timestamp;
+        created_before?: TimeParameter;
         /** Only items in this state. */
         state?: "draft" | "approved" | "partially_paid" | "paid" | "voided";
         /** Only items in this currency. */
@@ -3831,7 +3838,7 @@ export class Api<
       id: string,
       query?: {
         /** Returns the resource as it was at this time; 404 before its creation. */
-        as_of?: Timestamp;
+        as_of?: TimeParameter;
       },
       params: RequestParams = {},
     ) =>
@@ -3988,9 +3995,9 @@ export class Api<
          */
         cursor?: string;
         /** Only items that were created after this time. */
-        created_after?: Timestamp;
+        created_after?: TimeParameter;
         /** Only items that were created before this time. */
-        created_before?: Timestamp;
+        created_before?: TimeParameter;
         /** Only items in this state. */
         state?:
           | "pending"
@@ -4052,7 +4059,7 @@ export class Api<
       id: string,
       query?: {
         /** Returns the resource as it was at this time; 404 before its creation. */
-        as_of?: Timestamp;
+        as_of?: TimeParameter;
       },
       params: RequestParams = {},
     ) =>
@@ -4278,9 +4285,9 @@ export class Api<
          */
         cursor?: string;
         /** Only items that were created after this time. */
-        created_after?: Timestamp;
+        created_after?: TimeParameter;
         /** Only items that were created before this time. */
-        created_before?: Timestamp;
+        created_before?: TimeParameter;
         /** Only items in this state. */
         state?:
           | "pending"
@@ -4437,9 +4444,9 @@ export class Api<
          */
         cursor?: string;
         /** Only items that were created after this time. */
-        created_after?: Timestamp;
+        created_after?: TimeParameter;
         /** Only items that were created before this time. */
-        created_before?: Timestamp;
+        created_before?: TimeParameter;
         /** Only items in this state. */
         state?: "active" | "revoked" | "expired";
       },
@@ -4580,7 +4587,7 @@ export class Api<
          */
         from_position?: string;
         /** Start with the facts of this time and later ones. */
-        from_time?: Timestamp;
+        from_time?: TimeParameter;
       },
       params: RequestParams = {},
     ) =>
@@ -4695,9 +4702,9 @@ export class Api<
          */
         cursor?: string;
         /** Only items that were created after this time. */
-        created_after?: Timestamp;
+        created_after?: TimeParameter;
         /** Only items that were created before this time. */
-        created_before?: Timestamp;
+        created_before?: TimeParameter;
         /** Only items in this state. */
         state?: "active" | "paused" | "stopped";
       },
@@ -4904,9 +4911,9 @@ export class Api<
          */
         cursor?: string;
         /** Only items that were created after this time. */
-        created_after?: Timestamp;
+        created_after?: TimeParameter;
         /** Only items that were created before this time. */
-        created_before?: Timestamp;
+        created_before?: TimeParameter;
         /** Only grants, or only denials. */
         decision?: "granted" | "denied";
         /**

@@ -23,16 +23,43 @@ export const exponentSchema = z
 const hasYear = (text: string): boolean => !text.startsWith('0000')
 const NO_YEAR = { message: 'There is no year 0.' }
 /** With nanoseconds. Limited, since the text becomes a parameter of a query. */
+const SECOND_DIGITS = 'At most nine digits of a second.'
 const TIME_CHARS_MAX = '2026-01-01T00:00:00.123456789Z'.length
 
-export const timeSchema = z.iso
-  .datetime()
-  .max(TIME_CHARS_MAX, 'At most nine digits of a second.')
-  .refine(hasYear, NO_YEAR)
+export const timeSchema = z.iso.datetime().max(TIME_CHARS_MAX, SECOND_DIGITS).refine(hasYear, NO_YEAR).meta({
+  id: 'Timestamp',
+  description: 'A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second.',
+})
+
+const OFFSET_CHARS = '+00:00'.length
+const OFFSET = /(?:\.(?<fraction>\d+))?(?<offset>[+-]\d\d:\d\d)$/
+
+/** The same instant in UTC, with the same digits of a second. A time in UTC stays as it was sent. */
+const inUtc = (text: string): string => {
+  const found = OFFSET.exec(text)
+  if (found === null) return text
+  const { fraction, offset } = found.groups as { fraction?: string; offset: string }
+  const seconds = new Date(`${text.slice(0, found.index)}${offset}`).toISOString().replace('.000Z', '')
+  return `${seconds}${fraction === undefined ? '' : `.${fraction}`}Z`
+}
+
+/** Whether the time has a year of four digits in UTC too: an offset may lead across the first or the last one. */
+const hasYearInUtc = (text: string): boolean => /^\d{4}-/.test(inUtc(text)) && hasYear(inUtc(text))
+
+/** A time in a request: with any offset, which a client's library may write even for UTC; in UTC once it is checked. */
+export const timeParameter = z.iso
+  .datetime({ offset: true, abort: true })
+  .max(TIME_CHARS_MAX - 1 + OFFSET_CHARS, SECOND_DIGITS)
+  .refine(text => !/\.\d{10}/.test(text), SECOND_DIGITS)
+  .refine(text => hasYear(text) && hasYearInUtc(text), NO_YEAR)
   .meta({
-    id: 'Timestamp',
-    description: 'A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second.',
+    id: 'TimeParameter',
+    description:
+      'A time by RFC 3339, in UTC or with an offset (encode + as %2B in a URL), in the years 1 to 9999, with at most nine digits of a second.',
+    // The format says it; a pattern would be a change that no comparison of contracts can judge.
+    override: ({ jsonSchema }) => void delete jsonSchema.pattern,
   })
+  .transform(inUtc)
 
 export const dateSchema = z.iso.date().refine(hasYear, NO_YEAR)
 
@@ -92,7 +119,7 @@ export const resourceShape = {
 
 /** The query of every GET by id: the state at an earlier time. */
 export const asOfQuery = z.object({
-  as_of: timeSchema
+  as_of: timeParameter
     .optional()
     .meta({ description: 'Returns the resource as it was at this time; 404 before its creation.' }),
 })

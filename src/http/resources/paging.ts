@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Call, Reply } from '../route.ts'
-import { timeSchema } from './commonSchemas.ts'
+import { timeParameter } from './commonSchemas.ts'
 
 /** The pages of every list: their query parameters and size, where a page begins, the cursor of the next one, body and Link header. */
 
@@ -28,7 +28,7 @@ export const pageQuery = {
   cursor: z.string().min(1).max(1_024).optional(),
 }
 
-export const createdQuery = { created_after: timeSchema.optional(), created_before: timeSchema.optional() }
+export const createdQuery = { created_after: timeParameter.optional(), created_before: timeParameter.optional() }
 
 export const pageSchema = <T extends z.ZodType>(item: T) =>
   z.object({

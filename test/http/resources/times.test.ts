@@ -17,7 +17,13 @@ const REFUSED = [
   '2026-02-30T00:00:00Z',
   '2026-01-01T24:00:00Z',
   '2026-01-01T00:00:60Z',
-  '2026-01-01T00:00:00+00:00',
+  `${second}+24:00`,
+  `${second}+0100`,
+  `${second} 00:00`,
+  `2026-13-01T00:00:00+01:00`,
+  // In UTC these are in the years 0 and 10000.
+  '0001-01-01T00:00:00+01:00',
+  '9999-12-31T23:59:59-00:01',
   'infinity',
   'now',
   '',
@@ -26,7 +32,11 @@ const ACCEPTED = [
   `${second}Z`,
   `${second}.1Z`,
   `${second}.123456789Z`,
+  `${second}+00:00`,
+  `${second}-00:00`,
+  `${second}.123456789+05:45`,
   '0001-01-01T00:00:00Z',
+  '0001-01-01T01:00:00+01:00',
   '9999-12-31T23:59:59.999999999Z',
 ]
 
@@ -57,7 +67,8 @@ describe('a time', () => {
         const { status, body } = await client.get(pathOf(encodeURIComponent(time)))
         expect([status, body.code], time).to.deep.equal([400, 'validation_failed'])
       }
-      for (const time of ACCEPTED) expect((await client.get(pathOf(time))).status, time).to.be.oneOf([200, 404])
+      for (const time of ACCEPTED)
+        expect((await client.get(pathOf(encodeURIComponent(time)))).status, time).to.be.oneOf([200, 404])
     })
 
   const bodies: Readonly<Record<string, (time: string) => [path: string, body: object]>> = {
@@ -75,6 +86,14 @@ describe('a time', () => {
       }
       for (const time of ACCEPTED) expect((await client.post(...of(time))).status, time).to.be.oneOf([201, 202])
     })
+
+  it('with an offset is the same instant as in UTC', async () => {
+    const { body: order } = await client.post('/orders', anOrder())
+    const at = Date.parse(order.created_at)
+    const atOffset = (ms: number): string => new Date(ms + 5.75 * 3_600_000).toISOString().replace('Z', '+05:45')
+    const asOf = (ms: number) => client.get(`/orders/${order.id}?as_of=${encodeURIComponent(atOffset(ms))}`)
+    expect([(await asOf(at)).status, (await asOf(at - 1)).status]).to.deep.equal([200, 404])
+  })
 
   it('as a due date has a year from 1 to 9999', async () => {
     const { body } = await client.post('/orders', anOrder())

@@ -4,7 +4,7 @@ import type { Query } from '../../../../projections/page.ts'
 import { type CloudEvent, FACT_TYPES } from '../../../../streams/facts.ts'
 import type { Call } from '../../route.ts'
 import { keyInCursor } from '../paging.ts'
-import { positionSchema, textSchema, timeSchema } from '../commonSchemas.ts'
+import { positionSchema, textSchema, timeParameter } from '../commonSchemas.ts'
 import { pageQuery } from '../paging.ts'
 
 /** Reads the facts projection for the pages and the streams of GET /events. */
@@ -16,7 +16,7 @@ export const query = z.object({
   from_position: positionSchema.optional().meta({
     description: 'Start at this position of the log; facts of earlier positions that are released later are included.',
   }),
-  from_time: timeSchema.optional(),
+  from_time: timeParameter.optional(),
 })
 export type EventsCall = Call<undefined, z.output<typeof query>, undefined>
 

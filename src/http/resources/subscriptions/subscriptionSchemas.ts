@@ -8,7 +8,7 @@ import { FACT_TYPES, type FactType } from '../../../../streams/facts.ts'
 import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
 import { topicNamesOf } from '../../../commands/subscriptionTopicNames.ts'
 import type { ReadScope } from '../../../identity/principal.ts'
-import { metadataSchema, positionSchema, resourceShape, timeSchema } from '../commonSchemas.ts'
+import { metadataSchema, positionSchema, resourceShape, timeParameter, timeSchema } from '../commonSchemas.ts'
 
 /** The request and response schemas of subscriptions. */
 
@@ -41,7 +41,7 @@ const fromPosition = z
   .strictObject({ position: positionSchema })
   .meta({ description: 'Start with the facts at this position and later ones.' })
 const fromTime = z
-  .strictObject({ time: timeSchema })
+  .strictObject({ time: timeParameter })
   .meta({ description: 'Start with the facts of this time and later ones.' })
 
 /** The name of a Kafka user; excludes the wildcard principal. */
