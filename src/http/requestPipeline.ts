@@ -5,7 +5,7 @@ import type { Context, Ledger } from '../commands/commandHandler.ts'
 import type { Principal } from '../identity/principal.ts'
 import type { World } from '../ports.ts'
 import { type Authenticate, createAccessControl } from './access/accessControl.ts'
-import { withMissingFirst } from './access/existence.ts'
+import { type NamedResource, withMissingFirst } from './access/existence.ts'
 import { createIdentification } from './access/identification.ts'
 import { checkedCall } from './request/requestValidation.ts'
 import { traceparentOf } from './request/correlation.ts'
@@ -46,10 +46,9 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
       const authorized = principal && (await accessControl.checkPermissions(principal, declared))
       // Computed before the body is read, since the arrival of the body has a deadline of its own.
       const leftMs = deadlineOf(declared) - (ledger.world.monotonicMs() - startedAtMs)
+      const named = namedIn(req, declared, principal)
       const check = () => checkedCall(services, { req, res, declared, principal })
-      const named = { id: pathId(req), tenant: principal?.tenant ?? '', showsDeleted: declared.showsDeleted === true }
-      const checked = await (principal ? withMissingFirst(ledger.aggregates, named, check) : check())
-      return { ...checked, principal: authorized, leftMs }
+      return { ...(await withMissingFirst(ledger.aggregates, named, check)), principal: authorized, leftMs }
     })
     resource ??= resourceInBody(declared, checked.body)
     const runHandler = (trackedLedger: Ledger) =>
@@ -66,6 +65,16 @@ const pathId = ({ params }: Incoming): string | null => {
   return typeof id === 'string' && ID.test(id) ? id : null
 }
 const ID = /^[a-z]{2,3}_[0-9A-Z]{26}$/
+
+const namedIn = (
+  req: Incoming,
+  { showsDeleted = false }: AnyRoute,
+  principal: Principal | undefined,
+): NamedResource => ({
+  id: principal === undefined ? null : pathId(req),
+  tenant: principal?.tenant ?? '',
+  showsDeleted,
+})
 
 /** The resource that the checked body names, for routes that declare where. */
 const resourceInBody = ({ audited }: AnyRoute, body: unknown): string | null => {
