@@ -66,11 +66,7 @@ const pathId = ({ params }: Incoming): string | null => {
 }
 const ID = /^[a-z]{2,3}_[0-9A-Z]{26}$/
 
-const namedIn = (
-  req: Incoming,
-  { showsDeleted = false }: AnyRoute,
-  principal: Principal | undefined,
-): NamedResource => ({
+const namedIn = (req: Incoming, { showsDeleted }: AnyRoute, principal: Principal | undefined): NamedResource => ({
   id: principal === undefined ? null : pathId(req),
   tenant: principal?.tenant ?? '',
   showsDeleted,

@@ -25,7 +25,7 @@ export type NamedResource = {
   readonly id: string | null
   readonly tenant: string
   /** Whether the route shows deleted resources too. */
-  readonly showsDeleted: boolean
+  readonly showsDeleted: boolean | undefined
 }
 
 const visibility = <K extends Kind>(entity: Entity<K>) => ({
