@@ -1,5 +1,5 @@
 import type { Addresses } from './addressesFile.ts'
-import { addressesOf, freePort, openDirectoryAndLog, openStores, publish } from './compose/machine.ts'
+import { addressesOf, chooseListeningPlace, openDirectoryAndLog, openStores, publish } from './compose/machine.ts'
 import { type Starting, startService } from './compose/service.ts'
 import type { Config } from './config.ts'
 import type { Log } from './ports.ts'
@@ -40,9 +40,13 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   starting.onLog(log)
   const failed = Promise.withResolvers<Error>()
   const stores = await openStores(config, cleanup, log, failed.resolve)
-  const port = config.port === 0 ? await freePort(config) : config.port
-  const addresses = addressesOf(config, { port, stores, pids: { service: process.pid } })
+  const listening = await chooseListeningPlace(config, cleanup)
+  const addresses = addressesOf(config, { port: listening.port, stores, pids: { service: process.pid } })
   const onListening = (): Promise<void> => publish(config, addresses, cleanup)
-  await startService({ config, log, ...stores, port, onListening, onRefused: failed.resolve }, cleanup, starting)
+  await startService(
+    { config, log, ...stores, ...listening, onListening, onRefused: failed.resolve },
+    cleanup,
+    starting,
+  )
   return { addresses, logs: place, failed: failed.promise, close: cleanup.run }
 }

@@ -2,11 +2,11 @@ import { type ChildProcess, execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { access, constants, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { type HeldPort, holdPort } from '../../src/embedded/freePorts.ts'
 import { StartupError, systemCode } from '../../src/startupError.ts'
 import { ensureJars, requireJava } from './jars.ts'
 import { classpathOf, clearLeftover, LOG, PROPERTIES, startJvm } from './jvm.ts'
@@ -41,8 +41,9 @@ export type Kafka = {
 }
 
 const LIBS = fileURLToPath(new URL('../../.data/kafka-libs', import.meta.url))
+const HOST = '127.0.0.1'
 const LOG_DIR = 'log'
-const START_TIMEOUT_MS = 60_000
+const START_TIMEOUT_MS = 180_000
 const START_POLL_MS = 50
 const STOP_GRACE_MS = 20_000
 const CLUSTER_ID_BYTES = 16
@@ -61,19 +62,17 @@ const refusal = (port: number, error: unknown): StartupError =>
 
 /** Holds all ports at the same time, so that no two are equal and a used port is reported before the start. */
 const reserve = async (wanted: readonly number[]): Promise<number[]> => {
-  const servers = wanted.map(() => createServer())
+  const held: HeldPort[] = []
   try {
-    const ports: number[] = []
-    for (const [index, server] of servers.entries()) {
-      const port = wanted[index] ?? 0
-      server.listen({ port, host: '127.0.0.1', exclusive: true })
-      await once(server, 'listening').catch((error: unknown) => Promise.reject(refusal(port, error)))
-      const address = server.address()
-      ports.push(typeof address === 'object' && address !== null ? address.port : port)
-    }
-    return ports
+    for (const port of wanted)
+      held.push(
+        await holdPort(port, HOST).catch((error: unknown) => {
+          throw refusal(port, error)
+        }),
+      )
+    return held.map(({ port }) => port)
   } finally {
-    await Promise.all(servers.filter(server => server.listening).map(server => promisify(server.close.bind(server))()))
+    await Promise.all(held.map(({ release }) => release()))
   }
 }
 

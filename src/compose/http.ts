@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { Server } from 'node:net'
 import { createLocalCounter, openSharedCounter } from '../adapters/rateLimiter/counters.ts'
 import { DRAIN_MS, TOPIC_WAIT_MS } from '../commands/timeBudgets.ts'
 import { createApiVersionUsage } from '../commands/apiVersionUsage.ts'
@@ -45,6 +46,8 @@ export type HttpDependencies = Omit<CoreServices, 'store'> & {
   /** The same database, with a connection pool for the tail and the event streams alone. */
   readonly streams: Pick<Database, 'sql'>
   readonly port: number
+  /** Holds the port, if it was chosen before. */
+  readonly socket: Server | undefined
   readonly issuer: string
   readonly publicUrl: string
   readonly schemaBaseUrl: string
@@ -64,7 +67,7 @@ export const startHttp = async (
   dependencies: HttpDependencies,
   cleanup: CleanupStack,
 ): Promise<void> => {
-  const { port, publicUrl, database, ledger, log, siblings } = dependencies
+  const { port, socket, publicUrl, database, ledger, log, siblings } = dependencies
   const { audience } = config
   const isApi = config.roles.includes('api')
   const revocations = await openRevocations({
@@ -98,7 +101,7 @@ export const startHttp = async (
     loadShedding: { stopping: stopping.signal },
     ...(embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}),
   })
-  const server = siblings ? siblings.serve(receive(app)) : await listen(app, { host: config.host, port })
+  const server = siblings ? siblings.serve(receive(app)) : await listen(app, { host: config.host, port, socket })
   cleanup.defer(() => {
     stopping.abort()
     return server.close(DRAIN_MS)

@@ -1,8 +1,9 @@
-import { createServer } from 'node:net'
+import type { Server } from 'node:net'
 import { type Addresses, publishAddresses } from '../addressesFile.ts'
 import type { CleanupStack } from '../cleanupStack.ts'
 import type { Config } from '../config.ts'
 import { openDataDirectory } from '../embedded/dataDirectory.ts'
+import { holdFreePort } from '../embedded/freePorts.ts'
 import { startEmbeddedServices } from '../embedded/startEmbedded.ts'
 import type { Log } from '../ports.ts'
 import { openLog } from './serviceLog.ts'
@@ -53,16 +54,26 @@ export const openStores = async (
   }
 }
 
-/** The port, or a free one for 0. Rejects with the system error when it is in use or not permitted. */
-export const freePort = ({ host, port }: Pick<Config, 'host' | 'port'>): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', reject)
-    probe.listen(port, host, () => {
-      const address = probe.address()
-      probe.close(() => resolve(typeof address === 'object' && address ? address.port : port))
-    })
-  })
+/** Where the HTTP server will listen. */
+export type ListeningPlace = {
+  readonly port: number
+  /** Holds the port if it was chosen for PORT=0. */
+  readonly socket?: Server
+}
+
+/**
+ * Chooses the port for PORT=0 and holds it until the HTTP server takes its socket over, which is seconds later: a port that
+ * is only known could be taken by another program. Rejects with the system error for a host that is not usable.
+ */
+export const chooseListeningPlace = async (
+  { host, port }: Pick<Config, 'host' | 'port'>,
+  cleanup: CleanupStack,
+): Promise<ListeningPlace> => {
+  if (port !== 0) return { port }
+  const held = await holdFreePort(host)
+  cleanup.defer(held.release)
+  return held
+}
 
 export const publicUrlOf = ({ publicUrl }: Config, port: number): string => publicUrl ?? `http://localhost:${port}`
 

@@ -1,3 +1,4 @@
+import type { Server } from 'node:net'
 import { openEventStore } from '../adapters/eventstoredb/eventStore.ts'
 import { createCleanupStack, type CleanupStack } from '../cleanupStack.ts'
 import { realWorld } from '../clockAndRandomness.ts'
@@ -26,6 +27,8 @@ export type ServiceOptions = {
   readonly databaseUrl: string
   readonly eventStoreUrl: string
   readonly port: number
+  /** Holds the port, for the HTTP server to take it over; absent where the server binds the port itself. */
+  readonly socket?: Server
   /** The other processes of the service; absent where this process is all of it. */
   readonly siblings?: Siblings
   /** Called when the HTTP server listens, which may be long before the event store answers. */
@@ -115,14 +118,14 @@ type Dependencies = Awaited<ReturnType<typeof openDependencies>>
 
 /** The HTTP server; none in a process whose siblings serve the health endpoints with those of the API. */
 const serve = async (
-  { config, log, port, siblings, onListening }: ServiceOptions,
+  { config, log, port, socket, siblings, onListening }: ServiceOptions,
   known: Dependencies & { readonly schemaBaseUrl: string; readonly states: () => ReturnType<FeedStates['values']> },
   cleanup: CleanupStack,
 ): Promise<void> => {
   if (siblings && !config.roles.includes('api')) return
   const { startHttp } = await import('./http.ts')
   const feeds = siblings?.feeds ?? { values: known.states }
-  const addresses = { port, publicUrl: publicUrlOf(config, port), issuer: issuerOf(config, port) }
+  const addresses = { port, socket, publicUrl: publicUrlOf(config, port), issuer: issuerOf(config, port) }
   await startHttp(config, { ...known, ...addresses, log, feeds, siblings }, cleanup)
   await onListening?.()
 }

@@ -15,11 +15,13 @@ const CHILD_MODULE = `
 import { createServer } from 'node:net'
 import { appendFileSync } from 'node:fs'
 import { runAsChild } from '${source('childMain.ts')}'
+import { findFreePort } from '${source('freePorts.ts')}'
 await runAsChild(async ({ dataDir, port }) => {
   if (dataDir.endsWith('broken')) { console.error('this child is'); console.error('broken'); process.exit(3) }
   if (dataDir.endsWith('silent')) await new Promise(() => setInterval(() => {}, 1000))
   if (dataDir.endsWith('bug')) throw new TypeError('a bug in the child')
-  const server = createServer(socket => socket.end(String(process.pid))).listen(port, '127.0.0.1')
+  const server = createServer(socket => socket.end(String(process.pid)))
+  server.listen(port || (await findFreePort('127.0.0.1')), '127.0.0.1')
   await new Promise(resolve => server.once('listening', resolve))
   console.error('listening')
   const close = async () => {

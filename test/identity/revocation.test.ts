@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { decodeProtectedHeader } from 'jose'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
+import { findFreePort } from '../../src/embedded/freePorts.ts'
 import { createIssuer } from '../../src/embedded/issuer/issuer.ts'
 import { rotateSigningKey } from '../../src/embedded/issuer/signingKey.ts'
 import { createRevocations, openRevocations, type Revocable, tokenName } from '../../src/identity/revocations.ts'
@@ -166,7 +167,9 @@ describe('identity: revocation', () => {
       issuer?: string,
     ): Promise<{ url: string; embedded: Awaited<ReturnType<typeof createIssuer>> }> => {
       server = createServer()
-      await new Promise<void>(resolve => server.listen(issuer ? Number(new URL(issuer).port) : 0, '127.0.0.1', resolve))
+      // The second start is at the port of the first.
+      const port = issuer ? Number(new URL(issuer).port) : await findFreePort('127.0.0.1')
+      await new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve))
       const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/oauth`
       const embedded = await createIssuer({ issuer: url, audience: AUDIENCE, dataDir, database })
       server.on('request', (request, response) => {

@@ -1,6 +1,7 @@
 import featuresGrpc from '@eventstore/db-client/generated/serverfeatures_grpc_pb.js'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import { Metadata, Server, ServerCredentials, type ServiceError, type status as Status } from '@grpc/grpc-js'
+import { findFreePort } from '../../src/embedded/freePorts.ts'
 
 /** An event store on a real connection that answers every call with one status. */
 export type RefusingStore = {
@@ -17,7 +18,9 @@ export type Refusing = {
 }
 
 export const startRefusingStore = async (refusing: Refusing): Promise<RefusingStore> => {
-  const { code, details, credentials = ServerCredentials.createInsecure(), port = 0 } = refusing
+  const { code, details, credentials = ServerCredentials.createInsecure() } = refusing
+  // Another store takes the port over, so it must not be one of outgoing connections.
+  const port = refusing.port ?? (await findFreePort('127.0.0.1'))
   const server = new Server()
   let calls = 0
   const failure = (): ServiceError => {

@@ -3,6 +3,7 @@ import featuresGrpc from '@eventstore/db-client/generated/serverfeatures_grpc_pb
 import gossipGrpc from '@eventstore/db-client/generated/gossip_grpc_pb.js'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import { StartupError } from '../../startupError.ts'
+import { findFreePort } from '../freePorts.ts'
 import { append } from './protocol/append.ts'
 import { BATCH_APPEND, batchAppend } from './protocol/batchAppend.ts'
 import { serveBatchAppend } from './protocol/batchStream.ts'
@@ -21,6 +22,7 @@ import { type Writer, openWriter } from './writer.ts'
 const HOST = '127.0.0.1'
 const MESSAGE_BYTES_MAX = 17 * 1024 * 1024
 const DRAIN_MS = 1000
+const BIND_ATTEMPTS_MAX = 20
 
 export type EventStoreNode = {
   /** `esdb://127.0.0.1:PORT?tls=false` */
@@ -98,7 +100,20 @@ const directMethods = (log: Log, writer: Writer): Interception['methods'] =>
     [streamsGrpc.StreamsService.read.path, serveReadStream(log, MESSAGE_BYTES_MAX)],
   ])
 
-const listen = (server: Server, port: number): Promise<number> =>
+/** A port that was found free may be taken before it is bound, so that others are tried. */
+const listen = async (server: Server, port: number): Promise<number> => {
+  if (port !== 0) return bind(server, port)
+  for (let attempt = 1; ; attempt += 1) {
+    const chosen = await findFreePort(HOST)
+    try {
+      return await bind(server, chosen)
+    } catch (error) {
+      if (attempt === BIND_ATTEMPTS_MAX) throw error
+    }
+  }
+}
+
+const bind = (server: Server, port: number): Promise<number> =>
   new Promise((resolve, reject) => {
     server.bindAsync(`${HOST}:${port}`, ServerCredentials.createInsecure(), (error, bound) => {
       if (error === null) resolve(bound)

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openDataDirectory } from '../dataDirectory.ts'
 import { type ServiceOptions, runAsChild } from '../childMain.ts'
+import { findFreePort } from '../freePorts.ts'
 import { postgresBinaries } from './binaries.ts'
 import { endOrphan, openCluster } from './cluster.ts'
 import { postgresLaunch } from './launch.ts'
@@ -34,12 +35,12 @@ export type EmbeddedPostgres = {
 
 /** Checks that the port is free, or finds a free one for 0. Throws a StartupError if it is in use. */
 const probePort = async (port: number): Promise<number> => {
+  if (port === 0) return findFreePort(HOST)
   const server = createServer()
   try {
     server.listen(port, HOST)
     await once(server, 'listening')
-    const address = server.address()
-    return typeof address === 'object' && address !== null ? address.port : port
+    return port
   } catch (error) {
     if (systemCode(error) === 'EADDRINUSE') throw new StartupError(`Port ${port} on ${HOST} is in use.`, error)
     if (systemCode(error) === 'EACCES') throw new StartupError(`Port ${port} on ${HOST} is not permitted.`, error)

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo, Server as SocketServer, Socket } from 'node:net'
 import { HEADERS_MAX_BYTES, URL_MAX_CHARS } from './framing.ts'
 import { createMalformedRequestHandler, refuseConnect } from './malformedRequests.ts'
 
@@ -47,15 +47,20 @@ const createHttpServer = (app: RequestListener) => {
   return { server, isIdle: () => underWay === 0 }
 }
 
+export type ListeningPlace = {
+  readonly host: string
+  readonly port: number
+  /** A server that listens there already; its socket is taken over. */
+  readonly socket?: SocketServer | undefined
+}
+
 /** Throws the system error when the port is not available. */
-export const listen = async (
-  app: RequestListener,
-  { host, port }: { host: string; port: number },
-): Promise<Listening> => {
+export const listen = async (app: RequestListener, { host, port, socket }: ListeningPlace): Promise<Listening> => {
   const { server, isIdle } = createHttpServer(app)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, host, () => resolve())
+    if (socket) server.listen(socket, () => resolve())
+    else server.listen(port, host, () => resolve())
   })
   const closed = (): Promise<void> => new Promise(resolve => server.close(() => resolve()))
   return {

@@ -3,6 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { findFreePort } from '../../../src/embedded/freePorts.ts'
 import type { Addresses } from '../../../src/addressesFile.ts'
 import { sharedService, temporaryDirectory } from '../../support/service.ts'
 import { type Ended, run } from '../cli.ts'
@@ -38,11 +39,7 @@ export const serving = async (listener: RequestListener): Promise<string> => {
 }
 
 /** A port on which nothing listens. */
-export const closedPort = async (): Promise<number> => {
-  const api = await serving(() => undefined)
-  await new Promise(resolve => servers.pop()?.close(resolve))
-  return Number(new URL(api).port)
-}
+export const closedPort = (): Promise<number> => findFreePort('127.0.0.1')
 
 export const tidyUp = async (): Promise<void> => {
   for (const server of servers.splice(0)) {
