@@ -24,9 +24,9 @@ export const operationPage = (request: PageRequest): Query<ListedOperation> => {
   }
 }
 
-/** Operations that have expired and have no event for it yet. */
-export const overdueOperations = (now: string, limit: number): Query<{ id: string }> => ({
-  text: `select id from operations_v1
-    where state in ('pending', 'running', 'succeeded') and expires_at <= $1::timestamptz order by expires_at, id limit $2`,
-  values: [now, limit],
+/** The operations that expire first, or have expired, and have no event for it yet. */
+export const nextToExpire = (limit: number): Query<{ id: string; expires_at: string }> => ({
+  text: `select id, expires_at from operations_v1
+    where state in ('pending', 'running', 'succeeded') order by expires_at, id limit $1`,
+  values: [limit],
 })

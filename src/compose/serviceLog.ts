@@ -19,6 +19,32 @@ export type OpenedLog = {
   readonly flush: () => Promise<void>
 }
 
+/**
+ * Writes lines, and flushes them within FLUSH_MS, until a whole period had neither a line nor a write under way, during which
+ * a flush does nothing. An idle process has no timer.
+ */
+const flushedSoon = (destination: ReturnType<typeof pino.destination>): ((line: string) => void) => {
+  let timer: NodeJS.Timeout | undefined
+  let hasLines = false
+  let isWritten = false
+  destination.on('drain', () => {
+    isWritten = true
+  })
+  const flush = (): void => {
+    const isLast = !hasLines && isWritten
+    hasLines = isWritten = false
+    destination.flush()
+    if (!isLast) return
+    clearInterval(timer)
+    timer = undefined
+  }
+  return line => {
+    hasLines = true
+    destination.write(line)
+    timer ??= setInterval(flush, FLUSH_MS).unref()
+  }
+}
+
 /** Several processes append to one file; then the lines have the name of their process. */
 export const openLog = async (
   { dataDir, logLevel, databaseUrl }: Pick<Config, 'dataDir' | 'logLevel' | 'databaseUrl'>,
@@ -31,12 +57,12 @@ export const openLog = async (
     dest: isFile ? place : 1,
     sync: false,
     minLength: BUFFERED_BYTES,
-    periodicFlush: FLUSH_MS,
     ...(isFile ? { mode: LOG_MODE } : {}),
   })
   // `mode` applies to a new file; the file of an older version may be readable by others.
   if (isFile) await appendFile(place, '', { mode: LOG_MODE }).then(() => chmod(place, LOG_MODE))
   const base = processName === undefined ? null : { process: processName }
-  const log = pino({ level: logLevel, base, timestamp: pino.stdTimeFunctions.isoTime }, destination)
+  const lines = { write: flushedSoon(destination) }
+  const log = pino({ level: logLevel, base, timestamp: pino.stdTimeFunctions.isoTime }, lines)
   return { log, place, flush: async () => destination.flushSync() }
 }

@@ -3,6 +3,7 @@ import type { EventReference, ParkedEvent } from './parkedEvents.ts'
 import { openParking, type Parking, serveRegularly } from './parking.ts'
 import { type Outgoing, publishWithRetries } from './retriesBeforeParking.ts'
 import { createSerialQueue } from './serialQueue.ts'
+import { createTimer } from './timer.ts'
 
 /**
  * Sends facts to topics, for the publisher and for each subscription. A fact that still fails after the retries of
@@ -98,12 +99,14 @@ export const openDeliveryWithParking = async (
   const { database, world, find, fence } = dependencies
   const attempt = publishWithRetries(dependencies)
   const queue = createSerialQueue()
+  const timer = createTimer(world)
   const parking = await openParking({
     name,
     database,
     world,
     queue,
     fence,
+    timer,
     replay: async parked => {
       const fact = await find(parked)
       const failure = fact && (await attempt(fact))
@@ -116,6 +119,6 @@ export const openDeliveryWithParking = async (
         const rows = await sendAll(dependencies, attempt, parking, facts)
         await parking.parkAndMove(rows, commit)
       }),
-    serve: signal => serveRegularly(() => [parking], world, signal),
+    serve: signal => serveRegularly(() => [parking], timer, signal),
   }
 }

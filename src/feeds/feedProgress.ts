@@ -1,4 +1,5 @@
 import { Unavailable, type World } from '../ports.ts'
+import { createTimer } from './timer.ts'
 
 /**
  * The progress of a feed in this process. A feed has work until it has processed all events of the log, and again with the
@@ -22,7 +23,6 @@ export type FeedState = {
 }
 
 export const STALLED_AFTER_MS = 30_000
-const CHECK_EVERY_MS = 1_000
 
 export type Progress = {
   /** The feed has no lease, and waits for it. */
@@ -49,18 +49,42 @@ const failureOf = (error: unknown, stopped: boolean): Failure => {
   return { error: `${message}${cause}`, dependency: error.dependency, stopped }
 }
 
+/** The time since when a feed has had work, with the timer that ends when it stalls. */
+const createWorkTime = (world: World) => {
+  const timer = createTimer(world)
+  let sinceMs: number | undefined
+  const isStalled = (): boolean => sinceMs !== undefined && world.monotonicMs() - sinceMs >= STALLED_AFTER_MS
+  const restart = (): void => {
+    sinceMs = world.monotonicMs()
+    timer.setAt(sinceMs + STALLED_AFTER_MS)
+  }
+  return {
+    isStalled,
+    restart,
+    begin: (): void => {
+      if (sinceMs === undefined) restart()
+    },
+    end: (): void => {
+      sinceMs = undefined
+    },
+    /** Resolves when the feed may have stalled. */
+    untilStalled: async (signal: AbortSignal): Promise<void> => {
+      if (sinceMs !== undefined && !isStalled()) timer.setAt(sinceMs + STALLED_AFTER_MS)
+      await timer.wait(signal, 0)
+    },
+  }
+}
+
 /** Long because the states of a feed share the variables that tell them apart. */
 export const createProgress = (name: string, world: World, report: (state: FeedState) => void): Progress => {
+  const work = createWorkTime(world)
   let position = 0n
-  let workSinceMs: number | undefined
   let failure: Failure | undefined
   let isReportedStalled = false
   let isStandby = false
 
-  const isStalled = (): boolean => workSinceMs !== undefined && world.monotonicMs() - workSinceMs >= STALLED_AFTER_MS
-
   const reportFailure = (): void => {
-    isReportedStalled = isStalled()
+    isReportedStalled = work.isStalled()
     isStandby = false
     const { stopped, dependency, error = 'Nothing has failed; something hangs.' } = failure ?? { stopped: false }
     const state = stopped ? 'stopped' : isReportedStalled ? 'stalled' : 'waiting'
@@ -79,7 +103,7 @@ export const createProgress = (name: string, world: World, report: (state: FeedS
 
   return {
     waiting: () => {
-      workSinceMs ??= world.monotonicMs()
+      work.begin()
       if (!isReportedStalled) reportStandby()
     },
     leaseAttempted: error => {
@@ -87,29 +111,28 @@ export const createProgress = (name: string, world: World, report: (state: FeedS
         failure = failureOf(error, false)
         return
       }
-      workSinceMs = world.monotonicMs()
+      work.restart()
       reportStandby()
     },
-    hasWork: () => {
-      workSinceMs ??= world.monotonicMs()
-    },
+    hasWork: work.begin,
     processed: (upTo, live) => {
       position = upTo
       failure = undefined
       isReportedStalled = false
       isStandby = false
-      workSinceMs = live ? undefined : world.monotonicMs()
+      if (live) work.end()
+      else work.restart()
       report({ name, state: live ? 'live' : 'catching_up', position })
     },
     failed: (error, stopped) => {
-      workSinceMs ??= world.monotonicMs()
+      work.begin()
       failure = failureOf(error, stopped)
       reportFailure()
     },
     reportWhenStalled: async signal => {
       while (!signal.aborted) {
-        await world.sleep(CHECK_EVERY_MS, signal)
-        if (!signal.aborted && isStalled() && !isReportedStalled) reportFailure()
+        await work.untilStalled(signal)
+        if (!signal.aborted && work.isStalled() && !isReportedStalled) reportFailure()
       }
     },
   }

@@ -24,6 +24,7 @@ import {
   WAITS_BEHIND,
 } from './parkedEvents.ts'
 import type { SerialQueue } from './serialQueue.ts'
+import { AT_ONCE_MS, type Timer } from './timer.ts'
 
 /**
  * Parking, the one mechanism of the publisher, the deliveries to subscriptions, the read models and the processes: an event
@@ -80,6 +81,8 @@ export type ParkingOptions = RequestHandlers & {
   readonly fence: (sql: Sql) => Promise<void>
   /** Requests a replay of all parked events at the start: a newer build may be able to process them. */
   readonly replaysAtStart?: boolean
+  /** That of the loop which serves the requests: set when a key is parked. */
+  readonly timer: Timer
 }
 
 export type Parking = {
@@ -135,12 +138,13 @@ export const openParking = async (options: ParkingOptions): Promise<Parking> => 
 type ParkedKeys = Map<string, bigint>
 
 const transactionsOf = (
-  { database, fence }: ParkingOptions,
+  { database, fence, timer }: ParkingOptions,
   parkedKeys: ParkedKeys,
 ): Pick<Parking, 'markParked' | 'parkInTransaction' | 'parkAndMove' | 'fenced'> => {
   const markParked: Parking['markParked'] = rows => {
     for (const { key, position } of rows)
       if (position < (parkedKeys.get(key) ?? position + 1n)) parkedKeys.set(key, position)
+    if (rows.length > 0) timer.setAt(AT_ONCE_MS)
   }
   const parkInTransaction: Parking['parkInTransaction'] = async work => {
     let rows: readonly ParkedEvent[] = []
@@ -217,14 +221,15 @@ const execute = async (
   return undefined
 }
 
-/** Serves the requests for these parkings every REQUESTS_POLL_MS, until the signal. */
+/** Serves the requests for these parkings until the signal, every REQUESTS_POLL_MS while an event is parked. */
 export const serveRegularly = async (
   parkings: () => readonly Parking[],
-  world: Pick<World, 'sleep'>,
+  timer: Timer,
   signal: AbortSignal,
 ): Promise<void> => {
   while (!signal.aborted) {
-    await world.sleep(REQUESTS_POLL_MS, signal)
+    if (parkings().some(parking => !parking.isEmpty())) timer.setAt(AT_ONCE_MS)
+    await timer.wait(signal, REQUESTS_POLL_MS)
     for (const parking of parkings()) if (!signal.aborted && !parking.isEmpty()) await parking.serveRequests()
   }
 }

@@ -12,6 +12,7 @@ import {
   writeTogether,
 } from './readModelWriter.ts'
 import { createSerialQueue } from './serialQueue.ts'
+import { createTimer, type Timer } from './timer.ts'
 import type { Feed, Run } from './feedLoop.ts'
 
 /**
@@ -64,13 +65,14 @@ export const projectorOf = (
     beginRun: async (epoch, signal) => {
       // Writes of the loop and replays of an operator must not cross.
       const queue = createSerialQueue()
+      const timer = createTimer(dependencies.world)
       const checkpoints = await Promise.all(models.map(({ name }) => acquireCheckpoint(database.sql, name, epoch)))
       const readModels = await Promise.all(
         models.map((model, index) =>
-          openReadModel(dependencies, model, asPosition(checkpoints[index] ?? 'start'), { epoch, queue }),
+          openReadModel(dependencies, model, asPosition(checkpoints[index] ?? 'start'), { epoch, queue, timer }),
         ),
       )
-      return runOf(dependencies, { readModels, epoch, signal, queue, pauseUntilMs, onLeftBehind })
+      return runOf(dependencies, { readModels, epoch, signal, queue, timer, pauseUntilMs, onLeftBehind })
     },
   }
 }
@@ -80,13 +82,14 @@ type RunDependencies = {
   readonly epoch: bigint
   readonly signal: AbortSignal
   readonly queue: ReturnType<typeof createSerialQueue>
+  readonly timer: Timer
   readonly pauseUntilMs: () => number
   readonly onLeftBehind: OnLeftBehind
 }
 
 const runOf = (
   dependencies: ReadModelWriterDependencies,
-  { readModels: all, epoch, signal, queue, pauseUntilMs, onLeftBehind }: RunDependencies,
+  { readModels: all, epoch, signal, queue, timer, pauseUntilMs, onLeftBehind }: RunDependencies,
 ): Run => {
   const { world } = dependencies
   const { resultOf: decoded, prepare, forget } = preparedEvents(stored => decode(stored).recorded)
@@ -119,6 +122,6 @@ const runOf = (
         forget(stored)
       }),
     prepare,
-    background: () => serveRegularly(() => following.map(({ parking }) => parking), world, signal),
+    background: () => serveRegularly(() => following.map(({ parking }) => parking), timer, signal),
   }
 }

@@ -17,6 +17,7 @@ import {
 import { isTransient, openParking, type Parking, storedEventOf } from './parking.ts'
 import type { ReadModel } from './readModel.ts'
 import type { SerialQueue } from './serialQueue.ts'
+import type { Timer } from './timer.ts'
 
 /**
  * Writes batches of events to read models. An event that cannot be decoded, or whose row the database refuses, is poison: it
@@ -40,7 +41,7 @@ export type ReadModelWriterDependencies = {
 }
 
 /** The run of the projector that a read model is opened in. */
-export type ProjectorRun = { readonly epoch: bigint; readonly queue: SerialQueue }
+export type ProjectorRun = { readonly epoch: bigint; readonly queue: SerialQueue; readonly timer: Timer }
 
 /** Discards a parked event: the row of its stream goes on with the next event. A stream without a row never gets one. */
 const discard = async (
@@ -58,7 +59,7 @@ export const openReadModel = async (
   { database, store, world }: ReadModelWriterDependencies,
   model: ReadModel,
   position: bigint,
-  { epoch, queue }: ProjectorRun,
+  { epoch, queue, timer }: ProjectorRun,
 ): Promise<OpenReadModel> => {
   const withoutBeginning = await keysWithDiscardedBeginning(database.sql, model.name)
   const writeLate = model.writeLate ?? ((sql, event) => model.write(sql, [event]))
@@ -67,6 +68,7 @@ export const openReadModel = async (
     database,
     world,
     queue,
+    timer,
     fence: fenceCheckpoint(model.name, epoch),
     replaysAtStart: true,
     replay: async parked => {

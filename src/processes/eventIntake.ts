@@ -13,6 +13,7 @@ import {
 } from '../feeds/parkedEvents.ts'
 import { openParking, type Parking, REQUESTS_POLL_MS, storedEventOf } from '../feeds/parking.ts'
 import { createSerialQueue } from '../feeds/serialQueue.ts'
+import type { Timer } from '../feeds/timer.ts'
 import type { Run } from '../feeds/feedLoop.ts'
 import type { Database, EventStore, Sql, StoredEvent, World } from '../ports.ts'
 import type { OpenTasks, Origin } from './openTasks.ts'
@@ -37,6 +38,8 @@ export type IntakeDependencies = {
   readonly store: Pick<EventStore, 'readStream'>
   readonly world: World
   readonly epoch: bigint
+  /** That of the loop which calls `serve`. */
+  readonly timer: Timer
 }
 
 export type Receiver = {
@@ -47,13 +50,13 @@ export type Receiver = {
 export type Intake = Pick<Run, 'after' | 'processBatch'> & {
   /**
    * Serves the requests of operators, and deletes the rows of parked events whose tasks have ended; every REQUESTS_POLL_MS
-   * at most, however often it is called.
+   * at most, however often it is called. Sets the timer while there may be such rows.
    */
   readonly serve: () => Promise<void>
 }
 
 const parkingOf = (
-  { name, database, store, world, epoch }: IntakeDependencies,
+  { name, database, store, world, epoch, timer }: IntakeDependencies,
   { tasks, receive }: Receiver,
   queue: ReturnType<typeof createSerialQueue>,
   discarded: Set<bigint>,
@@ -63,6 +66,7 @@ const parkingOf = (
     database,
     world,
     queue,
+    timer,
     fence: fenceCheckpoint(name, epoch),
     replaysAtStart: true,
     replay: async parked => {
@@ -106,8 +110,9 @@ const releaseFinished = async ({ tasks }: Receiver, parking: Parking): Promise<v
   })
 }
 
+/** Long because its functions share the state of one intake. */
 export const openIntake = async (dependencies: IntakeDependencies, receiver: Receiver): Promise<Intake> => {
-  const { name, database, world, epoch } = dependencies
+  const { name, database, world, epoch, timer } = dependencies
   const after = await acquireCheckpoint(database.sql, name, epoch)
   const queue = createSerialQueue()
   const discarded = new Set(await discardedPositions(database.sql, name, after))
@@ -137,10 +142,13 @@ export const openIntake = async (dependencies: IntakeDependencies, receiver: Rec
         await parking.parkAndMove(rows, move)
       }),
     serve: async () => {
-      if (!mayHaveParked || world.monotonicMs() < serveAtMs) return
-      serveAtMs = world.monotonicMs() + REQUESTS_POLL_MS
-      await queue(() => releaseFinished(receiver, parking))
-      await parking.serveRequests()
+      if (!mayHaveParked) return
+      if (world.monotonicMs() >= serveAtMs) {
+        serveAtMs = world.monotonicMs() + REQUESTS_POLL_MS
+        await queue(() => releaseFinished(receiver, parking))
+        await parking.serveRequests()
+      }
+      timer.setAt(serveAtMs)
     },
   }
 }

@@ -19,7 +19,10 @@ import type { Database } from '../ports.ts'
  */
 
 const NAME = 'manifests'
-const TICK_MS = 1_000
+/** A period that could not be sealed is tried again after this time. */
+const RETRY_MS = 1_000
+/** The clock may be set, so the end of a period is not waited for in one piece. */
+const WAIT_MAX_MS = 30_000
 
 export type ManifestDependencies = {
   readonly database: Database
@@ -49,9 +52,12 @@ const createSealing = ({ database: { sql }, ledger, everyMs }: ManifestDependenc
     return isDone
   }
 
-  return async (): Promise<void> => {
+  /** Seals what is due; resolves to the time after which it has to be called again. */
+  return async (): Promise<number> => {
     const hour = hourOf(ledger.world.now())
     if (hour !== sealedHour && (await sealAll(hour))) sealedHour = hour
+    if (hour !== sealedHour) return RETRY_MS
+    return Math.min(Math.max(0, (hour + 1) * everyMs - ledger.world.now()), WAIT_MAX_MS)
   }
 }
 
@@ -66,8 +72,7 @@ export const manifestsFeed = (dependencies: ManifestDependencies): Feed => {
       background: async () => {
         const sealDue = createSealing(dependencies)
         while (!signal.aborted) {
-          await sealDue()
-          await ledger.world.sleep(TICK_MS, signal)
+          await ledger.world.sleep(await sealDue(), signal)
         }
       },
     }),

@@ -1,5 +1,6 @@
 import type { ResumePosition } from '../feeds/checkpoints.ts'
 import type { ParkedEvent } from '../feeds/parkedEvents.ts'
+import type { Timer } from '../feeds/timer.ts'
 import type { World } from '../ports.ts'
 
 /** The open tasks of one run of a process manager or of the exports: begun by an event, and not ended yet. */
@@ -23,13 +24,15 @@ export type OpenTask<T> = {
 }
 
 export type OpenTasks<T> = {
-  /** The task is due after the grace period. Does nothing for a key that is open already. */
+  /** The task is due after the grace period. Sets the timer. Does nothing for a key that is open already. */
   readonly begin: (key: string, task: { readonly work: T; readonly graceMs: number }, origin: Origin) => void
   readonly end: (key: string) => void
   /** The tasks that are due, in the order in which they began. */
   readonly due: () => readonly OpenTask<T>[]
-  /** The task is due again after this time, unless it has ended. */
+  /** The task is due again after this time, unless it has ended. Sets the timer. */
   readonly postpone: (key: string, delayMs: number) => void
+  /** Sets the timer for the tasks that are open. */
+  readonly setTimer: () => void
   /** Ends a task that a parked event began: the event waits for an operator again. False for any other task. */
   readonly failReplayed: (key: string, reason: string) => boolean
   /** The position after which a later run finds all open tasks again; undefined when none is open. */
@@ -59,7 +62,12 @@ const createFinished = () => {
   }
 }
 
-export const createOpenTasks = <T>(world: Pick<World, 'monotonicMs'>): OpenTasks<T> => {
+/**
+ * The timer is that of the loop which finishes the tasks.
+ *
+ * Long because its functions share the open tasks.
+ */
+export const createOpenTasks = <T>(world: Pick<World, 'monotonicMs'>, timer: Pick<Timer, 'setAt'>): OpenTasks<T> => {
   const open = new Map<string, OpenItem<T>>()
   const finished = createFinished()
 
@@ -74,13 +82,20 @@ export const createOpenTasks = <T>(world: Pick<World, 'monotonicMs'>): OpenTasks
     begin: (key, { work, graceMs }, origin) => {
       if (open.has(key)) return
       const ending = new AbortController()
-      open.set(key, { key, work, ended: ending.signal, ending, origin, dueAtMs: world.monotonicMs() + graceMs })
+      const dueAtMs = world.monotonicMs() + graceMs
+      open.set(key, { key, work, ended: ending.signal, ending, origin, dueAtMs })
+      timer.setAt(dueAtMs)
     },
     end: key => finished.done(remove(key)),
     due: () => [...open.values()].filter(({ dueAtMs }) => dueAtMs <= world.monotonicMs()),
     postpone: (key, delayMs) => {
       const item = open.get(key)
-      if (item) item.dueAtMs = world.monotonicMs() + delayMs
+      if (item === undefined) return
+      item.dueAtMs = world.monotonicMs() + delayMs
+      timer.setAt(item.dueAtMs)
+    },
+    setTimer: () => {
+      for (const { dueAtMs } of open.values()) timer.setAt(dueAtMs)
     },
     failReplayed: (key, reason) => {
       const origin = open.get(key)?.origin

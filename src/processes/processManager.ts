@@ -4,9 +4,10 @@ import { RECOVERY_CONTENDED_RETRY_MS, RECOVERY_FAILED_RETRY_MS, RECOVERY_TICK_MS
 import { Contended, type Context, type Ledger } from '../commands/commandHandler.ts'
 import { reasonOf } from '../feeds/parkedEvents.ts'
 import type { Feed } from '../feeds/feedLoop.ts'
+import { createTimer, type Timer } from '../feeds/timer.ts'
 import { type Database, Unavailable, type World } from '../ports.ts'
 import { openIntake, type Receiver } from './eventIntake.ts'
-import { createOpenTasks, type OpenTask } from './openTasks.ts'
+import { createOpenTasks, type OpenTask, type OpenTasks } from './openTasks.ts'
 
 /**
  * Runs a process manager: reads the log, keeps the tasks that are begun and not ended, and finishes those whose grace period
@@ -60,16 +61,18 @@ export const feedOf = (manager: ProcessManager, { database, ledger, onFailure }:
   categories: manager.categories,
   beginRun: async (epoch, signal) => {
     const { store, world } = ledger
-    const run = createRun(manager, world, onFailure)
-    const intake = await openIntake({ name: manager.name, database, store, world, epoch }, run)
+    const timer = createTimer(world)
+    const run = createRun(manager, world, timer, onFailure)
+    const intake = await openIntake({ name: manager.name, database, store, world, epoch, timer }, run)
     return {
       after: intake.after,
       processBatch: intake.processBatch,
       background: async () => {
         while (!signal.aborted) {
-          await world.sleep(RECOVERY_TICK_MS, signal)
           await intake.serve()
           await run.finishDue(signal)
+          run.tasks.setTimer()
+          await timer.wait(signal, RECOVERY_TICK_MS)
         }
       },
     }
@@ -77,12 +80,13 @@ export const feedOf = (manager: ProcessManager, { database, ledger, onFailure }:
 })
 
 type ManagerRun = Receiver & {
+  readonly tasks: OpenTasks<Task>
   /** Throws Unavailable after every task that it started has settled. */
   readonly finishDue: (signal: AbortSignal) => Promise<void>
 }
 
-const createRun = (manager: ProcessManager, world: World, onFailure: OnFailure): ManagerRun => {
-  const tasks = createOpenTasks<Task>(world)
+const createRun = (manager: ProcessManager, world: World, timer: Timer, onFailure: OnFailure): ManagerRun => {
+  const tasks = createOpenTasks<Task>(world, timer)
   const finishOne = async ({ key, work }: OpenTask<Task>): Promise<void> => {
     try {
       await work.finish()

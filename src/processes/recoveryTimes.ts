@@ -11,7 +11,7 @@ export const RECOVERED_WITHIN_MS = 10_000
 export const TAKE_OVER_MS = 2_000
 export const RECOVERY_APPENDS_MS = 2_000
 
-/** How often a process manager looks for tasks that are due. */
+/** A process manager finishes the tasks that are due this often at most, and this long after they are due at the latest. */
 export const RECOVERY_TICK_MS = 250
 /** A task that could not be finished is tried again after this time. */
 export const RECOVERY_FAILED_RETRY_MS = 30_000

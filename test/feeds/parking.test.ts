@@ -11,6 +11,7 @@ import {
 } from '../../src/feeds/parkedEvents.ts'
 import { openParking } from '../../src/feeds/parking.ts'
 import { createSerialQueue } from '../../src/feeds/serialQueue.ts'
+import { createTimer } from '../../src/feeds/timer.ts'
 import { openDeliveryWithParking } from '../../src/feeds/deliveryWithParking.ts'
 import type { Outgoing } from '../../src/feeds/retriesBeforeParking.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
@@ -217,6 +218,7 @@ describe('parking by the publisher', () => {
       database,
       world: realWorld(),
       queue: createSerialQueue(),
+      timer: createTimer(realWorld()),
       fence: () => Promise.resolve(),
       replay: async () => {
         await requestParked(database.sql, fact, 'discard', fact.position)

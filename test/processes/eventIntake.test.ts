@@ -5,6 +5,7 @@ import { parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
 import { type Feed, runFeeds } from '../../src/feeds/feedLoop.ts'
 import type { JsonObject, StoredEvent } from '../../src/ports.ts'
 import { exportsFeed } from '../../src/processes/exports/exports.ts'
+import { createTimer } from '../../src/feeds/timer.ts'
 import { openIntake } from '../../src/processes/eventIntake.ts'
 import { feedOf } from '../../src/processes/processManager.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
@@ -205,6 +206,7 @@ describe('the event intake of a process', () => {
       await createOne(1)
       spoil(newest())
       const { database, log } = harness
+      const world = realWorld()
       const tasks = {
         resumeAfter: () => 'start' as const,
         isOpenFor: () => false,
@@ -212,7 +214,7 @@ describe('the event intake of a process', () => {
       }
       const open = () =>
         openIntake(
-          { name: 'watching', database, store: log.open(), world: realWorld(), epoch: 1n },
+          { name: 'watching', database, store: log.open(), world, epoch: 1n, timer: createTimer(world) },
           { tasks, receive: () => expect.fail('The event cannot be decoded.') },
         )
       const first = await open()

@@ -1,4 +1,3 @@
-import { overdueOperations } from '../../../projections/operations/queries.ts'
 import type { Recorded } from '../../../streams/envelope.ts'
 import type { OperationId } from '../../../streams/ids.ts'
 import type { OperationCommand, OperationEvent } from '../../../streams/operation/index.ts'
@@ -6,9 +5,11 @@ import { type KindOf, operationEntity } from '../../commands/entities.ts'
 import { deleteAttempt, deleteEarlier, deleteFile, strayFiles } from '../../commands/exportFiles.ts'
 import { type Handled, handle } from '../../commands/commandHandler.ts'
 import type { Feed } from '../../feeds/feedLoop.ts'
+import { createTimer, type Timer } from '../../feeds/timer.ts'
 import { Unavailable } from '../../ports.ts'
 import { type ExportDependencies, writeExportFile, untilReflected } from './writeFile.ts'
 import { exportedReadModels } from './exportedReadModels.ts'
+import { createExpiry, type Expiry } from './expiry.ts'
 import { type Receiver, openIntake } from '../eventIntake.ts'
 import { createTenantScheduler } from '../fairScheduling.ts'
 import { createOpenTasks, type OpenTask } from '../openTasks.ts'
@@ -29,8 +30,6 @@ const NAME = 'exports'
 const AT_ONCE_MAX = 2
 const TICK_MS = 100
 const RETRY_MS = 1_000
-const EXPIRE_EVERY_MS = 2_000
-const EXPIRE_AT_ONCE = 100
 const SWEEP_EVERY_MS = 60_000
 const FAILURE_CODE = 'internal_error'
 
@@ -86,36 +85,30 @@ const attemptOnce = async (
   }
 }
 
-const expireOverdue = async (dependencies: ExportDependencies): Promise<void> => {
+const expireOne = async (dependencies: ExportDependencies, id: string, at: string): Promise<void> => {
   const { database, ledger } = dependencies
-  const at = new Date(ledger.world.now()).toISOString()
-  const { text, values } = overdueOperations(at, EXPIRE_AT_ONCE)
-  for (const { id } of await database.sql<{ id: string }>(text, values)) {
-    const [first] = await ledger.aggregates.history(operationEntity, id as OperationId)
-    if (first === undefined) continue
-    const expired = await sender(dependencies, first, newRun(dependencies))({ type: 'ExpireOperation', at })
-    if (expired.ok && expired.state.status === 'expired') await deleteFile(database.sql, id)
-  }
+  const [first] = await ledger.aggregates.history(operationEntity, id as OperationId)
+  if (first === undefined) return
+  const expired = await sender(dependencies, first, newRun(dependencies))({ type: 'ExpireOperation', at })
+  if (expired.ok && expired.state.status === 'expired') await deleteFile(database.sql, id)
 }
 
 const deleteStrayFiles = async ({ database: { sql } }: ExportDependencies): Promise<void> => {
   for (const stray of await strayFiles(sql)) await deleteAttempt(sql, stray)
 }
 
-/** Runs the work at most once in a period; after Unavailable it runs again in the next period. */
-const every = (
-  periodMs: number,
-  dependencies: ExportDependencies,
-  work: (dependencies: ExportDependencies) => Promise<void>,
-) => {
+/** Deletes stray files once in SWEEP_EVERY_MS; after Unavailable again in the next period. */
+const sweeper = (dependencies: ExportDependencies, timer: Timer) => {
   const { world } = dependencies.ledger
   let dueAtMs = 0
   return async (): Promise<void> => {
-    if (world.monotonicMs() < dueAtMs) return
-    dueAtMs = world.monotonicMs() + periodMs
-    await work(dependencies).catch((error: unknown) => {
-      if (!(error instanceof Unavailable)) throw error
-    })
+    if (world.monotonicMs() >= dueAtMs) {
+      dueAtMs = world.monotonicMs() + SWEEP_EVERY_MS
+      await deleteStrayFiles(dependencies).catch((error: unknown) => {
+        if (!(error instanceof Unavailable)) throw error
+      })
+    }
+    timer.setAt(dueAtMs)
   }
 }
 
@@ -130,14 +123,19 @@ const ENDING_EVENTS: ReadonlySet<OperationEvent['type']> = new Set([
 ])
 
 type Jobs = Receiver & {
+  /** Starts what is due and sets the timer for the rest. */
   readonly startDue: (stop: AbortSignal) => void
   /** Resolves when no attempt is under way any more. */
   readonly allEnded: () => Promise<void>
 }
 
-/** The open exports of one run, and the attempts at them. */
-const createJobs = (dependencies: ExportDependencies): Jobs => {
-  const tasks = createOpenTasks<ExportRequest>(dependencies.ledger.world)
+/**
+ * The open exports of one run, and the attempts at them.
+ *
+ * Long because its functions share the tasks and the attempts.
+ */
+const createJobs = (dependencies: ExportDependencies, timer: Timer, expiry: Expiry): Jobs => {
+  const tasks = createOpenTasks<ExportRequest>(dependencies.ledger.world, timer)
   // An attempt may be under way for a moment after its task has ended.
   const running = new Map<Job, Promise<void>>()
   const scheduler = createTenantScheduler<Job>(({ work }) => work.metadata.tenant)
@@ -157,10 +155,14 @@ const createJobs = (dependencies: ExportDependencies): Jobs => {
     tasks,
     receive: (event, origin) => {
       const recorded = event as Recorded<OperationEvent>
-      if (isRequest(recorded)) tasks.begin(recorded.id, { work: recorded, graceMs: 0 }, origin)
+      if (isRequest(recorded)) {
+        tasks.begin(recorded.id, { work: recorded, graceMs: 0 }, origin)
+        expiry.expect(recorded.event.data.expires_at)
+      }
       if (ENDING_EVENTS.has(recorded.event.type)) tasks.end(recorded.id)
     },
     startDue: stop => {
+      tasks.setTimer()
       while (running.size < AT_ONCE_MAX) {
         const due = tasks.due().filter(job => !running.has(job))
         const next = scheduler.next(due, [...running.keys()])
@@ -180,31 +182,25 @@ export const exportsFeed = (dependencies: ExportDependencies): Feed => ({
   beginRun: async (epoch, signal) => {
     const { database, ledger } = dependencies
     const { store, world } = ledger
-    const jobs = createJobs(dependencies)
-    const { after, processBatch, serve } = await openIntake({ name: NAME, database, store, world, epoch }, jobs)
-    return { after, processBatch, background: () => runJobs(dependencies, { jobs, serve }, signal) }
+    const timer = createTimer(world)
+    const expiry = createExpiry(dependencies, timer, (id, at) => expireOne(dependencies, id, at))
+    const jobs = createJobs(dependencies, timer, expiry)
+    const { after, processBatch, serve } = await openIntake({ name: NAME, database, store, world, epoch, timer }, jobs)
+    const regular = [serve, expiry.expireOverdue, sweeper(dependencies, timer)]
+    return { after, processBatch, background: () => runJobs({ jobs, regular, timer }, signal) }
   },
 })
 
-type Running = { readonly jobs: Jobs; readonly serve: () => Promise<void> }
+type Running = { readonly jobs: Jobs; readonly regular: readonly (() => Promise<void>)[]; readonly timer: Timer }
 
-const runJobs = async (
-  dependencies: ExportDependencies,
-  { jobs, serve }: Running,
-  signal: AbortSignal,
-): Promise<void> => {
+const runJobs = async ({ jobs, regular, timer }: Running, signal: AbortSignal): Promise<void> => {
   const stop = new AbortController()
   const either = AbortSignal.any([signal, stop.signal])
-  const regular = [
-    serve,
-    every(EXPIRE_EVERY_MS, dependencies, expireOverdue),
-    every(SWEEP_EVERY_MS, dependencies, deleteStrayFiles),
-  ]
   try {
     while (!signal.aborted) {
       jobs.startDue(either)
       for (const work of regular) await work()
-      await dependencies.ledger.world.sleep(TICK_MS, signal)
+      await timer.wait(signal, TICK_MS)
     }
   } finally {
     stop.abort()

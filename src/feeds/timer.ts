@@ -1,0 +1,45 @@
+import type { World } from '../ports.ts'
+
+/**
+ * A timer of a loop that waits for the next thing to do, in place of looking for it again and again: everything that makes
+ * work sets the time at which it is due.
+ */
+
+/** Bounds the delay of work whose time was not set. */
+export const WAIT_MAX_MS = 30_000
+
+export type Timer = {
+  /** The present wait, or the next one, ends at this time of the monotonic clock or earlier. */
+  readonly setAt: (timeMs: number) => void
+  /**
+   * Resolves at the earliest time that was set, after `minMs` at the earliest and after WAIT_MAX_MS at the latest; at once
+   * when the signal aborts. All times are forgotten then: the loop sets the next one when it knows what is left to do.
+   */
+  readonly wait: (signal: AbortSignal, minMs: number) => Promise<void>
+}
+
+/** The time to set for work that is due already. */
+export const AT_ONCE_MS = 0
+
+export const createTimer = (world: Pick<World, 'monotonicMs' | 'sleep'>): Timer => {
+  let dueMs = Number.POSITIVE_INFINITY
+  let earlier = new AbortController()
+  return {
+    setAt: timeMs => {
+      if (timeMs >= dueMs) return
+      dueMs = timeMs
+      earlier.abort()
+    },
+    wait: async (signal, minMs) => {
+      const lastMs = world.monotonicMs() + WAIT_MAX_MS
+      if (minMs > 0) await world.sleep(minMs, signal)
+      for (;;) {
+        const leftMs = Math.min(dueMs, lastMs) - world.monotonicMs()
+        if (leftMs <= 0 || signal.aborted) break
+        earlier = new AbortController()
+        await world.sleep(Math.ceil(leftMs), AbortSignal.any([signal, earlier.signal]))
+      }
+      dueMs = Number.POSITIVE_INFINITY
+    },
+  }
+}

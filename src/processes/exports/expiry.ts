@@ -1,0 +1,62 @@
+import { nextToExpire } from '../../../projections/operations/queries.ts'
+import type { Timer } from '../../feeds/timer.ts'
+import { Unavailable } from '../../ports.ts'
+import type { ExportDependencies } from './writeFile.ts'
+
+/**
+ * Expires the exports whose time is over. The read model has their times; those of new requests come from the log, since the
+ * read model may not have them yet.
+ */
+
+const AT_ONCE_MAX = 100
+/** The wait while a read model shows exports that have expired, or did not answer, is this long. */
+const RETRY_MS = 2_000
+/** The clock may be set, and a read model may be made again, so that no wait is longer. */
+const WAIT_MAX_MS = 30_000
+
+export type Expiry = {
+  /** Notes that an export expires at this time: RFC 3339. */
+  readonly expect: (expiresAt: string) => void
+  /** Expires what is overdue, if anything may be, and sets the timer for the next time. */
+  readonly expireOverdue: () => Promise<void>
+}
+
+/** `expire` appends the event that the export has expired `at` this time, unless it has ended. */
+export const createExpiry = (
+  { database, ledger: { world } }: ExportDependencies,
+  timer: Timer,
+  expire: (id: string, at: string) => Promise<void>,
+): Expiry => {
+  let dueAtMs = 0
+
+  const leftMs = (expiresAt: string): number => Date.parse(expiresAt) - world.now()
+
+  const dueIn = (timeMs: number): void => {
+    dueAtMs = Math.min(dueAtMs, world.monotonicMs() + Math.max(0, timeMs))
+    timer.setAt(dueAtMs)
+  }
+
+  const expireListed = async (): Promise<void> => {
+    const { text, values } = nextToExpire(AT_ONCE_MAX)
+    const at = new Date(world.now()).toISOString()
+    for (const { id, expires_at } of await database.sql<{ id: string; expires_at: string }>(text, values)) {
+      // The first that is not overdue is the next one. After one that is, the read model has to be looked at again.
+      if (expires_at > at) return dueIn(leftMs(expires_at))
+      dueIn(RETRY_MS)
+      await expire(id, at)
+    }
+  }
+
+  return {
+    expect: expiresAt => dueIn(leftMs(expiresAt)),
+    expireOverdue: async () => {
+      if (world.monotonicMs() < dueAtMs) return timer.setAt(dueAtMs)
+      dueAtMs = world.monotonicMs() + WAIT_MAX_MS
+      await expireListed().catch((error: unknown) => {
+        if (!(error instanceof Unavailable)) throw error
+        dueIn(RETRY_MS)
+      })
+      timer.setAt(dueAtMs)
+    },
+  }
+}

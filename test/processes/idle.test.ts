@@ -1,0 +1,127 @@
+import { expect } from 'chai'
+import { createLedger } from '../../src/commands/commandHandler.ts'
+import { createCleanupStack } from '../../src/cleanupStack.ts'
+import { startFeeds } from '../../src/compose/feeds.ts'
+import type { Config } from '../../src/config.ts'
+import type { Database, FactBus, Sql, World } from '../../src/ports.ts'
+import { useTestPostgres } from '../feeds/fixtures.ts'
+import { eventually } from '../support/eventually.ts'
+import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+import { createVirtualWorld } from '../support/virtualWorld.ts'
+
+const MINUTE_MS = 60_000
+const SETTLED_LOOPS = 50
+/** Without a subscription: a sleep of each loop that looks for forgotten work, twice in a minute at most. */
+const SLEEPS_MAX = 60
+/** Exports that expire, files to be deleted. */
+const STATEMENTS_MAX = 10
+
+type Sleeper = { readonly dueAtMs: number; readonly wake: () => void }
+
+/** A world whose sleeps end in the order of their times. `settled` resolves when all work waits for a sleep. */
+const createSteppedWorld = (settled: () => Promise<void>) => {
+  const virtual = createVirtualWorld()
+  const sleepers = new Set<Sleeper>()
+  let slept = 0
+  const sleep: World['sleep'] = (timeMs, signal) =>
+    new Promise(resolve => {
+      slept += 1
+      const sleeper = {
+        dueAtMs: virtual.monotonicMs() + timeMs,
+        wake: () => {
+          sleepers.delete(sleeper)
+          resolve()
+        },
+      }
+      sleepers.add(sleeper)
+      signal?.addEventListener('abort', sleeper.wake, { once: true })
+      if (signal?.aborted) sleeper.wake()
+    })
+  return {
+    ...virtual,
+    sleep,
+    slept: () => slept,
+    pass: async (timeMs: number): Promise<void> => {
+      const endMs = virtual.monotonicMs() + timeMs
+      for (await settled(); ; await settled()) {
+        const [next] = [...sleepers].toSorted((a, b) => a.dueAtMs - b.dueAtMs)
+        if (next === undefined || next.dueAtMs > endMs) break
+        virtual.pass(Math.max(0, next.dueAtMs - virtual.monotonicMs()))
+        next.wake()
+      }
+      virtual.pass(endMs - virtual.monotonicMs())
+    },
+  }
+}
+
+/** Counts the statements of the feeds, without the heartbeats of their leases. */
+const counting = (database: Database) => {
+  let sent = 0
+  let open = 0
+  const counted = async <T>(work: () => Promise<T>): Promise<T> => {
+    sent += 1
+    open += 1
+    try {
+      return await work()
+    } finally {
+      open -= 1
+    }
+  }
+  const sqlOf =
+    (sql: Sql): Sql =>
+    (text, values) =>
+      counted(() => sql(text, values))
+  const watched: Database = {
+    ...database,
+    sql: sqlOf(database.sql),
+    transaction: (work, timeoutMs) => counted(() => database.transaction(sql => work(sqlOf(sql)), timeoutMs)),
+  }
+  return {
+    database: watched,
+    sent: () => sent,
+    /** No statement is under way, and none follows from the last one. */
+    settled: async (): Promise<void> => {
+      for (let quiet = 0; quiet < SETTLED_LOOPS; quiet = open === 0 ? quiet + 1 : 0)
+        await new Promise(resolve => setImmediate(resolve))
+    },
+  }
+}
+
+const bus: FactBus = {
+  ensureTopics: async () => undefined,
+  publish: async () => undefined,
+  deleteTopics: async () => undefined,
+  grantReading: async () => 'granted',
+  revokeReading: async () => undefined,
+  close: async () => undefined,
+}
+const log = { info: () => undefined, warn: () => undefined, error: () => undefined }
+
+describe('the feeds of an idle service', () => {
+  const postgres = useTestPostgres()
+  let memory: MemoryLog
+  let cleanup: ReturnType<typeof createCleanupStack>
+
+  const start = async (roles: Config['roles']) => {
+    const statements = counting(await postgres.ledgerDatabase())
+    const world = createSteppedWorld(statements.settled)
+    memory = createMemoryLog(world.now)
+    const store = memory.open()
+    cleanup = createCleanupStack(error => expect.fail(String(error)))
+    const settings = { roles, manifestEveryMs: 60 * MINUTE_MS, kafka: {} as never }
+    const services = { database: statements.database, store, log, schemaBaseUrl: 'https://ledger.example' }
+    const feeds = await startFeeds(settings, { ...services, ledger: createLedger(store, world) }, cleanup, () => bus)
+    await eventually(() => feeds.size > 0 && [...feeds.values()].every(({ state }) => state === 'live'))
+    await world.pass(MINUTE_MS)
+    const before = { slept: world.slept(), sent: statements.sent() }
+    await world.pass(MINUTE_MS)
+    return { slept: world.slept() - before.slept, sent: statements.sent() - before.sent }
+  }
+  afterEach(() => cleanup.run())
+
+  it('wait for events, and do not look for work many times a minute', async () => {
+    const { slept, sent } = await start(['projector', 'worker'])
+    expect(slept).to.be.at.most(SLEEPS_MAX)
+    expect(sent).to.be.at.most(STATEMENTS_MAX)
+  })
+})
