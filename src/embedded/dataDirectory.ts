@@ -1,15 +1,10 @@
-/**
- * Ownership of the data directory by one process. The lock is a SQLite file held in an exclusive transaction. The
- * kernel releases it with the process, so it can never be stale; no reused pid is taken for the holder; and two
- * concurrent takeovers cannot both succeed. A file with a pid has all three faults. The pid is written beside the lock
- * for messages only.
- */
+/** Ownership of the data directory by one process. The pid is written beside the lock for messages only. */
 
 import { chmod, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StartupError, systemCode } from '../startupError.ts'
+import { type FileLock, tryFileLock } from './fileLock.ts'
 
 export type DataDirectory = {
   /** Absolute. */
@@ -25,8 +20,6 @@ const OTHERS = 0o077
 /** The sticky bit of directories such as /tmp, which everybody may write into. */
 const STICKY = 0o1000
 const RETRY_MS = 50
-const SQLITE_BUSY = 5
-const SQLITE_FULL = 13
 
 const reasons: Readonly<Record<string, string>> = {
   EEXIST: 'is not a directory',
@@ -46,19 +39,12 @@ export const directoryRefusal = (path: string, error: unknown): unknown => {
   return reason === undefined ? error : new StartupError(`The data directory ${path} ${reason} (${code}).`, error)
 }
 
-const sqliteCode = (error: unknown): number | undefined =>
-  error instanceof Error && 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : undefined
-
 /** The held lock, or undefined while another process, or another caller in this one, holds it. */
-const tryLock = (path: string): DatabaseSync | undefined => {
-  const lock = new DatabaseSync(join(path, LOCK_FILE), { timeout: 0 })
+const tryLock = (path: string): FileLock | undefined => {
   try {
-    lock.exec('begin exclusive')
-    return lock
+    return tryFileLock(join(path, LOCK_FILE))
   } catch (error) {
-    lock.close()
-    if (sqliteCode(error) === SQLITE_BUSY) return undefined
-    if (sqliteCode(error) === SQLITE_FULL) throw Object.assign(new Error('disk full'), { code: 'ENOSPC' })
+    if (systemCode(error) === 'ENOSPC') throw error
     throw new StartupError(`The data directory ${path} cannot be locked.`, error)
   }
 }
@@ -69,7 +55,7 @@ const heldBy = async (path: string): Promise<StartupError> => {
   return new StartupError(`The data directory ${path} is in use by ${holder}.`)
 }
 
-const lockWithin = async (path: string, waitMs: number): Promise<DatabaseSync> => {
+const lockWithin = async (path: string, waitMs: number): Promise<FileLock> => {
   const deadline = performance.now() + waitMs
   for (;;) {
     const lock = tryLock(path)
@@ -110,7 +96,7 @@ export const openDataDirectory = async (directory: string, { waitMs = 0 } = {}):
     await create(path)
     const lock = await lockWithin(path, waitMs)
     await writeFile(join(path, HOLDER_FILE), `${process.pid}\n`)
-    return { path, release: async () => void (lock.isOpen && lock.close()) }
+    return { path, release: async () => lock.release() }
   } catch (error) {
     throw directoryRefusal(path, error)
   }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type FileHandle, mkdir, open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { type FileLock, tryFileLock } from '../../../src/embedded/fileLock.ts'
 import { StartupError, systemCode } from '../../../src/startupError.ts'
 import { type Fact, factSchema, identityOf, topicOf } from './fact.ts'
 import { factLines, keepWholeLines } from './jsonLines.ts'
@@ -131,9 +132,32 @@ const createIndex = () => {
   return { counts, add, addIfNew }
 }
 
-/** Opens the copy in the folder or creates it, with `all` topics if none are named, and reads its facts. */
+const LOCK = 'lock'
+
+/** Two runs would write into one file at once, and each would write the facts that it does not know of the other. */
+const lockCopy = (folder: string): FileLock => {
+  const lock = tryFileLock(join(folder, LOCK))
+  if (lock !== undefined) return lock
+  throw new StartupError(`Another ledger consume writes into ${folder}: wait for its end, or name another folder.`)
+}
+
+/**
+ * Opens the copy in the folder or creates it, with `all` topics if none are named, and reads its facts. The folder is locked
+ * until `close`; throws a StartupError while another process has it.
+ */
 export const openCopy = async (folder: string, of: CopySource, all: readonly string[]): Promise<Copy> => {
   await mkdir(folder, { recursive: true })
+  const lock = lockCopy(folder)
+  try {
+    const copy = await openLockedCopy(folder, of, all)
+    return { ...copy, close: () => copy.close().finally(lock.release) }
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
+const openLockedCopy = async (folder: string, of: CopySource, all: readonly string[]): Promise<Copy> => {
   let state = await openState(folder, of, all)
   const { counts, add, addIfNew } = createIndex()
   const files = await openFiles(folder, state.topics, add)

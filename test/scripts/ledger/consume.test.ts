@@ -177,6 +177,23 @@ describe('ledger consume', () => {
     await expectWhole()
   })
 
+  it('refuses a second run on the same folder, whose lines would be mixed with those of the first', async () => {
+    const { dataDir } = await sharedService()
+    const args = ['consume', '--copy', folder, '--tenant', tenant, '--follow', '--json']
+    const { child, ended } = start('ledger.ts', args, { LEDGER_DATA_DIR: dataDir })
+    await eventually(async () => (await copied().catch(() => [])).length > 0)
+    const { code, stdout, stderr } = await consume()
+    expect([code, stdout, stderr]).to.deep.equal([
+      1,
+      '',
+      `Another ledger consume writes into ${folder}: wait for its end, or name another folder.\n`,
+    ])
+    child.kill('SIGKILL')
+    await ended
+    expect((await consume()).code).to.equal(0)
+    await expectWhole()
+  })
+
   it('copies only the named topics', async () => {
     const { stdout } = await consume('--topic', 'ledger.invoice.v1', '--topic', 'ledger.payment.v1')
     expect(JSON.parse(stdout)).to.include({ taken: 4 })
