@@ -1,7 +1,16 @@
 import type { Addresses } from './addressesFile.ts'
-import { addressesOf, chooseListeningPlace, openDirectoryAndLog, openStores, publish } from './compose/machine.ts'
+import {
+  addressesOf,
+  chooseListeningPlace,
+  openDirectoryAndLog,
+  openStores,
+  publish,
+  serveMetrics,
+} from './compose/machine.ts'
+import { observeProcess } from './compose/processMetrics.ts'
 import { type Starting, startService } from './compose/service.ts'
 import type { Config } from './config.ts'
+import { metricsText } from './metrics.ts'
 import type { Log } from './ports.ts'
 import { createCleanupStack, type CleanupStack } from './cleanupStack.ts'
 
@@ -41,7 +50,9 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   const failed = Promise.withResolvers<Error>()
   const stores = await openStores(config, cleanup, log, failed.resolve)
   const listening = await chooseListeningPlace(config, cleanup)
-  const addresses = addressesOf(config, { port: listening.port, stores, pids: { service: process.pid } })
+  observeProcess()
+  const metrics = await serveMetrics(config, cleanup, () => metricsText({ process: 'service' }))
+  const addresses = addressesOf(config, { port: listening.port, stores, metrics, pids: { service: process.pid } })
   const onListening = (): Promise<void> => publish(config, addresses, cleanup)
   await startService(
     { config, log, ...stores, ...listening, onListening, onRefused: failed.resolve },

@@ -10,6 +10,8 @@ import {
   flag,
   HOUR_MS,
   list,
+  portNumber,
+  portOrOff,
   pepper,
   processCount,
   publicUrl,
@@ -73,18 +75,15 @@ export type Config = {
   /** Addresses and CIDR blocks of the proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[]
   readonly logLevel: string
+  /** The operators' port, with the metrics; 0 is any, and absent is none. */
+  readonly metrics?: { readonly host: string; readonly port: number }
   /** For tests: the process kills itself at this step of a payment. */
   readonly crashAt?: CrashPoint
 }
 
 const environment = z.object({
   NODE_ENV: z.string().optional(),
-  PORT: z
-    .string()
-    .regex(/^\d{1,5}$/, 'a port number')
-    .transform(Number)
-    .pipe(z.int().max(65_535))
-    .default(8080),
+  PORT: portNumber.default(8080),
   HOST: z.string().min(1).optional(),
   LEDGER_DATA_DIR: z.string().min(1).default('.data'),
   LEDGER_PROCESSES: processCount.optional(),
@@ -96,6 +95,8 @@ const environment = z.object({
   KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
   KAFKA_SASL_USERNAME: z.string().min(1).optional(),
   KAFKA_SASL_PASSWORD: z.string().min(1).optional(),
+  METRICS_HOST: z.string().min(1).default('127.0.0.1'),
+  METRICS_PORT: portOrOff.default(0),
   PUBLIC_URL: publicUrl.optional(),
   OIDC_ISSUER: z.url().optional(),
   OIDC_AUDIENCE: z.string().min(1).optional(),
@@ -192,6 +193,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     manifestEveryMs: given.MANIFEST_EVERY,
     trustedProxies: given.TRUSTED_PROXIES,
     logLevel: given.LOG_LEVEL,
+    ...(given.METRICS_PORT === 'off' ? {} : { metrics: { host: given.METRICS_HOST, port: given.METRICS_PORT } }),
     ...(given.PUBLIC_URL === undefined ? {} : { publicUrl: given.PUBLIC_URL }),
     ...(given.EVENTSTORE_URL === undefined ? {} : { eventStoreUrl: given.EVENTSTORE_URL }),
     ...(given.DATABASE_URL === undefined ? {} : { databaseUrl: given.DATABASE_URL }),

@@ -85,6 +85,17 @@ export const publicUrl = z
 /** More connections than one server of Postgres usually has. */
 const PROCESSES_MAX = 32
 
+const PORT_MAX = 65_535
+
+/** 0 is any free port. */
+export const portNumber = z
+  .string()
+  .regex(/^\d{1,5}$/, 'a port number')
+  .transform(Number)
+  .pipe(z.int().max(PORT_MAX))
+
+export const portOrOff = z.union([z.literal('off'), portNumber], { error: 'a port number, or off' })
+
 export const processCount = z
   .string()
   .regex(/^\d{1,2}$/, `a number from 1 to ${PROCESSES_MAX}`)

@@ -11,7 +11,7 @@ const SHUTDOWN_MAX_MS = 15_000
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
 
 const announce = ({ addresses, logs }: Service): void => {
-  const { api, event_store, postgres, kafka, issuer } = addresses
+  const { api, event_store, postgres, kafka, issuer, metrics } = addresses
   const database = new URL(postgres)
   print(`API           ${api}`)
   print(`contract      ${api}/openapi.json`)
@@ -19,6 +19,7 @@ const announce = ({ addresses, logs }: Service): void => {
   print(`event store   ${event_store}`)
   print(`Postgres      ${database.hostname}:${database.port}${database.pathname}`)
   print(`Kafka         ${kafka ?? `none; the same facts are at GET ${api}/events (npm run kafka, KAFKA_BROKERS)`}`)
+  print(`metrics       ${metrics ?? 'none (METRICS_PORT=off)'}`)
   print(`log           ${logs}`)
   print('')
   print('Try it, in another terminal:')

@@ -22,7 +22,14 @@ const configuredAddresses = (config: Config): KnownAddresses => ({
   postgres: config.databaseUrl ?? null,
   kafka: config.kafka?.brokers.join(',') ?? null,
   issuer: config.issuer ?? null,
+  metrics: metricsAddress(config),
 })
+
+/** Known where the port is set; a service that chose a free one has it in its address file. */
+const metricsAddress = (config: Config): string | null => {
+  if (!isConfigured(config) || config.metrics === undefined || config.metrics.port === 0) return null
+  return `http://${config.metrics.host}:${config.metrics.port}/metrics`
+}
 
 /** Whether the environment names any external dependency. */
 const isConfigured = ({ eventStoreUrl, databaseUrl, kafka, issuer }: Config): boolean =>

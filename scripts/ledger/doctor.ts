@@ -97,7 +97,7 @@ export const doctorCommand = new Command('doctor')
     'after',
     '\nChecks Node, the data directory and its disk, the API, the event store, Postgres, Kafka and the issuer, and how far\n' +
       'the projections, the processes and the publisher are behind the log. Exit code 1 if anything is down or behind.\n' +
-      'addresses: {api, event_store, postgres, kafka, issuer}. With --json the address of Postgres contains its password.',
+      'addresses: {api, event_store, postgres, kafka, issuer, metrics}. With --json the address of Postgres contains its password.',
   )
   .action(async ({ json }: { readonly json: boolean }) => {
     const diagnosis = await examine()

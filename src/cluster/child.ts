@@ -3,9 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createCleanupStack } from '../cleanupStack.ts'
 import { realWorld } from '../clockAndRandomness.ts'
 import { openLog } from '../compose/serviceLog.ts'
+import { observeProcess } from '../compose/processMetrics.ts'
 import { startService } from '../compose/service.ts'
 import type { Siblings } from '../compose/siblings.ts'
 import { readConfig } from '../config.ts'
+import { metricsText } from '../metrics.ts'
 import { type Log, Unavailable } from '../ports.ts'
 import { sentenceOf } from '../startupError.ts'
 import { endTelemetry } from '../telemetry.ts'
@@ -30,6 +32,7 @@ const ending = new AbortController()
 const reported = createReportedStates(world)
 let log: Log | undefined
 let serve: ((connection: Socket) => void) | undefined
+let processName = 'starting'
 let learnRevoked: (name: string) => void = () => undefined
 const cleanup = createCleanupStack(error => log?.error({ error }, 'a resource did not close'))
 
@@ -77,7 +80,9 @@ const siblingsOf = (apiProcesses: number): Siblings => ({
 const tell = (work: Promise<unknown>): void => void work.catch(() => undefined)
 
 const start = async ({ name, roles, apiProcesses, port, databaseUrl, eventStoreUrl }: ChildSettings): Promise<void> => {
+  processName = name
   const config = { ...readConfig(), port, roles }
+  observeProcess()
   const opened = await openLog(config, name)
   log = opened.log
   cleanup.defer(opened.flush)
@@ -108,6 +113,7 @@ const own: ChildOperations = {
   },
   stop: () => void end(0),
   learnRevoked: name => learnRevoked(name),
+  metrics: () => metricsText({ process: processName }),
   feeds: reported.receive,
 }
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { realWorld } from '../clockAndRandomness.ts'
 import type { Config, Role } from '../config.ts'
 import type { Log } from '../ports.ts'
@@ -11,6 +12,12 @@ import { createSharedLimits } from './sharedLimits.ts'
 /** Within the time that main.ts has for the whole shutdown. An API process waits for its requests, the feeds for a batch. */
 const API_STOP_MAX_MS = 11_000
 const FEEDS_STOP_MAX_MS = 2_000
+
+/** A child that does not answer is left out, and its series end: that is seen, and the others are seen still. */
+const METRICS_MAX_MS = 3_000
+
+const withinMs = <T>(limitMs: number, work: Promise<T>): Promise<T | undefined> =>
+  Promise.race([work.catch(() => undefined), sleep(limitMs, undefined, { ref: false })])
 
 type Plan = { readonly name: string; readonly roles: readonly Role[] }
 
@@ -104,6 +111,11 @@ export const startFamily = (config: Config, { log, settings, onChange, onWaiting
       service: process.pid,
       ...Object.fromEntries(children.map(({ name, present }) => [name, present().pid])),
     }),
+    /** The metrics of each child that answers in time. */
+    metrics: async () => {
+      const asked = children.map(({ present }) => withinMs(METRICS_MAX_MS, present().call('metrics')))
+      return (await Promise.all(asked)).filter(text => text !== undefined)
+    },
     /** The feeds end after the requests, which may wait for them. */
     stop: async () => {
       await Promise.all(apis().map(api => api.stop(API_STOP_MAX_MS)))

@@ -1,7 +1,9 @@
 import type { Service, Starting } from '../compose.ts'
 import type { Config } from '../config.ts'
 import { createCleanupStack, type CleanupStack } from '../cleanupStack.ts'
-import { addressesOf, openDirectoryAndLog, openStores, publish } from '../compose/machine.ts'
+import { addressesOf, openDirectoryAndLog, openStores, publish, serveMetrics } from '../compose/machine.ts'
+import { observeProcess } from '../compose/processMetrics.ts'
+import { joinedTexts, metricsText } from '../metrics.ts'
 import type { Log } from '../ports.ts'
 import { StartupError } from '../startupError.ts'
 import { ChildNotStarted } from './childProcess.ts'
@@ -36,7 +38,9 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   stores.promise.catch(() => undefined)
   const connections = await acceptConnections(config, () => family.apis().map(({ present }) => present()))
   const { port } = connections
-  const addresses = async () => addressesOf(config, { port, stores: await stores.promise, pids: family.pids() })
+  const metrics = await observeFamily(config, cleanup, () => family.metrics())
+  const addresses = async () =>
+    addressesOf(config, { port, stores: await stores.promise, metrics, pids: family.pids() })
   const published = createCleanupStack(error => log.error({ error }, 'the addresses cannot be removed'))
   let isClosing = false
   const publishNow = inOrder(async () => {
@@ -65,6 +69,14 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   stores.resolve(await openStores(config, embedded, log, failed.resolve))
   await Promise.race([family.ready, ended(starting.signal)])
   return { addresses: await addresses(), logs: place, failed: failed.promise, close: cleanup.run }
+}
+
+/** Serves the metrics of all processes. Resolves to their URL. */
+const observeFamily = (config: Config, cleanup: CleanupStack, ofChildren: () => Promise<readonly string[]>) => {
+  observeProcess()
+  return serveMetrics(config, cleanup, async () =>
+    joinedTexts([await metricsText({ process: 'primary' }), ...(await ofChildren())]),
+  )
 }
 
 /** Two publications at once would write the same file. */

@@ -52,6 +52,8 @@ export type ChildOperations = {
   /** The child drains its requests, closes, and ends. */
   readonly stop: () => void
   readonly learnRevoked: (name: string) => void
+  /** Resolves to the metrics of the child. */
+  readonly metrics: () => Promise<string>
   /** `isReport`: as the process of the feeds has just reported them; false when it has ended. */
   readonly feeds: (states: readonly SentFeedState[], isReport: boolean) => void
 }

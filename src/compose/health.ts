@@ -19,7 +19,8 @@ export type HealthDependencies = {
   readonly feeds: Pick<FeedStates, 'values'>
 }
 
-const answers = async (work: () => Promise<unknown>): Promise<'ok' | 'unavailable'> => {
+/** Whether the work succeeds in time. */
+export const answers = async (work: () => Promise<unknown>): Promise<'ok' | 'unavailable'> => {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error('No answer in time.')), DEPENDENCY_DEADLINE_MS)
@@ -35,7 +36,7 @@ const answers = async (work: () => Promise<unknown>): Promise<'ok' | 'unavailabl
 }
 
 /** `retrying`: a dependency of the feed does not answer; the feed goes on by itself. */
-const wordOf = ({ state, error }: FeedState): string =>
+export const wordOf = ({ state, error }: FeedState): string =>
   state === 'waiting' && error !== undefined ? 'retrying' : state
 
 /** A feed that waits for the broker is healthy: the API does not need the broker, and all instances have the same one. */

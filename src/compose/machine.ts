@@ -6,6 +6,7 @@ import { openDataDirectory } from '../embedded/dataDirectory.ts'
 import { holdFreePort } from '../embedded/freePorts.ts'
 import { startEmbeddedServices } from '../embedded/startEmbedded.ts'
 import type { Log } from '../ports.ts'
+import { openOperatorPort } from './operatorPort.ts'
 import { openLog } from './serviceLog.ts'
 
 /** Resources that a service has once, in however many processes: the data directory, the embedded services, the port, the addresses. */
@@ -75,20 +76,36 @@ export const chooseListeningPlace = async (
   return held
 }
 
+/** Opens the operators' port unless it is off. Resolves to the URL of the metrics, which `text` makes, or to null. */
+export const serveMetrics = async (
+  { metrics }: Pick<Config, 'metrics'>,
+  cleanup: CleanupStack,
+  text: () => Promise<string>,
+): Promise<string | null> => {
+  if (metrics === undefined) return null
+  const { address, close } = await openOperatorPort(metrics, text)
+  cleanup.defer(close)
+  return address
+}
+
 export const publicUrlOf = ({ publicUrl }: Config, port: number): string => publicUrl ?? `http://localhost:${port}`
 
 export const issuerOf = ({ issuer }: Config, port: number): string => issuer ?? `http://localhost:${port}/oauth`
 
-/** `pids`: of the processes of the service itself. */
-export const addressesOf = (
-  config: Config,
-  { port, stores, pids }: { readonly port: number; readonly stores: Stores; readonly pids: Addresses['pids'] },
-): Addresses => ({
+type Known = Pick<Addresses, 'metrics'> & {
+  readonly port: number
+  readonly stores: Stores
+  /** Of the processes of the service itself. */
+  readonly pids: Addresses['pids']
+}
+
+export const addressesOf = (config: Config, { port, stores, pids, metrics }: Known): Addresses => ({
   api: `http://localhost:${port}`,
   event_store: stores.eventStoreUrl,
   postgres: stores.databaseUrl,
   kafka: config.kafka?.brokers.join(',') ?? null,
   issuer: issuerOf(config, port),
+  metrics,
   pids: { ...pids, ...stores.pids },
 })
 

@@ -13,6 +13,7 @@ import { StartupError } from '../startupError.ts'
 import { openPools, poolSizesOf } from './databasePools.ts'
 import type { FeedStates } from './feeds.ts'
 import { issuerOf, publicUrlOf } from './machine.ts'
+import { observeService } from './serviceMetrics.ts'
 import { rememberSchemaBaseUrl } from './schemaBaseUrl.ts'
 import type { Siblings } from './siblings.ts'
 
@@ -149,8 +150,11 @@ export const startService = async (
   const known = { publicUrl: publicUrlOf(config, port), isSet: config.publicUrl !== undefined }
   const schemaBaseUrl = await rememberSchemaBaseUrl(database, known)
   await serve(options, { ...dependencies, schemaBaseUrl, states: () => states.values() }, cleanup)
+  const runsFeeds = config.roles.some(role => role !== 'api')
+  const stopObserving = observeService({ database, ledger, runsFeeds, feeds: () => states.values() })
+  cleanup.defer(async () => stopObserving())
   await untilAnswered(check, log, starting)
-  if (config.roles.some(role => role !== 'api')) {
+  if (runsFeeds) {
     const { startFeeds } = await import('./feeds.ts')
     const services = { database: feedsDatabase, store: ledger.store, ledger, log, schemaBaseUrl }
     states = await startFeeds(config, services, feedCleanup)

@@ -77,6 +77,7 @@ const importRules: readonly ImportRule[] = [
   { layer: 'the retention of topics', files: /^src\/topicRetention\.ts$/, may: [] },
   { layer: 'the file of addresses', files: /^src\/addressesFile\.ts$/, may: ['zod', NODE] },
   { layer: 'retries of requests', files: /^src\/retryAfter\.ts$/, may: [NODE] },
+  { layer: 'the metrics', files: /^src\/metrics\.ts$/, may: [TELEMETRY_API] },
   { layer: 'telemetry', files: /^src\/telemetry\.ts$/, may: ['@opentelemetry/[a-z-]+', NODE] },
   {
     layer: 'commands',
@@ -125,6 +126,7 @@ const importRules: readonly ImportRule[] = [
       PORTS,
       TOPIC_RETENTION,
       RATE_LIMITS,
+      'src/metrics\\.ts',
       NODE,
       TELEMETRY_API,
     ],

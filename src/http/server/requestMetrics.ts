@@ -1,5 +1,5 @@
-import { metrics } from '@opentelemetry/api'
 import type { Response as Outgoing } from 'express'
+import { createHistogram, type Labels } from '../../metrics.ts'
 import { requestedVersionOf } from '../versions/requestedVersion.ts'
 
 /**
@@ -20,18 +20,20 @@ export type RequestMetrics = (res: Pick<Outgoing, 'locals' | 'statusCode'>) => v
 
 /** To be called after OpenTelemetry has started: the meter of an earlier call would never record. */
 export const createRequestMetrics = (): RequestMetrics => {
-  const durations = metrics.getMeter('payment-ledger').createHistogram(NAME, {
+  const durations = createHistogram({
+    name: NAME,
     unit: 's',
-    description: 'Duration of requests, by route template, status class, error code and API version.',
-    advice: { explicitBucketBoundaries: BOUNDARIES_SECONDS },
+    help: 'Duration of requests, by route template, status class, error code and API version.',
+    boundaries: BOUNDARIES_SECONDS,
   })
   return res => {
     const { startedAt, streamedAt = performance.now(), route = NO_ROUTE, errorCode } = res.locals
-    durations.record((Number(streamedAt) - Number(startedAt)) / MS_PER_SECOND, {
+    const labels: Labels = {
       route: String(route),
       status_class: `${Math.floor(res.statusCode / 100)}xx`,
       api_version: requestedVersionOf(res).version,
       ...(errorCode === undefined ? {} : { error_code: String(errorCode) }),
-    })
+    }
+    durations.record((Number(streamedAt) - Number(startedAt)) / MS_PER_SECOND, labels)
   }
 }

@@ -89,7 +89,7 @@ describe('the metric of requests', () => {
       'GET /invoices/{id} resource_not_found',
       'none route_not_found',
       'GET /orders unknown_parameter',
-      'POST /payments/{id}:refund unsupported_media_type',
+      'POST /payments/{id}:refund resource_not_found',
       'GET /orders unsupported_api_version',
     ])
     const names = new Set(first.flatMap(series => Object.keys(series)))

@@ -57,6 +57,7 @@ describe('npm run ledger -- doctor', () => {
       postgres: null,
       kafka: null,
       issuer: null,
+      metrics: null,
     })
     expect(findingsIn(ended)).to.deep.equal({ service: 'It does not run.' })
     expect((await ledger(['doctor'], folder)).stdout).to.match(/^service: No service runs on .*npm start/m)

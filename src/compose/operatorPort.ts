@@ -1,0 +1,55 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { systemCode, StartupError } from '../startupError.ts'
+
+/**
+ * The operators' port: GET /metrics in the text format of Prometheus. It is not the port of the API, so that callers of the API
+ * cannot reach it, and it has no authentication: by default it is open to this machine alone.
+ */
+
+export type OperatorPort = {
+  /** The URL of the metrics. */
+  readonly address: string
+  readonly close: () => Promise<void>
+}
+
+const PATH = '/metrics'
+const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+const CLOSE_MAX_MS = 1_000
+
+const refusal = (port: number, error: Error): Error =>
+  systemCode(error) === 'EADDRINUSE' || systemCode(error) === 'EACCES'
+    ? new StartupError(
+        `The port of the metrics, ${port}, cannot be used. Set METRICS_PORT to another one, to 0 for any, or to off.`,
+        error,
+      )
+    : error
+
+/** Opens the port; 0 is any. `text` makes the metrics for each request. Throws a StartupError when the port cannot be used. */
+export const openOperatorPort = async (
+  { host, port }: { readonly host: string; readonly port: number },
+  text: () => Promise<string>,
+): Promise<OperatorPort> => {
+  const server = createServer(async ({ method, url = '' }, res) => {
+    const isMetrics = (method === 'GET' || method === 'HEAD') && url.split('?')[0] === PATH
+    if (!isMetrics) return res.writeHead(404, { 'content-type': 'text/plain' }).end(`Only GET ${PATH} is here.\n`)
+    try {
+      const body = await text()
+      return res.writeHead(200, { 'content-type': CONTENT_TYPE }).end(body)
+    } catch {
+      return res.writeHead(503).end()
+    }
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', error => reject(refusal(port, error)))
+    server.listen(port, host, resolve)
+  })
+  const { address, port: bound, family } = server.address() as AddressInfo
+  const close = (): Promise<void> =>
+    new Promise(resolve => {
+      server.close(() => resolve())
+      setTimeout(() => server.closeAllConnections(), CLOSE_MAX_MS).unref()
+      server.closeIdleConnections()
+    })
+  return { address: `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}${PATH}`, close }
+}

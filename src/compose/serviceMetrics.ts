@@ -1,0 +1,79 @@
+import type { Ledger } from '../commands/commandHandler.ts'
+import type { FeedState } from '../feeds/feedLoop.ts'
+import { observe, type Sample } from '../metrics.ts'
+import type { Database } from '../ports.ts'
+import { answers, cachedFor, wordOf } from './health.ts'
+
+/** The metrics of the dependencies and the feeds, read when they are asked for. */
+
+export type ServiceMetricsOptions = {
+  readonly database: Database
+  readonly ledger: Ledger
+  /** The feeds of this process; none in a process of the API. */
+  readonly feeds: () => Iterable<FeedState>
+  readonly runsFeeds: boolean
+}
+
+/** Every word that a feed may have at /readyz, so that each state is a series of its own. */
+const FEED_WORDS = ['waiting', 'retrying', 'catching_up', 'live', 'stopped', 'stalled'] as const
+
+const feedSamples = (feeds: Iterable<FeedState>): readonly Sample[] =>
+  [...feeds].flatMap(feed =>
+    FEED_WORDS.map(state => ({
+      labels: { feed: feed.name, state },
+      value: wordOf(feed) === state ? 1 : 0,
+    })),
+  )
+
+const dependencySamples = async ({ database, ledger }: ServiceMetricsOptions): Promise<readonly Sample[]> => {
+  const [eventStore, postgres] = await Promise.all([
+    answers(() => ledger.store.head()),
+    answers(() => database.sql('select 1')),
+  ])
+  return [
+    { labels: { dependency: 'event_store' }, value: eventStore === 'ok' ? 1 : 0 },
+    { labels: { dependency: 'postgres' }, value: postgres === 'ok' ? 1 : 0 },
+  ]
+}
+
+/** Deliveries by kind, because each subscription is a delivery of its own: an id is no label. */
+const PARKED = `select case when delivery like 'sub\\_%' then 'subscription' else delivery end as delivery, count(*) as waiting
+  from parked_facts group by 1`
+
+const parkedSamples = async ({ database: { sql } }: ServiceMetricsOptions): Promise<readonly Sample[]> => {
+  const rows = await sql<{ delivery: string; waiting: bigint }>(PARKED)
+  // The metric is there when nothing waits, so that an alert is not mistaken for one without data.
+  const known = rows.some(({ delivery }) => delivery === 'publisher') ? [] : [{ delivery: 'publisher', waiting: 0n }]
+  return [...rows, ...known].map(({ delivery, waiting }) => ({ labels: { delivery }, value: Number(waiting) }))
+}
+
+/** Adds the metrics of this process' part of the service. Returns the function that removes them. */
+export const observeService = (options: ServiceMetricsOptions): (() => void) => {
+  const monotonicMs = (): number => options.ledger.world.monotonicMs()
+  const removals = [
+    observe({
+      name: 'ledger.dependency.up',
+      unit: '',
+      help: '1 if the dependency answers, 0 if it does not.',
+      read: cachedFor(() => dependencySamples(options), monotonicMs),
+    }),
+  ]
+  if (options.runsFeeds)
+    removals.push(
+      observe({
+        name: 'ledger.feed.state',
+        unit: '',
+        help: '1 for the state that the feed has, 0 for the others.',
+        read: () => feedSamples(options.feeds()),
+      }),
+      observe({
+        name: 'ledger.dead.letters',
+        unit: '',
+        help: 'Events that wait for an operator, by delivery.',
+        read: cachedFor(() => parkedSamples(options), monotonicMs),
+      }),
+    )
+  return () => {
+    for (const remove of removals) remove()
+  }
+}
