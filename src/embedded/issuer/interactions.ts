@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { errors, type Provider } from 'oidc-provider'
 import { isScope, type Scope } from '../../identity/principal.ts'
+import { isUnavailable, unavailablePage } from './errorResponses.ts'
 import { formProof, isFromElsewhere, isProof, readForm } from './forms.ts'
 import type { LoginThrottle } from './loginThrottle.ts'
 import { consentPage } from './pages/consent.ts'
@@ -159,7 +160,7 @@ const failurePage = (error: unknown, onError: InteractionDependencies['onError']
     return errorPage({ error: message, ...(error_description ? { error_description } : {}) }, statusCode)
   }
   onError(error)
-  return errorPage({ error: 'server_error' }, 500)
+  return isUnavailable(error) ? unavailablePage() : errorPage({ error: 'server_error' }, 500)
 }
 
 /** Serves the pages of login and consent below INTERACTION_ROUTE. False for other paths. */
