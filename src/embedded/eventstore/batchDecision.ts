@@ -94,7 +94,7 @@ export const decideBatch = (end: bigint, requests: readonly WriteRequest[], cont
     return last === undefined ? { kind: 'written', revision: draft.head, position: undefined } : writtenOf(last)
   }
   const written = requests.map((request): Written => {
-    if (request.deadlineMs < Date.now()) return { kind: 'timeout' }
+    if (request.deadlineMs <= Date.now()) return { kind: 'timeout' }
     if (refusesMetadata(request.stream, draftOf)) return { kind: 'deleted' }
     const decision = decide(request, stateOf(request.stream, draftOf, { ...context, firstStreamOf }))
     return decision.kind === 'append' ? execute(request, decision.first) : resultOf(decision)

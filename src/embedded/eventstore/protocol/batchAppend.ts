@@ -60,7 +60,7 @@ export class BatchAppends {
   private async finish({ target, proposal, correlationId }: Open): Promise<void> {
     const finished = proposal.finish()
     // A passed deadline takes precedence over every other reason.
-    const isLate = target.deadlineMs < Date.now()
+    const isLate = target.deadlineMs <= Date.now()
     const outcome: Outcome =
       'request' in finished
         ? await this.writer.write(finished.request)
