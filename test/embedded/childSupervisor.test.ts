@@ -188,10 +188,7 @@ describe('a supervised child process', () => {
     for (const killed of ['supervisor', 'server']) {
       const before = await serverPid()
       process.kill(killed === 'supervisor' ? child.pid : before, 'SIGKILL')
-      await eventually(
-        async () => (await serverPid()) > 0 && (await serverPid()) !== before && (await answers()),
-        20_000,
-      )
+      await eventually(async () => (await serverPid()) > 0 && (await serverPid()) !== before && (await answers()))
     }
     expect(await answers()).to.equal(true)
   })

@@ -243,7 +243,7 @@ describe('embedded event store: writing, and its process', () => {
         outcomes.push(outcome)
         if (outcome === 'appended') acknowledged.push(stream)
         return outcome === 'appended' && outcomes.some(other => other !== 'appended')
-      }, 20_000)
+      })
       for (const failed of outcomes.filter(one => one !== 'appended'))
         expect(failed).to.be.oneOf(['unavailable', 'unknown', 'deadline-exceeded'])
       for (const stream of acknowledged) expect(await revisionsOf(stream)).to.deep.equal([0])

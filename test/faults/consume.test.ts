@@ -93,7 +93,7 @@ describeWithOwnBroker('ledger consume, from Kafka', () => {
     eventually(async () => {
       const ids = new Set((await messages()).map(({ headers }) => headers['ce_id']))
       return (await served()).every(({ id }) => ids.has(id))
-    }, 60_000)
+    })
 
   const ledger = (...args: string[]) => run('ledger.ts', args, { LEDGER_DATA_DIR: join(dataDir, 'ledger') })
   const consume = async (...args: string[]) => {
@@ -112,10 +112,7 @@ describeWithOwnBroker('ledger consume, from Kafka', () => {
     const sealed = items.filter(item => item.sealed !== null).length
     const before = sealedInTopic
     sealedInTopic += sealed
-    await eventually(
-      async () => (await readTopic(kafka.brokers, 'ledger.manifest.v1')).length === before + sealed,
-      30_000,
-    )
+    await eventually(async () => (await readTopic(kafka.brokers, 'ledger.manifest.v1')).length === before + sealed)
     return items
   }
   let sealedInTopic = 0
@@ -196,7 +193,7 @@ describeWithOwnBroker('ledger consume, from Kafka', () => {
       const { child, ended } = start('ledger.ts', args, { LEDGER_DATA_DIR: join(dataDir, 'ledger') })
       const traffic = trade(12)
       // The kill comes when some facts are written and more are to come.
-      await eventually(async () => (await lengthOf()) > before, 60_000)
+      await eventually(async () => (await lengthOf()) > before)
       await sleep(kill * 20)
       child.kill('SIGKILL')
       await ended

@@ -7,8 +7,6 @@ import { type ServiceProcess, startProcess, temporaryDirectory } from '../suppor
 import { removeFolder } from '../support/folders.ts'
 
 const AMOUNT = 900
-/** Payment recovery waits for the grace period of the request, then completes its payment. */
-const SETTLED_MAX_MS = 10_000
 
 /** The number of payments at the end, and the amount that the invoice was charged. */
 type Seen = {
@@ -75,10 +73,11 @@ describe('a process that is killed during a payment', () => {
   for (const point of ['after_claim', 'after_reference', 'after_reservation'] as const)
     it(`at ${point} has its payment completed by the next process, without a retry`, async () => {
       const { look, isDone, retry } = await crashAt(point)
+      // Payment recovery waits for the grace period of the request.
       const seen = await eventually(async () => {
         const now = await look()
         return isDone(now) && now
-      }, SETTLED_MAX_MS)
+      })
       expect(seen.payments).to.have.lengthOf(1)
       expect(seen).to.include({ paid: AMOUNT, facts: 1 })
       const late = await retry()

@@ -67,8 +67,8 @@ describeWithOwnBroker('a fact that the broker refuses', () => {
     const victim = await order({ description: null, customer_reference: 'x'.repeat(500) })
     await caller.post(`/orders/${victim.id}:cancel`, {}, victim.ifMatch)
     const other = await order()
-    await eventually(async () => (await typesOf(other.id)).length === 1, 30_000)
-    await eventually(async () => (await waiting())[0]?.waiting === '2', 30_000)
+    await eventually(async () => (await typesOf(other.id)).length === 1)
+    await eventually(async () => (await waiting())[0]?.waiting === '2')
     expect(await waiting()).to.have.length(1)
     expect((await waiting())[0]).to.include({
       delivery: 'publisher',

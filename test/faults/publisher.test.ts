@@ -21,14 +21,11 @@ const FACT_TYPES_SEEN = [
   'payment.refunded',
   'export.completed',
 ]
-const LIVE_MAX_MS = 30_000
-/** Postgres ends the session of a stopped holder after 8 s. */
-const LIVE_AFTER_STOP_MAX_MS = 40_000
 /** Published while two publishers run. */
 const TOGETHER_FACTS = 3 * FACTS_PER_SALE
 const REQUESTS_BEFORE_OUTAGE = 20
-const LIVE_AFTER_OUTAGE_MAX_MS = 40_000
-const ANSWER_MAX_MS = 8_000
+/** Generous, for a machine under load: a request that waited for the broker would have failed. */
+const ANSWER_MAX_MS = 60_000
 const PARTITIONS = 12
 const SEVEN_DAYS_MS = 604_800_000
 
@@ -86,8 +83,7 @@ describeWithOwnBroker('the publisher on a real broker with faults', () => {
     return observed
   }
 
-  const untilLive = (publisher: Publisher, maxMs = LIVE_MAX_MS) =>
-    eventually(async () => (await publisher.feed()) === 'live', maxMs)
+  const untilLive = (publisher: Publisher) => eventually(async () => (await publisher.feed()) === 'live')
 
   it('loses no fact and adds none over 20 kills', async () => {
     beginTraffic()
@@ -150,7 +146,8 @@ describeWithOwnBroker('the publisher on a real broker with faults', () => {
     beginTraffic()
     process.kill(stopped.pid, 'SIGSTOP')
     const next = await harness.startPublisher()
-    await untilLive(next, LIVE_AFTER_STOP_MAX_MS)
+    // Postgres ends the session of a stopped holder after 8 s.
+    await untilLive(next)
     process.kill(stopped.pid, 'SIGCONT')
     await eventually(async () => (await stopped.feed()) === 'waiting')
     expect(await next.feed()).to.equal('live')
@@ -184,7 +181,7 @@ describeWithOwnBroker('the publisher on a real broker with faults', () => {
     const publisher = await harness.startPublisher()
     await eventually(async () => (await publisher.feed()) === 'retrying')
     await harness.reconnectBroker()
-    await untilLive(publisher, LIVE_AFTER_OUTAGE_MAX_MS)
+    await untilLive(publisher)
     await endTraffic()
     expect(Math.max(...requests.map(({ tookMs }) => tookMs)), 'the slowest answer').to.be.below(ANSWER_MAX_MS)
     await expectConsistent()

@@ -36,7 +36,7 @@ describe('a service whose event store refuses it', () => {
       () => (isReady = true),
       () => undefined,
     )
-    await eventually(() => reasons.length > 0, 60_000)
+    await eventually(() => reasons.length > 0)
   })
   after(async () => {
     ending.abort()
@@ -87,12 +87,12 @@ describe('a service whose event store refuses it', () => {
     const service = await starting
     expect((await post()).status).to.equal(201)
     const ready = async (): Promise<boolean> => (await fetch(`${service.addresses.api}/readyz`)).status === 200
-    await eventually(ready, 30_000)
+    await eventually(ready)
     await eventually(async () => {
       const checks = (await (await fetch(`${service.addresses.api}/readyz`)).json()) as {
         checks: Record<string, string>
       }
       return checks.checks['projector'] === 'live' && checks.checks['settlement'] === 'live'
-    }, 30_000)
+    })
   })
 })

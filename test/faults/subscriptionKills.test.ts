@@ -50,7 +50,7 @@ describeWithOwnBroker('subscriptions, while their publisher is killed', () => {
     await harness.drained()
     for (const [index, { id, topic }] of made.entries()) {
       const client = clients[index]
-      await eventually(async () => (await client?.get(`/subscriptions/${id}`))?.body.lag === 0, 30_000)
+      await eventually(async () => (await client?.get(`/subscriptions/${id}`))?.body.lag === 0)
       const facts = (await harness.served(TENANTS[index] ?? '')).filter(({ type }) => TYPES.includes(type))
       const messages = await readTopic(harness.brokers(), topic)
       expect(facts).to.have.length.above(FACTS_MIN)
@@ -74,7 +74,7 @@ describeWithOwnBroker('subscriptions, while their publisher is killed', () => {
     const { id, topic } = (await client.post('/subscriptions', CREATED)).body
     const publisher = await harness.startPublisher()
     const lag = async () => (await client.get(`/subscriptions/${id}`)).body.lag
-    await eventually(async () => (await readTopic(harness.brokers(), topic).catch(() => [])).length > 0, 30_000)
+    await eventually(async () => (await readTopic(harness.brokers(), topic).catch(() => [])).length > 0)
     await eventually(async () => (await lag()) === 0)
     const before = await readTopic(harness.brokers(), topic)
     await harness.database.transaction(async sql => {
@@ -90,7 +90,7 @@ describeWithOwnBroker('subscriptions, while their publisher is killed', () => {
     })
     await harness.startPublisher()
     await harness.drained()
-    await eventually(async () => (await lag()) === 0, 30_000)
+    await eventually(async () => (await lag()) === 0)
     const messages = await readTopic(harness.brokers(), topic)
     const copies = [...Map.groupBy(messages, idOf).values()]
     expect(messages.length, 'there are duplicates').to.be.above(copies.length)

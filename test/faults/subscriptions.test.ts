@@ -7,7 +7,7 @@ import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
 import type { CloudEvent } from '../../streams/facts.ts'
 import { run } from '../scripts/cli.ts'
 import { anOrder, type Client, clientOf, newKey } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually, takesEffect } from '../support/eventually.ts'
 import { describeWithOwnBroker, readTopic, type TopicMessage } from '../support/kafka.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 import { FACTS_PER_SALE, sell } from './publisherTraffic.ts'
@@ -26,6 +26,7 @@ const ALL_OF_A_SALE = [
 ]
 /** The contract promises 60 s. */
 const STOPPED_WITHIN_MS = 10_000
+const NOTHING_AFTER_MS = 120_000
 const SMALL_BYTES = 900
 const NORMAL_BYTES = 1_048_588
 const WEEK_MS = 604_800_000
@@ -69,7 +70,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', () =
     const marker = await client.post('/orders', anOrder())
     const upTo = async () => (await client.get(`/events?limit=1&subject=${marker.body.id}`)).body.items.length > 0
     await eventually(upTo)
-    await eventually(async () => (await read(client, id)).lag === 0, 30_000)
+    await eventually(async () => (await read(client, id)).lag === 0)
   }
   /**
    * Another subscription of the tenant, when it has every fact. The feed has then read the state that earlier requests gave to
@@ -99,7 +100,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', () =
     const messages = await eventually(async () => {
       const found = await readTopic(kafka.brokers, topic)
       return new Set(idsOf(found)).size >= facts.length && found
-    }, 30_000)
+    })
     expect(new Set(idsOf(messages))).to.deep.equal(new Set(facts.map(({ id }) => id)))
     for (const [key, ofKey] of byKey(messages))
       expect([...new Set(idsOf(ofKey))], key).to.deep.equal(
@@ -189,7 +190,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', () =
       await consumer.connect()
       await consumer.subscribe({ topic, fromBeginning: true })
       await consumer.run({ eachMessage: async () => outcome.resolve('read') })
-      return await Promise.race([outcome.promise, delay(20_000, 'nothing', { ref: false })])
+      return await Promise.race([outcome.promise, delay(NOTHING_AFTER_MS, 'nothing', { ref: false })])
     } catch (error) {
       return typeOf(error)
     } finally {
@@ -227,7 +228,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', () =
       'true',
     ])
     const operation = replayed.headers.get('location') ?? ''
-    await eventually(async () => (await acme.get(operation)).body.state === 'succeeded', 30_000)
+    await eventually(async () => (await acme.get(operation)).body.state === 'succeeded')
     const both = await eventually(async () => {
       const found = await readTopic(kafka.brokers, topic)
       return found.length >= 2 * first.length && found
@@ -277,7 +278,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', () =
       }
       await tenants(withdraw)
       const withdrawnAtMs = performance.now()
-      await eventually(async () => (await aclsOf(topic)).length === 0, STOPPED_WITHIN_MS)
+      await takesEffect(async () => (await aclsOf(topic)).length === 0, STOPPED_WITHIN_MS)
       process.stdout.write(`      stopped within ${Math.round(performance.now() - withdrawnAtMs)} ms\n`)
       expect(await readAs('alice', topic, `${topic}.after`)).to.equal('TOPIC_AUTHORIZATION_FAILED')
       if (reason === 'scope_revoked') {
@@ -326,7 +327,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', () =
     await client.post(`/orders/${victim}:cancel`, {}, { 'if-match': order.headers.get('etag') ?? '' })
     const other = String((await client.post('/orders', anOrder())).body.id)
     const deadLetters = async () => (await client.get(`/subscriptions/${id}/dead-letters`)).body.items
-    await eventually(async () => (await deadLetters()).length === 2, 30_000)
+    await eventually(async () => (await deadLetters()).length === 2)
     const items = await deadLetters()
     expect(
       items.map(({ subject, type, attempts }: Record<string, unknown>) => [subject, type, attempts]),

@@ -208,11 +208,11 @@ describe('npm test', () => {
         })`
       await writeFile(join(folder, 'waits.test.ts'), text)
       const { child, ended } = start([join(folder, 'waits.test.ts')])
-      const started = await eventually(() => readFile(pids, 'utf8').catch(() => ''), 30_000)
+      const started = await eventually(() => readFile(pids, 'utf8').catch(() => ''))
       child.kill(signal)
       expect((await ended).code).to.equal(signal === 'SIGINT' ? 130 : null)
       const [program = 0, worker = 0] = started.split(' ').map(Number)
-      await eventually(async () => !isAlive(program) && !isAlive(worker), 30_000)
+      await eventually(async () => !isAlive(program) && !isAlive(worker))
     })
 })
 

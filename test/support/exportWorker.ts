@@ -50,7 +50,7 @@ export const openExportWorker = async (count: number): Promise<ExportWorker> => 
 
   await manyPayments(store, TENANT, count)
   const known = `select count(*) as count from payments_v1 where tenant_id = $1`
-  await eventually(async () => Number((await sql.query(known, [TENANT])).rows[0]?.count) === count, 120_000)
+  await eventually(async () => Number((await sql.query(known, [TENANT])).rows[0]?.count) === count)
 
   const chunksOf = async (id: string, attempt: number): Promise<number> => {
     const text = 'select count(*) as count from export_chunks where operation_id = $1 and attempt = $2'
@@ -78,7 +78,7 @@ export const openExportWorker = async (count: number): Promise<ExportWorker> => 
       await delayChunks(CHUNK_SECONDS)
       const id = await askFor(client, { resource: 'payments', format })
       for (let attempt = 1; attempt <= times; attempt++) {
-        await eventually(async () => (await chunksOf(id, attempt)) >= 2, 30_000)
+        await eventually(async () => (await chunksOf(id, attempt)) >= 2)
         expect(await worker.end('SIGKILL')).to.equal('SIGKILL')
         expect((await client.get(`/operations/${id}`)).body.state).to.equal('running')
         worker = await startWorker()
@@ -98,7 +98,7 @@ export const openExportWorker = async (count: number): Promise<ExportWorker> => 
       await eventually(async () => {
         most = Math.max(most, await residentMib(worker.pid))
         return (await client.get(`/operations/${id}`)).body.state === 'succeeded'
-      }, 120_000)
+      })
       await check(id, format)
       return most - before
     },

@@ -55,6 +55,6 @@ describe('the connections of requests', () => {
 
   it('may all be in use without an effect on the feeds, which have separate ones', async () => {
     // Repeated, since on a busy machine a blocked request may reach its deadline first.
-    expect(await eventually(isProjectedMeanwhile, 40_000)).to.equal(true)
+    expect(await eventually(isProjectedMeanwhile)).to.equal(true)
   })
 })
