@@ -38,6 +38,8 @@ const examples: Readonly<Record<keyof typeof rules, readonly [path: string, bad:
     'const f = (a: A<B, C>, { b, c }, d, [e]) => 1',
   ],
   noSkippedTests: ['test/a.test.ts', "it.skip('x', y)", "it('it.skip(', y)"],
+  noTestsImported: ['test/a.test.ts', "import { x } from './b.test.ts'", "import { x } from './b.ts'"],
+  oneTimeLimit: ['test/a.test.ts', 'this.timeout(60_000)', "'this.timeout(1)'"],
   noUnfinishedWork: ['src/a.ts', `// ${forbiddenWords.later}: more`, '// Nothing to do.'],
   noUnexplainedAny: ['src/a.ts', 'const a: any = 1', '// Any JSON of the caller.\nconst a: any = 1'],
   noUnsafeCasts: ['src/a.ts', 'const a = b as unknown as C', 'const a: unknown = b as C'],

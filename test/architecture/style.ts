@@ -70,6 +70,17 @@ const parameterCount: Rule = ({ text }) =>
 const noSkippedTests: Rule = ({ text }) =>
   found(codeOf(text), /\.(?:skip|only)\s*\(|\bx(?:it|describe)\s*\(/g, 'a skipped test')
 
+/** The cases of an imported test file would run in the importing file as well, or in either by the order of loading. */
+const noTestsImported: Rule = source =>
+  importsOf(source)
+    .filter(({ specifier }) => specifier.endsWith('.test.ts'))
+    .map(({ specifier }) => `${specifier} is imported`)
+
+/** A time limit ends a case that hangs, so .mocharc.json has one for all cases. These files have longer cases. */
+const LONGER_CASES = /^test\/(?:soak\/|simulation\/simulation\.test|http\/randomRequests\.test)/
+const oneTimeLimit: Rule = ({ path, text }) =>
+  LONGER_CASES.test(path) ? [] : found(codeOf(text), /\bthis\.timeout\(/g, 'a time limit beside that of .mocharc.json')
+
 /** Words in two halves, because this file must not contain the words that it forbids. */
 export const forbiddenWords = {
   later: ['TO', 'DO'].join(''),
@@ -149,6 +160,8 @@ export const rules: Readonly<Record<string, Rule>> = {
   fileHeader,
   parameterCount,
   noSkippedTests,
+  noTestsImported,
+  oneTimeLimit,
   noUnfinishedWork,
   noUnexplainedAny,
   noUnsafeCasts,

@@ -93,7 +93,7 @@ describe('identity: the issuer when its database fails', () => {
       ...{ response_type: 'code', client_id: 'web', redirect_uri: 'http://127.0.0.1/callback', scope: 'orders:read' },
       ...{ code_challenge: 'c'.repeat(43), code_challenge_method: 'S256', resource: new URL(issuer).origin },
     }
-    const response = await fetch(`${issuer}/auth?${new URLSearchParams(asked)}`, { redirect: 'manual' })
+    const response = await fetch(`${issuer}/auth?${new URLSearchParams(asked).toString()}`, { redirect: 'manual' })
     const { status, headers } = response
     expect([status, headers.get('retry-after'), headers.get('content-type')]).to.deep.equal(UNAVAILABLE_PAGE)
     expect(await response.text()).to.include('temporarily_unavailable')
