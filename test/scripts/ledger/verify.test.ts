@@ -21,8 +21,7 @@ const codeOnFullDisk = async (args: readonly string[], dataDir: string): Promise
   return code
 }
 
-describe('npm run ledger -- verify', function () {
-  this.timeout(120_000)
+describe('npm run ledger -- verify', () => {
   let service: TestService
   before(async () => {
     service = await sharedService()
