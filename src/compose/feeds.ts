@@ -17,6 +17,7 @@ import { paymentRecovery } from '../processes/paymentRecovery.ts'
 import { subscriptionsFeed } from '../processes/subscriptions/subscriptionsFeed.ts'
 import type { FeedLease } from '../schema/locks.ts'
 import type { CleanupStack } from '../cleanupStack.ts'
+import { observeProjector } from './observedProjector.ts'
 import { withSchemaBaseUrl } from './schemaBaseUrl.ts'
 
 /** Starts the feeds of the roles of a process. */
@@ -63,7 +64,8 @@ export const startFeeds = async (
 ): Promise<FeedStates> => {
   const { database, store, ledger, log } = services
   const { world } = ledger
-  const { states, report } = createFeedStates(services)
+  const projector = observeProjector()
+  const { states, report } = createFeedStates(services, projector.reported)
   const buses = publishes(config) ? openBuses(config, services, openBus ?? (await loadKafka())) : undefined
   cleanup.defer(async () => {
     if (buses) await Promise.all(Object.values(buses).map(bus => bus.close()))
@@ -77,21 +79,22 @@ export const startFeeds = async (
     await Promise.all(groups)
   })
   if (config.roles.includes('projector'))
-    startGroup('projector', [
-      projectorOf({ database, store, world }, readModels, (name, error) =>
-        log.error({ name, error }, 'a read model failed; it is tried again later, and the others continue'),
-      ),
-    ])
+    startGroup('projector', [projectorOf({ database, store, world }, readModels, onLeftBehind(log), projector.changed)])
   if (config.roles.includes('worker')) startProcesses(config, services, startGroup)
   if (buses) {
     const isStillAllowed = watchedAllowance(ledger)
     startGroup('publisher', [publisherOf({ database, bus: buses.publisher, store, world })])
     startGroup('subscriptions', [
-      subscriptionsFeed({ database, bus: buses.subscriptions, ledger, isStillAllowed, log }),
+      subscriptionsFeed({ database, bus: buses.subscriptions, ledger, isStillAllowed, log, projector }),
     ])
   }
   return states
 }
+
+const onLeftBehind =
+  (log: Log) =>
+  (name: string, error: unknown): void =>
+    log.error({ name, error }, 'a read model failed; it is tried again later, and the others continue')
 
 const startProcesses = (
   { manifestEveryMs }: FeedSettings,
@@ -118,8 +121,8 @@ const openBuses = ({ kafka }: PublishingSettings, { log, schemaBaseUrl }: CoreSe
   return { publisher: open(), subscriptions: open() }
 }
 
-/** The states of the feeds of this process, whose errors are logged and saved. */
-const createFeedStates = ({ database, log }: CoreServices) => {
+/** The states of the feeds of this process, whose errors are logged and saved. `reported` is called with each. */
+const createFeedStates = ({ database, log }: CoreServices, reported: (state: FeedState) => void) => {
   const states = new Map<string, FeedState>()
   let saving = Promise.resolve()
   const report = (state: FeedState): void => {
@@ -129,6 +132,7 @@ const createFeedStates = ({ database, log }: CoreServices) => {
     const isNewHolder = state.state !== 'waiting' && known?.state === 'waiting'
     if (known?.error !== state.error || isNewHolder) saving = saving.then(() => saveError(database, state))
     states.set(state.name, state)
+    reported(state)
   }
   return { states, report }
 }

@@ -221,16 +221,21 @@ const execute = async (
   return undefined
 }
 
-/** Serves the requests for these parkings until the signal, every REQUESTS_POLL_MS while an event is parked. */
+/** Serves the requests for these parkings until the signal: while an event is parked, every REQUESTS_POLL_MS. */
 export const serveRegularly = async (
   parkings: () => readonly Parking[],
   timer: Timer,
   signal: AbortSignal,
+  onServed: () => void = () => undefined,
 ): Promise<void> => {
   while (!signal.aborted) {
     if (parkings().some(parking => !parking.isEmpty())) timer.setAt(AT_ONCE_MS)
     await timer.wait(signal, REQUESTS_POLL_MS)
-    for (const parking of parkings()) if (!signal.aborted && !parking.isEmpty()) await parking.serveRequests()
+    for (const parking of parkings()) {
+      if (signal.aborted || parking.isEmpty()) continue
+      await parking.serveRequests()
+      onServed()
+    }
   }
 }
 

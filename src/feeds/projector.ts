@@ -51,11 +51,15 @@ const earliestOf = (readModels: readonly OpenReadModel[]): ResumePosition => {
 
 type OnLeftBehind = (name: string, error: unknown) => void
 
-/** `onLeftBehind` is called for a model that cannot go on. */
+/**
+ * `onLeftBehind` is called for a model that cannot go on; `onServed` after requests of operators were served, which may have
+ * changed rows.
+ */
 export const projectorOf = (
   dependencies: ReadModelWriterDependencies,
   models: readonly ReadModel[],
   onLeftBehind: OnLeftBehind,
+  onServed: () => void = () => undefined,
 ): Feed => {
   const { database } = dependencies
   const pauseUntilMs = createRetryTimes(dependencies)
@@ -72,7 +76,7 @@ export const projectorOf = (
           openReadModel(dependencies, model, asPosition(checkpoints[index] ?? 'start'), { epoch, queue, timer }),
         ),
       )
-      return runOf(dependencies, { readModels, epoch, signal, queue, timer, pauseUntilMs, onLeftBehind })
+      return runOf(dependencies, { readModels, epoch, signal, queue, timer, pauseUntilMs, onLeftBehind, onServed })
     },
   }
 }
@@ -85,11 +89,12 @@ type RunDependencies = {
   readonly timer: Timer
   readonly pauseUntilMs: () => number
   readonly onLeftBehind: OnLeftBehind
+  readonly onServed: () => void
 }
 
 const runOf = (
   dependencies: ReadModelWriterDependencies,
-  { readModels: all, epoch, signal, queue, timer, pauseUntilMs, onLeftBehind }: RunDependencies,
+  { readModels: all, epoch, signal, queue, timer, pauseUntilMs, onLeftBehind, onServed }: RunDependencies,
 ): Run => {
   const { world } = dependencies
   const { resultOf: decoded, prepare, forget } = preparedEvents(stored => decode(stored).recorded)
@@ -122,6 +127,6 @@ const runOf = (
         forget(stored)
       }),
     prepare,
-    background: () => serveRegularly(() => following.map(({ parking }) => parking), timer, signal),
+    background: () => serveRegularly(() => following.map(({ parking }) => parking), timer, signal, onServed),
   }
 }

@@ -1,10 +1,14 @@
 import { expect } from 'chai'
-import { createLedger } from '../../src/commands/commandHandler.ts'
+import { subscriptionEntity } from '../../src/commands/entities.ts'
+import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
+import { newSubscriptionId } from '../../src/commands/subscriptionIds.ts'
 import { createCleanupStack } from '../../src/cleanupStack.ts'
 import { startFeeds } from '../../src/compose/feeds.ts'
 import type { Config } from '../../src/config.ts'
 import type { Database, FactBus, Sql, World } from '../../src/ports.ts'
+import { context } from '../commands/fixtures.ts'
 import { useTestPostgres } from '../feeds/fixtures.ts'
+import { createSubscription } from '../streams/samples.ts'
 import { eventually } from '../support/eventually.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
@@ -15,6 +19,12 @@ const SETTLED_LOOPS = 50
 const SLEEPS_MAX = 60
 /** Exports that expire, files to be deleted. */
 const STATEMENTS_MAX = 10
+/** Every 1.5 s, of all subscriptions together. */
+const CHECKS = 40
+/** The least pause between two rounds, and the wait for the next. */
+const SLEEPS_OF_A_ROUND = 2
+/** The position, the rows, dead letters. */
+const STATEMENTS_OF_A_ROUND = 3
 
 type Sleeper = { readonly dueAtMs: number; readonly wake: () => void }
 
@@ -102,7 +112,8 @@ describe('the feeds of an idle service', () => {
   let memory: MemoryLog
   let cleanup: ReturnType<typeof createCleanupStack>
 
-  const start = async (roles: Config['roles']) => {
+  /** The sleeps and statements of a minute, a minute after the feeds are live. */
+  const idleMinute = async (roles: Config['roles'], prepare: (ledger: Ledger) => Promise<unknown>) => {
     const statements = counting(await postgres.ledgerDatabase())
     const world = createSteppedWorld(statements.settled)
     memory = createMemoryLog(world.now)
@@ -110,7 +121,9 @@ describe('the feeds of an idle service', () => {
     cleanup = createCleanupStack(error => expect.fail(String(error)))
     const settings = { roles, manifestEveryMs: 60 * MINUTE_MS, kafka: {} as never }
     const services = { database: statements.database, store, log, schemaBaseUrl: 'https://ledger.example' }
-    const feeds = await startFeeds(settings, { ...services, ledger: createLedger(store, world) }, cleanup, () => bus)
+    const ledger = createLedger(store, world)
+    await prepare(ledger)
+    const feeds = await startFeeds(settings, { ...services, ledger }, cleanup, () => bus)
     await eventually(() => feeds.size > 0 && [...feeds.values()].every(({ state }) => state === 'live'))
     await world.pass(MINUTE_MS)
     const before = { slept: world.slept(), sent: statements.sent() }
@@ -120,8 +133,20 @@ describe('the feeds of an idle service', () => {
   afterEach(() => cleanup.run())
 
   it('wait for events, and do not look for work many times a minute', async () => {
-    const { slept, sent } = await start(['projector', 'worker'])
+    const { slept, sent } = await idleMinute(['projector', 'worker', 'publisher'], async () => undefined)
     expect(slept).to.be.at.most(SLEEPS_MAX)
     expect(sent).to.be.at.most(STATEMENTS_MAX)
+  })
+
+  it('look at a subscription as often as its permission is checked', async () => {
+    const { slept, sent } = await idleMinute(['projector', 'worker', 'publisher'], ledger =>
+      handle(ledger, subscriptionEntity, newSubscriptionId(ledger.world), {
+        command: createSubscription,
+        context: context(),
+        isNew: true,
+      }),
+    )
+    expect(slept).to.be.at.most(SLEEPS_MAX + CHECKS * SLEEPS_OF_A_ROUND)
+    expect(sent).to.be.within(CHECKS, STATEMENTS_MAX + CHECKS * STATEMENTS_OF_A_ROUND)
   })
 })

@@ -4,11 +4,12 @@ import { orderEntity, subscriptionEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
 import { type Allowance } from '../../src/commands/subscriptionPermission.ts'
 import { newSubscriptionId } from '../../src/commands/subscriptionIds.ts'
+import { observeProjector } from '../../src/compose/observedProjector.ts'
 import { topicNamesOf } from '../../src/commands/subscriptionTopicNames.ts'
 import { parkedOfKey, requestParked } from '../../src/feeds/parkedEvents.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
-import { runFeeds } from '../../src/feeds/feedLoop.ts'
+import { type FeedState, runFeeds } from '../../src/feeds/feedLoop.ts'
 import { type Database, type FactBus, type FactMessage, Unavailable } from '../../src/ports.ts'
 import { subscriptionsFeed } from '../../src/processes/subscriptions/subscriptionsFeed.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
@@ -84,7 +85,12 @@ describe('the delivery of subscriptions', () => {
     statements = 0
     const counted: Database = { ...database, sql: (text, values) => ((statements += 1), database.sql(text, values)) }
     const world = realWorld()
-    const dependencies = { store: log.open(), database, world, report: reports.report }
+    const observed = observeProjector()
+    const report = (state: FeedState): void => {
+      reports.report(state)
+      observed.reported(state)
+    }
+    const dependencies = { store: log.open(), database, world, report }
     const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined }
     const feed = subscriptionsFeed({
       database: counted,
@@ -92,8 +98,14 @@ describe('the delivery of subscriptions', () => {
       ledger,
       isStillAllowed: async () => allowance,
       log: quiet,
+      projector: observed,
     })
-    const projector = projectorOf({ database, store: dependencies.store, world }, readModels, () => undefined)
+    const projector = projectorOf(
+      { database, store: dependencies.store, world },
+      readModels,
+      () => undefined,
+      observed.changed,
+    )
     running = Promise.all([
       runFeeds('projector', [projector], dependencies, stop.signal),
       runFeeds('subscriptions', [feed], dependencies, stop.signal),

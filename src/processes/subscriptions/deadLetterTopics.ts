@@ -30,17 +30,21 @@ const announcementOf = (fact: ParkedEvent, event: CloudEvent | undefined): FactM
   }
 }
 
-/** At least once: after a crash between the publication and the note of it the facts are announced again. */
+/**
+ * Resolves to whether there were any; then there may be more. At least once: after a crash between the publication and the note
+ * of it the facts are announced again.
+ */
 export const announceDeadLetters = async (
   { database: { sql }, bus }: SubscriptionDependencies,
   subscriptions: readonly string[],
-): Promise<void> => {
+): Promise<boolean> => {
   const parked = subscriptions.length === 0 ? [] : await unannounced(sql, subscriptions, BATCH_MAX)
-  if (parked.length === 0) return
+  if (parked.length === 0) return false
   const { text, values } = factsAt(parked.map(({ position }) => position))
   const events = new Map(
     (await sql<{ position: bigint; event: CloudEvent }>(text, values)).map(({ position, event }) => [position, event]),
   )
   await bus.publish(parked.map(fact => announcementOf(fact, events.get(fact.position))))
   await markAnnounced(sql, parked)
+  return true
 }

@@ -2,6 +2,14 @@ import type { IsStillAllowed } from '../../commands/subscriptionPermission.ts'
 import type { Ledger } from '../../commands/commandHandler.ts'
 import type { Database, FactBus, Log } from '../../ports.ts'
 
+/** The projector, as far as it runs in this process. */
+export type ObservedProjector = {
+  /** Whether this process has the projector's lease, so that every change of a read model is announced to listeners. */
+  readonly isHere: () => boolean
+  /** Calls the listener after each batch, and when the projector begins or ends here; until the returned function is called. */
+  readonly listen: (listener: () => void) => () => void
+}
+
 /** The dependencies of the delivery to subscriptions. */
 export type SubscriptionDependencies = {
   readonly database: Database
@@ -10,4 +18,6 @@ export type SubscriptionDependencies = {
   readonly ledger: Ledger
   readonly isStillAllowed: IsStillAllowed
   readonly log: Log
+  /** Without it the tables are looked at again and again. */
+  readonly projector?: ObservedProjector
 }

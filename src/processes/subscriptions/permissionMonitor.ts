@@ -33,12 +33,18 @@ export const sendTo = async (
 export type PermissionMonitor = {
   /** Checked every RECHECK_EVERY_MS. If it resolves to false, the subscription was stopped by a command before. */
   readonly isAllowed: (subscription: SubscriptionDelivery) => Promise<boolean>
+  /** The time of the next check by the monotonic clock; undefined before the first one. */
+  readonly nextCheckMs: (id: string) => number | undefined
   readonly forget: (id: string) => void
 }
 
 export const createPermissionMonitor = (dependencies: SubscriptionDependencies): PermissionMonitor => {
   const checkedAtMs = new Map<string, number>()
   return {
+    nextCheckMs: id => {
+      const last = checkedAtMs.get(id)
+      return last === undefined ? undefined : last + RECHECK_EVERY_MS
+    },
     forget: id => void checkedAtMs.delete(id),
     isAllowed: async subscription => {
       const last = checkedAtMs.get(subscription.id)

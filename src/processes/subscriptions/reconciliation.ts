@@ -17,6 +17,8 @@ export type Deliveries = {
   readonly reconcile: (subscription: SubscriptionDelivery, projectedUpTo: bigint) => Promise<boolean>
   /** Closes the delivery. The topics are ensured again before it is reopened. */
   readonly closeAfterFailure: (id: string) => Promise<void>
+  /** The time of the monotonic clock at which the subscription has to be reconciled again, also if no row changes. */
+  readonly nextDueMs: (id: string) => number
   readonly open: () => readonly string[]
   readonly closeAll: () => Promise<void>
 }
@@ -57,12 +59,20 @@ const createOpenDeliveries = (dependencies: SubscriptionDependencies, epoch: big
 /** Work on the topics of a subscription, `deliver` if its facts may be sent, or `none`. */
 type Due = (() => Promise<void>) | 'none' | 'deliver'
 
-/** Long because its functions share the topic work, the permission checks and the failures of one run. */
-export const createDeliveries = (dependencies: SubscriptionDependencies, epoch: bigint): Deliveries => {
+/**
+ * `onTopicWorkEnded` is called when work on topics has ended, which the next reconciliation takes note of.
+ *
+ * Long because its functions share the topic work, the permission checks and the failures of one run.
+ */
+export const createDeliveries = (
+  dependencies: SubscriptionDependencies,
+  epoch: bigint,
+  onTopicWorkEnded: () => void,
+): Deliveries => {
   const deliveries = createOpenDeliveries(dependencies, epoch)
   const failed = new Set<string>()
   const permissionMonitor = createPermissionMonitor(dependencies)
-  const topicWork = createTopicWork()
+  const topicWork = createTopicWork(onTopicWorkEnded)
 
   const ensured = (subscription: SubscriptionDelivery, work: Promise<void>): Promise<void> =>
     work.then(() => void failed.delete(subscription.id))
@@ -105,6 +115,7 @@ export const createDeliveries = (dependencies: SubscriptionDependencies, epoch: 
       failed.add(id)
       await deliveries.close(id)
     },
+    nextDueMs: id => permissionMonitor.nextCheckMs(id) ?? Number.POSITIVE_INFINITY,
     open: deliveries.ids,
     closeAll: async () => {
       await Promise.all([topicWork.stop(), deliveries.closeAll()])

@@ -3,6 +3,7 @@ import { moveCheckpoint, positionOf, EpochSuperseded, acquireCheckpoint } from '
 import { firstParkedPositions } from '../../feeds/parkedEvents.ts'
 import type { Feed } from '../../feeds/feedLoop.ts'
 import { type SubscriptionDelivery, deliveriesUpTo } from '../../feeds/subscriptionCheckpoints.ts'
+import { AT_ONCE_MS, createTimer, type Timer } from '../../feeds/timer.ts'
 import { type StoredEvent, Unavailable } from '../../ports.ts'
 import { announceDeadLetters } from './deadLetterTopics.ts'
 import { createDeliveries, type Deliveries } from './reconciliation.ts'
@@ -23,9 +24,13 @@ import { NAME } from './permissionMonitor.ts'
  * The facts come from the projection that GET /events reads, up to its checkpoint. The subscriptions come from their read
  * model; the log is followed only to find rows that are out of date, so that a subscription that was just paused is not
  * delivered because the projection is late.
+ *
+ * A round begins when the projector of this process has changed a row, when a permission has to be checked again, or when a
+ * subscription that failed is due. While another process has the projector, rounds follow each other after ROUND_MS.
  */
 
 const READ_MODEL = 'subscriptions_v1'
+/** The least pause between two rounds of which the first has left nothing to do. */
 const ROUND_MS = 200
 /** The rows of a round are used for this time at most, because a pause must stop the delivery within a second. */
 const FRESH_MS = 400
@@ -42,6 +47,8 @@ type RunState = {
   /** The end of the pause of each subscription that failed. */
   readonly pausedUntilMs: Map<string, number>
   readonly roundRobin: RoundRobin<SubscriptionDelivery>
+  /** Ends the pause between two rounds. */
+  readonly timer: Timer
 }
 
 /**
@@ -89,8 +96,18 @@ const reconcilerOf = ({ dependencies, pausedUntilMs, roundRobin }: RunState, del
   }
 }
 
+/** Sets the time of the next round, which begins earlier if anything changes. */
+const setNextRound = (
+  { dependencies, pausedUntilMs, timer }: RunState,
+  deliveries: Deliveries,
+  subscriptions: readonly SubscriptionDelivery[],
+): void => {
+  if (dependencies.projector?.isHere() !== true) timer.setAt(AT_ONCE_MS)
+  for (const { id } of subscriptions) timer.setAt(pausedUntilMs.get(id) ?? deliveries.nextDueMs(id))
+}
+
 const deliverAll = async (state: RunState, deliveries: Deliveries, signal: AbortSignal): Promise<void> => {
-  const { dependencies, pausedUntilMs, roundRobin } = state
+  const { dependencies, pausedUntilMs, roundRobin, timer } = state
   const { database, ledger } = dependencies
   const reconcile = reconcilerOf(state, deliveries)
 
@@ -108,14 +125,15 @@ const deliverAll = async (state: RunState, deliveries: Deliveries, signal: Abort
       if (late.has(subscription.id) || (pausedUntilMs.get(subscription.id) ?? 0) > ledger.world.monotonicMs()) continue
       more = (await reconcile(subscription, projectedUpTo)) || more
     }
+    setNextRound(state, deliveries, all)
     return more
   }
 
   while (!signal.aborted) {
     const more = await round()
     // After every round, also after one that exceeded FRESH_MS: with many subscriptions each round does.
-    if (!signal.aborted) await announceDeadLetters(dependencies, deliveries.open())
-    if (!more) await ledger.world.sleep(ROUND_MS, signal)
+    if (!signal.aborted && (await announceDeadLetters(dependencies, deliveries.open()))) timer.setAt(AT_ONCE_MS)
+    if (!more) await timer.wait(signal, ROUND_MS)
   }
 }
 
@@ -130,20 +148,25 @@ export const subscriptionsFeed = (dependencies: SubscriptionDependencies): Feed 
         newest: new Map(),
         pausedUntilMs: new Map(),
         roundRobin: createTenantRoundRobin(),
+        timer: createTimer(dependencies.ledger.world),
       }
+      const changed = (): void => state.timer.setAt(AT_ONCE_MS)
       return {
         after: await acquireCheckpoint(sql, NAME, epoch),
         processBatch: async (events, position) => {
           // Not decoded: an event that this build cannot decode concerns its subscription alone, whose read model parks it.
           for (const { stream, revision, position: at } of events)
             state.newest.set(partsOf(stream).id, { revision, position: at })
+          changed()
           await moveCheckpoint(sql, [NAME], position, epoch)
         },
         background: async () => {
-          const deliveries = createDeliveries(dependencies, epoch)
+          const deliveries = createDeliveries(dependencies, epoch, changed)
+          const endListening = dependencies.projector?.listen(changed)
           try {
             await deliverAll(state, deliveries, signal)
           } finally {
+            endListening?.()
             await deliveries.closeAll()
           }
         },

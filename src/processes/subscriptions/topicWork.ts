@@ -29,8 +29,12 @@ export type TopicWork = {
   readonly stop: () => Promise<void>
 }
 
-/** Long because its functions share the state of one queue. */
-export const createTopicWork = (): TopicWork => {
+/**
+ * `onEnded` is called when a work has ended, also by a failure.
+ *
+ * Long because its functions share the state of one queue.
+ */
+export const createTopicWork = (onEnded: () => void = () => undefined): TopicWork => {
   const wanted = new Map<string, Task>()
   const running = new Map<string, { readonly task: Task; readonly done: Promise<void> }>()
   const ended = new Set<string>()
@@ -62,6 +66,7 @@ export const createTopicWork = (): TopicWork => {
       )
     running.delete(task.id)
     beginDue()
+    onEnded()
   }
 
   return {
