@@ -15,6 +15,7 @@ import type { FeedStates } from './feeds.ts'
 import { issuerOf, publicUrlOf } from './machine.ts'
 import { observeService } from './serviceMetrics.ts'
 import { rememberSchemaBaseUrl } from './schemaBaseUrl.ts'
+import { withTracedAppends } from './tracedStore.ts'
 import type { Siblings } from './siblings.ts'
 
 /** The service in one process: its adapters, the HTTP server, and the feeds of its roles. */
@@ -107,7 +108,8 @@ const watchLog = (ledger: Ledger, database: Database, onRefused: (reason: Error)
 const openDependencies = async (options: ServiceOptions, cleanup: CleanupStack) => {
   const { config, databaseUrl, eventStoreUrl, siblings } = options
   const pools = openPools(databaseUrl, poolSizesOf(siblings?.apiProcesses ?? 1), cleanup)
-  const store = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: APPEND_DEADLINE_MS })
+  const opened = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: APPEND_DEADLINE_MS })
+  const store = withTracedAppends(opened)
   cleanup.defer(() => store.close())
   await createLedgerTables(pools.database)
   const apiProcesses = siblings?.apiProcesses ?? 1

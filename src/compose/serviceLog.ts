@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import type { Config } from '../config.ts'
 import type { Log } from '../ports.ts'
+import { redactedLine } from './logRedaction.ts'
 
-/** The log of a process. */
+/** The log of a process: JSON lines, with the correlation id and the trace id where a line is of a request, and no secret. */
 
 /** Readable by its owner alone: the log has the names of callers, and failures. */
 const LOG_MODE = 0o600
@@ -62,7 +63,10 @@ export const openLog = async (
   // `mode` applies to a new file; the file of an older version may be readable by others.
   if (isFile) await appendFile(place, '', { mode: LOG_MODE }).then(() => chmod(place, LOG_MODE))
   const base = processName === undefined ? null : { process: processName }
-  const lines = { write: flushedSoon(destination) }
-  const log = pino({ level: logLevel, base, timestamp: pino.stdTimeFunctions.isoTime }, lines)
+  const write = flushedSoon(destination)
+  const lines = { write: (line: string): void => write(redactedLine(line)) }
+  // Without a serializer an Error is written as an empty object.
+  const serializers = { error: pino.stdSerializers.err }
+  const log = pino({ level: logLevel, base, serializers, timestamp: pino.stdTimeFunctions.isoTime }, lines)
   return { log, place, flush: async () => destination.flushSync() }
 }

@@ -1,5 +1,6 @@
 import { type Database, type EventStore, type FeedItem, type StoredEvent, Unavailable, type World } from '../ports.ts'
 import { batches } from './batches.ts'
+import { inBatchTrace } from './batchTrace.ts'
 import { type ResumePosition, EpochSuperseded } from './checkpoints.ts'
 import { createProgress, type FeedState, type Progress } from './feedProgress.ts'
 
@@ -167,7 +168,7 @@ const follow = async (
   for await (const batch of batches(items, FEED_BATCH_MAX, arrived)) {
     const { events, position, caughtUp, interruption } = summaryOf(batch)
     progress.hasWork()
-    if (position !== undefined) await run.processBatch(events, position)
+    if (position !== undefined) await inBatchTrace(feed.name, events, () => run.processBatch(events, position))
     processedUpTo = position ?? processedUpTo
     live = (live || caughtUp) && interruption === undefined
     if (position !== undefined || caughtUp) progress.processed(processedUpTo, live)

@@ -1,20 +1,55 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** A collector of what OpenTelemetry exports over HTTP; texts are unchanged in protobuf. */
-export type OtlpCollector = { readonly url: string; readonly text: () => string; readonly close: () => void }
+/** A span as OTLP has it in JSON; ids are hexadecimal. */
+export type ExportedSpan = {
+  readonly traceId: string
+  readonly spanId: string
+  readonly parentSpanId?: string
+  readonly name: string
+  readonly links?: readonly { readonly traceId: string; readonly spanId: string }[]
+}
+
+/** A collector of what OpenTelemetry exports over HTTP. */
+export type OtlpCollector = {
+  readonly url: string
+  /** All that was received; texts are unchanged in protobuf. */
+  readonly text: () => string
+  /** The spans that were received as `http/json`. */
+  readonly spans: () => readonly ExportedSpan[]
+  readonly close: () => void
+}
+
+type TraceRequest = { resourceSpans: { scopeSpans: { spans: ExportedSpan[] }[] }[] }
+
+const spansIn = (body: Buffer): readonly ExportedSpan[] =>
+  (JSON.parse(body.toString()) as TraceRequest).resourceSpans.flatMap(({ scopeSpans }) =>
+    scopeSpans.flatMap(({ spans }) => spans),
+  )
 
 export const openOtlpCollector = async (): Promise<OtlpCollector> => {
-  const bodies: Buffer[] = []
+  const chunks: Buffer[] = []
+  const spans: ExportedSpan[] = []
   const server = createServer((req, res) => {
-    req.on('data', (chunk: Buffer) => bodies.push(chunk))
-    req.on('end', () => res.writeHead(200, { 'content-type': 'application/x-protobuf' }).end())
+    const body: Buffer[] = []
+    req.on('data', (chunk: Buffer) => {
+      chunks.push(chunk)
+      body.push(chunk)
+    })
+    req.on('end', () => {
+      const isJson = req.headers['content-type']?.startsWith('application/json') === true
+      if (isJson && req.url === '/v1/traces') spans.push(...spansIn(Buffer.concat(body)))
+      res
+        .writeHead(200, { 'content-type': req.headers['content-type'] ?? 'application/x-protobuf' })
+        .end(isJson ? '{}' : '')
+    })
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   return {
     url: `http://127.0.0.1:${port}`,
-    text: () => Buffer.concat(bodies).toString('latin1'),
+    text: () => Buffer.concat(chunks).toString('latin1'),
+    spans: () => spans,
     close: () => void server.close(),
   }
 }

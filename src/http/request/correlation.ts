@@ -1,3 +1,4 @@
+import { isSpanContextValid, trace } from '@opentelemetry/api'
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
@@ -15,11 +16,28 @@ export const correlationIdOf = ({ headers }: IncomingMessage): string => {
   return typeof header === 'string' && CORRELATION_ID.test(header) ? header : randomUUID()
 }
 
+/** The span that this request is processed in; undefined without an exporter of traces. */
+const activeTraceparent = (): string | undefined => {
+  const span = trace.getActiveSpan()?.spanContext()
+  if (span === undefined || !isSpanContextValid(span)) return undefined
+  return `${KNOWN_VERSION}-${span.traceId}-${span.spanId}-0${span.traceFlags & SAMPLED}`
+}
+
+/**
+ * The trace context of the events that a request causes: the span that the request is processed in, which is of the caller's
+ * trace if the caller sent one; without an exporter of traces the caller's own.
+ */
+export const traceparentOf = (req: IncomingMessage): string | undefined => activeTraceparent() ?? sentTraceparentOf(req)
+
+const TRACE_ID_AT = [3, 35] as const
+/** The id of the request's trace, for its line in the log. */
+export const traceIdOf = (req: IncomingMessage): string | undefined => traceparentOf(req)?.slice(...TRACE_ID_AT)
+
 /**
  * W3C Trace Context §3.2: from a later version the ids and the sampled flag are read, and passed on as version 00. A
  * malformed header counts as absent.
  */
-export const traceparentOf = ({ headersDistinct }: IncomingMessage): string | undefined => {
+const sentTraceparentOf = ({ headersDistinct }: IncomingMessage): string | undefined => {
   const [header = '', ...others] = headersDistinct['traceparent'] ?? []
   const [found, version, ids, flags = '', rest] = TRACEPARENT.exec(header) ?? []
   if (found === undefined || others.length > 0) return undefined

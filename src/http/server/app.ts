@@ -9,7 +9,7 @@ import { bodyArrived, sendContinueTo } from '../request/body.ts'
 import { createRequestMetrics } from './requestMetrics.ts'
 import type { RequestPipeline } from '../requestPipeline.ts'
 import { allowOf, routesByPath } from './routing.ts'
-import { correlationIdOf } from '../request/correlation.ts'
+import { correlationIdOf, traceIdOf } from '../request/correlation.ts'
 import { framingFault } from './framing.ts'
 import { type IssuerHandler, mountIssuer } from './issuerMount.ts'
 import { type Pace, refuseOverPace, anonymousAccount } from './pacing.ts'
@@ -154,7 +154,8 @@ const respond = async (
     await sendReply(req, res, await pipeline(req, res, declared))
   } catch (error) {
     const problem = error instanceof Problem ? error : new Problem('internal_error')
-    if (problem !== error) log.error({ correlationId: res.locals['correlationId'], error }, 'unexpected')
+    if (problem !== error)
+      log.error({ correlationId: res.locals['correlationId'], trace_id: traceIdOf(req), error }, 'unexpected')
     sendProblem(req, res, problem)
   } finally {
     const { correlationId, startedAt, tenant, client, route } = res.locals
@@ -162,6 +163,10 @@ const respond = async (
     if (client !== undefined && refusal === undefined)
       usage?.count(version, String(route), { tenant: String(tenant), client: String(client) })
     const tookMs = Math.round((performance.now() - Number(startedAt)) * 10) / 10
-    log.info({ correlationId, tenant, route: declared.operationId, status: res.statusCode, tookMs }, 'request')
+    const trace_id = traceIdOf(req)
+    log.info(
+      { correlationId, trace_id, tenant, route: declared.operationId, status: res.statusCode, tookMs },
+      'request',
+    )
   }
 }

@@ -1,0 +1,25 @@
+/**
+ * Removes secrets from the lines of the log. No line is meant to have one: errors of libraries quote connection strings and
+ * headers, and what they quote is not known here.
+ */
+
+type Redaction = readonly [pattern: RegExp, replacement: string]
+
+const REDACTIONS: readonly Redaction[] = [
+  // The password of a connection string or another URL.
+  [/([a-z][a-z0-9+.-]*:\/\/[^\s:/@"\\]*):[^\s/@"\\]+@/gi, '$1:…@'],
+  [/\b(Bearer|Basic|DPoP)\s+[\w.~+/=-]{8,}/g, '$1 …'],
+  // JSON Web Tokens: header and claims are JSON objects in base64url.
+  [/\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?/g, '…'],
+  // API keys keep their id, by which an operator finds them.
+  [/\b(lk_[a-z]+_[0-9A-Za-z]+)_[\w-]+/g, '$1_…'],
+  // In JSON, and in JSON as a text within JSON.
+  [/(\\?"(?:password|client_secret|secret|pepper|authorization|cookie|x-api-key)\\?"\s*:\s*\\?")[^"\\]+/gi, '$1…'],
+]
+
+/** The line without what is recognised as a secret. */
+export const redactedLine = (line: string): string => {
+  let redacted = line
+  for (const [pattern, replacement] of REDACTIONS) redacted = redacted.replace(pattern, replacement)
+  return redacted
+}

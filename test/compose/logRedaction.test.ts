@@ -1,0 +1,60 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { redactedLine } from '../../src/compose/logRedaction.ts'
+import { openLog } from '../../src/compose/serviceLog.ts'
+import { formatKey } from '../../src/identity/apiKeyFormat.ts'
+import { removeFolder } from '../support/folders.ts'
+
+const ID = 'key_01JB3N8Q6Z4T1V7W9XAC2E5GHK'
+const secret = (): string => randomBytes(24).toString('base64url')
+
+describe('the lines of the log', () => {
+  let dataDir: string
+  beforeEach(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'ledger-log-'))
+  })
+  afterEach(() => removeFolder(dataDir))
+
+  const logged = async (fields: object): Promise<string> => {
+    const { log, flush } = await openLog({ dataDir, logLevel: 'info' })
+    log.error(fields, 'failed')
+    await flush()
+    return readFile(join(dataDir, 'ledger.log'), 'utf8')
+  }
+
+  it('have the message, the code and the causes of an error', async () => {
+    const cause = Object.assign(new Error('connection refused'), { code: 'ECONNREFUSED' })
+    const line = JSON.parse(await logged({ error: new Error('Postgres does not answer.', { cause }) }))
+    expect(line.error.message).to.equal('Postgres does not answer.: connection refused')
+    expect(line.error.stack).to.include('logRedaction.test.ts').and.to.include('ECONNREFUSED')
+  })
+
+  it('have no secret that an error quotes, and the words around it', async () => {
+    const [password, token, keySecret, member] = [secret(), secret(), randomBytes(32), secret()]
+    const key = formatKey('live', ID, keySecret)
+    const jwt = ['{"alg":"ES256"}', '{"sub":"me"}'].map(part => Buffer.from(part).toString('base64url')).join('.')
+    const text = await logged({
+      error: new Error(`cannot connect to postgres://ledger:${password}@db:5432/ledger`),
+      reason: `Authorization: Bearer ${token} was refused; X-API-Key: ${key}`,
+      quoted: `${jwt}.${secret()} and {"client_secret":"${member}"}`,
+    })
+    for (const hidden of [password, token, key, jwt, member]) expect(text).to.not.include(hidden)
+    expect(text)
+      .to.include('postgres://ledger:…@db:5432/ledger')
+      .and.to.include('Bearer … was refused')
+      .and.to.include(`lk_live_${ID.slice(4)}_…`)
+    expect(() => JSON.parse(text)).not.to.throw()
+  })
+
+  it('are left as they are without a secret', () => {
+    for (const line of [
+      '{"level":30,"correlationId":"4a3c8f7e-0b","route":"create_order","status":201,"tookMs":3.1,"msg":"request"}',
+      '{"api":"http://localhost:8080/orders?x=a@b","place":"esdb://127.0.0.1:2113?tls=false"}',
+      '{"reason":"the token is expired","secret_rotated":true,"who":"key_01JB3N8Q6Z4T1V7W9XAC2E5GHK"}',
+    ])
+      expect(redactedLine(line)).to.equal(line)
+  })
+})
