@@ -93,9 +93,10 @@ export type Database = {
   /** Commits all statements of `work`, or none. `statementTimeoutMs` replaces the usual time limit of its statements. */
   transaction<T>(work: (sql: Sql) => Promise<T>, statementTimeoutMs?: number): Promise<T>
   /**
-   * Reads as of one moment for as long as the work takes: later commits are not visible. Writes fail.
+   * Reads as of one moment for as long as the work takes: later commits are not visible. Writes fail. The moment is the first
+   * statement. `statementTimeoutMs` replaces the usual time limit of its statements.
    */
-  snapshot<T>(work: (snapshot: Snapshot) => Promise<T>): Promise<T>
+  snapshot<T>(work: (snapshot: Snapshot) => Promise<T>, statementTimeoutMs?: number): Promise<T>
   /**
    * Waits until this process is the only holder of the lease `name`, then runs `work`. `epoch` grows with every new holder: a
    * holder that was replaced while it slept finds a newer epoch and must write nothing. `signal` aborts when the lease
@@ -233,7 +234,7 @@ export type World = {
   crashPoint(name: CrashPoint): void
 }
 
-/** The steps of a payment (commands/payments.ts) between which tests kill the process. */
+/** The steps of a payment (commands/payments.ts), and of a rebuild (feeds/rebuild), at which tests kill the process. */
 export const CRASH_POINTS = [
   'before_claim',
   'after_claim',
@@ -241,6 +242,8 @@ export const CRASH_POINTS = [
   'after_reservation',
   'after_outcome',
   'mid_response',
+  'rebuild_batch',
+  'rebuild_switch',
 ] as const
 export type CrashPoint = (typeof CRASH_POINTS)[number]
 

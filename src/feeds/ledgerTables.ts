@@ -12,22 +12,38 @@ const isThere = async (sql: Sql, name: string): Promise<boolean> => {
   return found?.there === true
 }
 
+/** The folders in projections/, each with the table that has the checkpoint of its read model. */
+export const tableFolders = (): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries({ ...projections, ...journals }).map(([name, { name: table }]) => [name, table]))
+
+const tableFile = (name: string): Promise<string> => readFile(new URL(`${name}/table.sql`, folder), 'utf8')
+
 /** The name of a read model's table contains its version. A changed table is a new table, so that nothing is migrated. */
 const createReadModelTables = async (sql: Sql): Promise<void> => {
-  for (const [name, { name: table }] of Object.entries({ ...projections, ...journals }))
-    if (!(await isThere(sql, table))) await sql(await readFile(new URL(`${name}/table.sql`, folder), 'utf8'))
+  for (const [name, table] of Object.entries(tableFolders()))
+    if (!(await isThere(sql, table))) await sql(await tableFile(name))
 }
 
-const INDEX = /^create index (?<name>\w+) .*$/gm
+const INDEX = /^create index (?<name>\w+) on (?<table>\w+) .*$/gm
 
-type Index = { readonly name: string; readonly statement: string }
+type Index = { readonly name: string; readonly table: string; readonly statement: string }
+
+const addedIndexes = async (): Promise<Index[]> => {
+  const statements = await readFile(new URL('addedIndexes.sql', folder), 'utf8')
+  return [...statements.matchAll(INDEX)].map(([statement, name = '', table = '']) => ({ name, table, statement }))
+}
+
+/** The statements that create the tables of a folder with all of their indexes. */
+export const statementsOf = async (name: string): Promise<readonly string[]> => {
+  const tables = await tableFile(name)
+  const added = (await addedIndexes()).filter(({ table }) => tables.includes(`create table ${table} (`))
+  return [tables, ...added.map(({ statement }) => statement)]
+}
 
 /** An index that is there is not named to Postgres, because even `if not exists` waits for writers of its table. */
 const missingIndexes = async (sql: Sql): Promise<Index[]> => {
-  const statements = await readFile(new URL('addedIndexes.sql', folder), 'utf8')
   const missing: Index[] = []
-  for (const [statement, name = ''] of statements.matchAll(INDEX))
-    if (!(await isThere(sql, name))) missing.push({ name, statement })
+  for (const index of await addedIndexes()) if (!(await isThere(sql, index.name))) missing.push(index)
   return missing
 }
 

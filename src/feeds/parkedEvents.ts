@@ -102,7 +102,7 @@ export const release = async (sql: Sql, { delivery, position }: ParkedEvent): Pr
   await sql('delete from parked_facts where delivery = $1 and position = $2', [delivery, position])
 }
 
-/** Notes that a process manager must skip the event when it reads it again: its checkpoint may still be before the event. */
+/** Notes that the event is to be skipped when it is read again: by a process manager at its start, or by a rebuild. */
 export const noteDiscarded = async (sql: Sql, { delivery, position }: ParkedEvent): Promise<void> => {
   const text = 'insert into discarded_events (delivery, position) values ($1, $2) on conflict do nothing'
   await sql(text, [delivery, position])
@@ -117,6 +117,17 @@ export const noteDiscardedBeginning = async (sql: Sql, { delivery, position, key
 export const keysWithDiscardedBeginning = async (sql: Sql, delivery: string): Promise<Set<string>> => {
   const text = 'select distinct key from discarded_events where delivery = $1 and key is not null'
   return new Set((await sql<{ key: string }>(text, [delivery])).map(({ key }) => key))
+}
+
+/** Of the events of a read model at these positions, those that were discarded. */
+export const discardedAmong = async (
+  sql: Sql,
+  delivery: string,
+  positions: readonly bigint[],
+): Promise<ReadonlySet<bigint>> => {
+  const text = 'select position from discarded_events where delivery = $1 and position = any($2::bigint[])'
+  const rows = await sql<{ position: bigint }>(text, [delivery, positions])
+  return new Set(rows.map(({ position }) => position))
 }
 
 /** The positions of discarded events after the checkpoint. Earlier ones are deleted, since they are not read again. */

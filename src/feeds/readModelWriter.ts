@@ -9,6 +9,7 @@ import {
   type Failure,
   insertParked,
   keysWithDiscardedBeginning,
+  noteDiscarded,
   noteDiscardedBeginning,
   type ParkedEvent,
   reasonOf,
@@ -43,13 +44,16 @@ export type ReadModelWriterDependencies = {
 /** The run of the projector that a read model is opened in. */
 export type ProjectorRun = { readonly epoch: bigint; readonly queue: SerialQueue; readonly timer: Timer }
 
-/** Discards a parked event: the row of its stream goes on with the next event. A stream without a row never gets one. */
+/**
+ * Discards a parked event: the row of its stream goes on with the next event. A stream without a row never gets one. The event
+ * is noted, because a rebuild must leave it out too.
+ */
 const discard = async (
   sql: Sql,
   { model, withoutBeginning }: Pick<OpenReadModel, 'model' | 'withoutBeginning'>,
   event: ParkedEvent,
 ): Promise<void> => {
-  if (model.skipEvent === undefined || (await model.skipEvent(sql, event))) return
+  if (model.skipEvent === undefined || (await model.skipEvent(sql, event))) return noteDiscarded(sql, event)
   await noteDiscardedBeginning(sql, event)
   withoutBeginning.add(event.key)
 }

@@ -25,7 +25,7 @@ export const LOCK_NAMES = {
 } as const
 
 /** The leases of the groups of feeds (compose/feeds.ts). `ledger projections reset` holds all of them. */
-export const FEED_LEASES = ['projector', 'worker', 'publisher', 'subscriptions'] as const
+export const FEED_LEASES = ['projector', 'worker', 'publisher', 'subscriptions', 'rebuild'] as const
 export type FeedLease = (typeof FEED_LEASES)[number]
 
 /** The lock of a lease. The prefix separates it from locks of other programs in the same database. */

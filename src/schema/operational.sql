@@ -96,8 +96,8 @@ create table if not exists discarded_events (
   position bigint not null,
   primary key (delivery, position)
 );
--- Set for read models only: the stream whose first event was discarded, so that it has no row. These rows stay: every later
--- event of that stream is parked.
+-- Set for read models only: the stream whose first event was discarded, so that it has no row, and every later event of that
+-- stream is parked. The rows of read models stay, because a rebuild leaves discarded events out.
 alter table discarded_events add column if not exists key text;
 -- The progress of the delivery to each subscription.
 create table if not exists subscription_deliveries (
@@ -157,4 +157,57 @@ create table if not exists api_version_usage (
   client text not null,
   requests bigint not null,
   primary key (day, version, route, tenant_id, client)
+);
+-- Rebuilds of read models (src/feeds/rebuild), the newest last. Their state is here and not in the log, because it is that of
+-- the tables of this database.
+create table if not exists projection_rebuilds (
+  id text primary key,
+  seq bigint generated always as identity,
+  kind text not null check (kind in ('rebuild', 'verify', 'rollback')),
+  -- The folder in projections/.
+  projection text not null,
+  state text not null check (state in ('pending', 'running', 'refused', 'succeeded', 'failed', 'cancelled')),
+  -- The epoch of the process that rebuilds: a process that was replaced can no longer write.
+  epoch bigint not null default 0,
+  -- Whether the new tables exist.
+  prepared boolean not null default false,
+  -- Every event up to here is in the new tables.
+  position bigint not null default -1,
+  done bigint not null default 0,
+  total bigint,
+  rate bigint,
+  eta_seconds bigint,
+  -- Row counts and checksums as they were compared; null before.
+  parity json,
+  -- The first difference that was found; null where there is none.
+  difference json,
+  -- Why an operator has the tables switched in spite of the difference.
+  accepted_reason text,
+  error text,
+  requested_by text not null,
+  requested_at timestamptz not null default now(),
+  ended_at timestamptz
+);
+-- One at a time of each read model.
+create unique index if not exists projection_rebuilds_open on projection_rebuilds (projection)
+  where state in ('pending', 'running', 'refused');
+-- Events that are parked for the live tables, and therefore missing in the tables of another generation: those that are being
+-- built, or those that were replaced and are kept.
+create table if not exists rebuild_held_events (
+  projection text not null,
+  generation text not null check (generation in ('building', 'previous')),
+  position bigint not null,
+  key text not null,
+  stream text not null,
+  revision bigint not null,
+  event_id text not null,
+  type text not null,
+  tenant_id text not null,
+  primary key (projection, generation, position)
+);
+-- The replaced tables that are kept in the schema ledger_previous, and the position up to which they have every event.
+create table if not exists previous_projections (
+  projection text primary key,
+  position bigint not null,
+  replaced_at timestamptz not null default now()
 );

@@ -132,9 +132,8 @@ const inTransaction = async <T>(pool: Pool, begin: string, work: (send: Send) =>
   }
 }
 
-const snapshotOf = (send: Send): Snapshot => {
-  const sendLong: Send = statement =>
-    send({ ...statement, query_timeout: SNAPSHOT_STATEMENT_TIMEOUT_MS + ANSWER_GRACE_MS })
+const snapshotOf = (send: Send, timeoutMs: number): Snapshot => {
+  const sendLong: Send = statement => send({ ...statement, query_timeout: timeoutMs + ANSWER_GRACE_MS })
   let cursors = 0
   return {
     sql: async (text, values) => await sendLong(toStatement(text, values, () => undefined)),
@@ -161,7 +160,7 @@ const snapshotOf = (send: Send): Snapshot => {
 
 const withTimeout = (begin: string, timeoutMs: number): string => `${begin}; set local statement_timeout = ${timeoutMs}`
 
-const BEGIN_SNAPSHOT = withTimeout('begin isolation level repeatable read, read only', SNAPSHOT_STATEMENT_TIMEOUT_MS)
+const BEGIN_SNAPSHOT = 'begin isolation level repeatable read, read only'
 
 const clientConfig = (options: DatabaseOptions): ClientConfig => {
   const statementTimeoutMs = options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS
@@ -211,7 +210,8 @@ export const openDatabase = (options: DatabaseOptions): Database => {
         work(async (text, values) => send({ ...toStatement(text, values, nameOf), ...limit })),
       )
     },
-    snapshot: async work => await inTransaction(pool, BEGIN_SNAPSHOT, send => work(snapshotOf(send))),
+    snapshot: async (work, timeoutMs = SNAPSHOT_STATEMENT_TIMEOUT_MS) =>
+      await inTransaction(pool, withTimeout(BEGIN_SNAPSHOT, timeoutMs), send => work(snapshotOf(send, timeoutMs))),
     withLease: async (name, stop, work, waiting = () => undefined) =>
       await holdExclusively(config, lease, { name, stop, work, waiting }),
     close: async () => await (closing ??= Promise.race([pool.end(), sleep(CLOSE_MAX_MS, undefined, { ref: false })])),

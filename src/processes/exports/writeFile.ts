@@ -83,6 +83,9 @@ export const writeExportFile = async (
   const source = exportedReadModels[terms.resource]
   const selection = { tenant, filters: terms.filters }
   return database.snapshot(async ({ sql, batches }) => {
+    // Before the first query, which begins the snapshot: the rows of a table that a rebuild puts in place after it are not
+    // visible in it (feeds/rebuild). A locked table is not replaced.
+    await sql(`lock table ${source.name} in access share mode`)
     const upTo = await completeUpTo(sql, source, tenant)
     const counting = source.count(selection)
     const [counted] = await sql<{ count: bigint }>(counting.text, counting.values)

@@ -1,0 +1,101 @@
+import { type Log, Unavailable } from '../../ports.ts'
+import { EpochSuperseded } from '../checkpoints.ts'
+import { reasonOf } from '../parkedEvents.ts'
+import type { ReadModel } from '../readModel.ts'
+import { executeRebuild, runOf } from './rebuild.ts'
+import { liveSchema, type Rebuildable, rebuildableOf } from './rebuildable.ts'
+import {
+  type OpenRebuild,
+  RebuildEnded,
+  type RebuildDependencies,
+  releaseTables,
+  takeOver,
+} from './rebuildTransactions.ts'
+import { nextRebuild, type RebuildRow, unreleasedRebuild } from './requests.ts'
+
+/** Executes the requests for rebuilds, one at a time, in the one process that holds the lease. */
+
+export type RebuildLoop = RebuildDependencies & {
+  readonly log: Log
+  /** The read models of the projector. */
+  readonly models: readonly ReadModel[]
+}
+
+const REQUESTS_POLL_MS = 1_000
+const UNAVAILABLE_RETRY_MS = 1_000
+
+const fail = async ({ database, log }: RebuildLoop, { id, projection }: RebuildRow, error: unknown): Promise<void> => {
+  log.error({ id, projection, error }, 'a rebuild failed')
+  await database.sql(
+    `update projection_rebuilds set state = 'failed', error = $2, ended_at = now()
+      where id = $1 and state in ('pending', 'running')`,
+    [id, reasonOf(error)],
+  )
+}
+
+const open = async (
+  loop: RebuildLoop,
+  row: RebuildRow,
+  { epoch, signal }: Pick<OpenRebuild, 'epoch' | 'signal'>,
+): Promise<OpenRebuild> => {
+  const rebuildable = await rebuildableOf(row.projection, loop.models)
+  if (rebuildable === undefined) throw new Error(`This build has no read model ${row.projection}.`)
+  return { row, rebuildable, epoch, live: await liveSchema(loop.database.sql), signal }
+}
+
+const execute = async (
+  loop: RebuildLoop,
+  row: RebuildRow,
+  held: Pick<OpenRebuild, 'epoch' | 'signal'>,
+): Promise<void> => {
+  const { id, kind, projection } = row
+  try {
+    const rebuild = await open(loop, row, held)
+    const position = await takeOver(loop, row, rebuild)
+    loop.log.info({ id, kind, projection, position }, 'a rebuild goes on')
+    await executeRebuild(runOf(loop, rebuild, position))
+    loop.log.info({ id, kind, projection }, 'a rebuild ended')
+  } catch (error) {
+    // The run had to end, and the error may be the consequence.
+    if (held.signal.aborted || error instanceof RebuildEnded) return
+    if (error instanceof EpochSuperseded || error instanceof Unavailable) throw error
+    await fail(loop, row, error)
+  }
+}
+
+const release = async (loop: RebuildLoop, row: RebuildRow): Promise<void> => {
+  const rebuildable: Rebuildable | undefined = await rebuildableOf(row.projection, loop.models)
+  await releaseTables(loop, row, rebuildable?.tables ?? [])
+}
+
+/** One step: drops the tables of a rebuild that has ended, or executes the next one. Resolves to whether there was work. */
+export const executeNext = async (loop: RebuildLoop, held: Pick<OpenRebuild, 'epoch' | 'signal'>): Promise<boolean> => {
+  const ended = await unreleasedRebuild(loop.database.sql)
+  if (ended !== undefined) {
+    await release(loop, ended)
+    return true
+  }
+  const next = await nextRebuild(loop.database.sql)
+  if (next !== undefined) await execute(loop, next, held)
+  return next !== undefined
+}
+
+const executeAll = async (loop: RebuildLoop, held: Pick<OpenRebuild, 'epoch' | 'signal'>): Promise<void> => {
+  while (!held.signal.aborted) {
+    try {
+      if (!(await executeNext(loop, held))) await loop.world.sleep(REQUESTS_POLL_MS, held.signal)
+    } catch (error) {
+      if (error instanceof EpochSuperseded || held.signal.aborted) return
+      loop.log.warn({ error }, 'a rebuild is interrupted, and tried again')
+      await loop.world.sleep(UNAVAILABLE_RETRY_MS, held.signal)
+    }
+  }
+}
+
+/** Runs until the signal. A rebuild that is under way then goes on from its checkpoint in the next process. */
+export const runRebuilds = async (loop: RebuildLoop, stop: AbortSignal): Promise<void> => {
+  while (!stop.aborted) {
+    await loop.database.withLease('rebuild', stop, held => executeAll(loop, held))
+    await loop.world.sleep(UNAVAILABLE_RETRY_MS, stop)
+  }
+}

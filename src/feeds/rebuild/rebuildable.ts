@@ -1,0 +1,54 @@
+import type { Sql } from '../../ports.ts'
+import { statementsOf, tableFolders } from '../ledgerTables.ts'
+import type { ReadModel } from '../readModel.ts'
+import { readModels } from '../readModels.ts'
+
+/**
+ * The read models as they are rebuilt: each with its tables, which are those that its table.sql creates.
+ *
+ * New tables have the names of the live ones, in a schema of their own, so that the statements of a read model write them
+ * unchanged once the search path begins with that schema. A switch moves tables from schema to schema, with their indexes.
+ */
+
+/** The schema of the tables that are being built, and that of the replaced tables that are kept for a roll-back. */
+export const BUILDING_SCHEMA = 'ledger_rebuild'
+export const PREVIOUS_SCHEMA = 'ledger_previous'
+
+export type Rebuildable = {
+  /** The folder in projections/. */
+  readonly projection: string
+  readonly model: ReadModel
+  readonly tables: readonly string[]
+  /** Creates the tables with their indexes, in the first schema of the search path. */
+  readonly statements: readonly string[]
+}
+
+const TABLE = /^create table (?<table>\w+)/gm
+
+const tablesIn = (statements: readonly string[]): string[] =>
+  statements.flatMap(text => [...text.matchAll(TABLE)].map(([, table = '']) => table))
+
+/** Undefined for a name that this build does not know. `models`: those of the projector. */
+export const rebuildableOf = async (
+  projection: string,
+  models: readonly ReadModel[] = readModels,
+): Promise<Rebuildable | undefined> => {
+  const table = tableFolders()[projection]
+  const model = models.find(({ name }) => name === table)
+  if (model === undefined) return undefined
+  const statements = await statementsOf(projection)
+  return { projection, model, tables: tablesIn(statements), statements }
+}
+
+/** The schema of the live tables. */
+export const liveSchema = async (sql: Sql): Promise<string> =>
+  (await sql<{ schema: string }>('select current_schema() as schema'))[0]?.schema ?? 'public'
+
+/** Until the end of the transaction, names are those of the tables that are being built, and of live ones where there are none. */
+export const nameBuildingTables = async (sql: Sql, live: string): Promise<void> => {
+  await sql(`set local search_path to ${BUILDING_SCHEMA}, "${live}"`)
+}
+
+export const nameLiveTables = async (sql: Sql, live: string): Promise<void> => {
+  await sql(`set local search_path to "${live}"`)
+}
