@@ -92,10 +92,7 @@ export type Database = {
   readonly sql: Sql
   /** Commits all statements of `work`, or none. `statementTimeoutMs` replaces the usual time limit of its statements. */
   transaction<T>(work: (sql: Sql) => Promise<T>, statementTimeoutMs?: number): Promise<T>
-  /**
-   * Reads as of one moment for as long as the work takes: later commits are not visible. Writes fail. The moment is the first
-   * statement. `statementTimeoutMs` replaces the usual time limit of its statements.
-   */
+  /** Reads as of the moment of the first statement: later commits are not visible. Writes fail. */
   snapshot<T>(work: (snapshot: Snapshot) => Promise<T>, statementTimeoutMs?: number): Promise<T>
   /**
    * Waits until this process is the only holder of the lease `name`, then runs `work`. `epoch` grows with every new holder: a
@@ -234,17 +231,16 @@ export type World = {
   crashPoint(name: CrashPoint): void
 }
 
-/** The steps of a payment (commands/payments.ts), and of a rebuild (feeds/rebuild), at which tests kill the process. */
-export const CRASH_POINTS = [
+/** The steps of a payment (commands/payments.ts) between which tests kill the process. */
+export const PAYMENT_CRASH_POINTS = [
   'before_claim',
   'after_claim',
   'after_reference',
   'after_reservation',
   'after_outcome',
   'mid_response',
-  'rebuild_batch',
-  'rebuild_switch',
 ] as const
+export const CRASH_POINTS = [...PAYMENT_CRASH_POINTS, 'rebuild_batch', 'rebuild_switch'] as const
 export type CrashPoint = (typeof CRASH_POINTS)[number]
 
 // --- The log of the service -----------------------------------------------------------------------------------------------

@@ -1,64 +1,57 @@
 import { Command } from 'commander'
-import { openDatabase } from '../../src/adapters/postgres/database.ts'
-import { resetTables } from '../../src/commands/tablesReset.ts'
-import { openDataDirectory } from '../../src/embedded/dataDirectory.ts'
-import { startEmbeddedServices } from '../../src/embedded/startEmbedded.ts'
-import { StartupError } from '../../src/startupError.ts'
-import { createCleanupStack, type CleanupStack } from '../../src/cleanupStack.ts'
-import { print, printJson, printNotice } from './print.ts'
-import { findConnections } from './connections.ts'
+import { list } from './projections/list.ts'
+import { cancel, followAll, rebuild, rollback, verify } from './projections/rebuild.ts'
+import { resetCommand } from './projections/reset.ts'
 
-/** `projections reset`: empties the tables that are made from the log, for a database that is used with another log. */
+/** `projections`: the read models in Postgres, which are made from the log. */
 
-type Options = { readonly json: boolean; readonly toThisLog: boolean }
-
-const LEASE_MAX_MS = 5_000
-const RUNNING = 'A service runs on this database. End every instance of it first.'
-
-/** Starts the embedded Postgres if needed, since a service that refuses its log does not run. */
-const databaseUrlOf = async (cleanup: CleanupStack): Promise<string> => {
-  const { config, running } = await findConnections()
-  if (running !== undefined) throw new StartupError(RUNNING)
-  if (config.databaseUrl !== undefined) return config.databaseUrl
-  const directory = await openDataDirectory(config.dataDir)
-  cleanup.defer(() => directory.release())
-  const failed = (reason: Error): void => printNotice(reason.message)
-  const wanted = { dataDir: config.dataDir, database: true, eventStore: false, log: () => undefined, onExit: failed }
-  const services = await startEmbeddedServices(wanted)
-  cleanup.defer(services.stop)
-  return services.databaseUrl ?? ''
-}
-
-const reset = async ({ json, toThisLog }: Options): Promise<void> => {
-  if (!toThisLog)
-    throw new StartupError('Say so: --to-this-log. Everything in Postgres that is made from the log is made anew.')
-  const cleanup = createCleanupStack(error => printNotice(String(error)))
-  try {
-    const connectionString = await databaseUrlOf(cleanup)
-    const database = openDatabase({ connectionString, applicationName: 'ledger-projections' })
-    cleanup.defer(() => database.close())
-    if (!(await resetTables(database, AbortSignal.timeout(LEASE_MAX_MS)))) throw new StartupError(RUNNING)
-  } finally {
-    await cleanup.run()
-  }
-  if (json) printJson({ reset: true })
-  else print('The next start makes the read models, checkpoints and parked events anew from the log that it finds.')
-}
+const subcommand = (name: string, description: string): Command =>
+  new Command(name).description(description).option('--json', 'print JSON', false)
+/** A command whose request a process of the service executes. */
+const requested = (name: string, description: string): Command =>
+  subcommand(name, description).option('--no-wait', 'print the id of the request at once')
 
 export const projectionsCommand = new Command('projections')
   .description('The read models in Postgres, which are made from the log.')
+  .addCommand(subcommand('list', 'Lists the read models, their positions and their newest rebuilds.').action(list))
   .addCommand(
-    new Command('reset')
-      .description(
-        'Empties read models, checkpoints and parked events, which the next start rebuilds from the present log.',
-      )
-      .option('--to-this-log', 'required, as a confirmation: the tables then belong to the present log', false)
-      .option('--json', 'print JSON', false)
-      .action(reset),
+    requested('rebuild', 'Builds new tables beside the live ones, compares them, and switches if they are equal.')
+      .argument('<name...>', 'read models, as `list` shows them')
+      .option('--accept-differences', 'switch the tables of the rebuild that was refused', false)
+      .option('--reason <text>', 'why the difference is accepted; it is recorded')
+      .action(rebuild),
   )
+  .addCommand(
+    requested('verify', 'Compares the tables with new ones from the log, and changes nothing.')
+      .argument('[name...]', 'read models; all when absent')
+      .action(verify),
+  )
+  .addCommand(
+    requested('rollback', 'Puts the tables before the last rebuild back, with the events since.')
+      .argument('<name>', 'a read model')
+      .action(rollback),
+  )
+  .addCommand(
+    subcommand('follow', 'Shows the progress of rebuilds that were requested.')
+      .argument('<id...>', 'the ids of the requests')
+      .action(followAll),
+  )
+  .addCommand(
+    subcommand('cancel', 'Ends rebuilds, and drops their tables. The live tables stay.')
+      .argument('<id...>', 'the ids of the requests')
+      .action(cancel),
+  )
+  .addCommand(resetCommand)
   .addHelpText(
     'after',
-    '\nFor a service that refuses to start because its tables are of another log: another EVENTSTORE_URL, or a store that\n' +
-      'was restored from an older backup. The publisher publishes every fact of the log again, with the same ids; files of\n' +
-      'exports stay. End every instance of the service first.',
+    '\nA process of the service with the role projector executes the requests one after the other, also after a restart, from\n' +
+      'the checkpoint of each. The service goes on meanwhile. Rows are compared by tenant at one position of the log; if they\n' +
+      'differ, the first difference is shown and nothing is switched. The replaced tables are kept, in the schema\n' +
+      'ledger_previous, until the next rebuild. Every request is an audit record of the tenant ledger.\n' +
+      'Exit code 1 if a rebuild was refused, failed or cancelled, or a verification found a difference.\n' +
+      '\nExamples:\n' +
+      '  npm run -s ledger -- projections verify\n' +
+      '  npm run -s ledger -- projections rebuild invoices payments\n' +
+      '  npm run -s ledger -- projections rebuild invoices --accept-differences --reason "defect 4711 is corrected"\n' +
+      '  npm run -s ledger -- projections rollback invoices',
   )

@@ -3,6 +3,7 @@ import type { CloudEvent } from '../../streams/facts.ts'
 import { aggregates } from '../../streams/index.ts'
 import type { Database, EventStore, Sql } from '../ports.ts'
 import type { Ledger } from './commandHandler.ts'
+import { BUILDING_SCHEMA, PREVIOUS_SCHEMA } from '../schema/rebuildSchemas.ts'
 import { SECRET_STREAM } from './idSecret.ts'
 import { adoptReaderPositions, keepReaderPositions } from './readerPositions.ts'
 
@@ -106,6 +107,7 @@ export const adoptLog = async ({ idSecret, store }: Ledger, database: Compared['
 const FROM_LOG = [
   ...Object.values({ ...projections, ...journals }).map(({ name }) => name),
   ...['checkpoints', 'parked_facts', 'discarded_events', 'subscription_deliveries'],
+  ...['projection_rebuilds', 'rebuild_held_events', 'previous_projections'],
   ...['feed_errors', 'export_slots', 'api_key_slots', 'subscription_places', 'log_identity'],
 ]
 
@@ -113,4 +115,5 @@ const FROM_LOG = [
 export const emptyTablesOfLog = async (sql: Sql): Promise<void> => {
   await keepReaderPositions(sql)
   await sql(`truncate ${FROM_LOG.join(', ')}`)
+  for (const schema of [BUILDING_SCHEMA, PREVIOUS_SCHEMA]) await sql(`drop schema if exists ${schema} cascade`)
 }

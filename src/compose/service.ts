@@ -14,6 +14,7 @@ import { openPools, poolSizesOf } from './databasePools.ts'
 import type { FeedStates } from './feeds.ts'
 import { issuerOf, publicUrlOf } from './machine.ts'
 import { observeService } from './serviceMetrics.ts'
+import { startRebuilds } from './rebuilds.ts'
 import { rememberSchemaBaseUrl } from './schemaBaseUrl.ts'
 import { withTracedAppends } from './tracedStore.ts'
 import type { Siblings } from './siblings.ts'
@@ -160,6 +161,7 @@ export const startService = async (
     const { startFeeds } = await import('./feeds.ts')
     const services = { database: feedsDatabase, store: ledger.store, ledger, log, schemaBaseUrl }
     states = await startFeeds(config, services, feedCleanup)
+    if (config.roles.includes('projector')) startRebuilds(options, services, feedCleanup)
   }
   const refuse = (reason: Error): void => {
     log.error({ reason: reason.message }, 'the log is another one')

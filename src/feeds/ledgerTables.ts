@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { journals, projections } from '../../projections/index.ts'
 import type { Database, Sql } from '../ports.ts'
+import { tablesCreatedBy } from '../schema/createdTables.ts'
 import { createTables } from '../schema/tables.ts'
 
 /** Creates the missing tables of the service: the read models, and the operational tables of src/schema. */
@@ -36,7 +37,8 @@ const addedIndexes = async (): Promise<Index[]> => {
 /** The statements that create the tables of a folder with all of their indexes. */
 export const statementsOf = async (name: string): Promise<readonly string[]> => {
   const tables = await tableFile(name)
-  const added = (await addedIndexes()).filter(({ table }) => tables.includes(`create table ${table} (`))
+  const created = tablesCreatedBy(tables)
+  const added = (await addedIndexes()).filter(({ table }) => created.includes(table))
   return [tables, ...added.map(({ statement }) => statement)]
 }
 

@@ -120,7 +120,7 @@ const importRules: readonly ImportRule[] = [
     files: /^src\/http\//,
     // The checkpoints of the feeds are permitted, since a list states the position up to which it is projected.
     may: [
-      'src/(http|identity|commands)/.+|src/feeds/checkpoints\\.ts|express|zod|zod-openapi|jose|lru-cache|p-limit',
+      'src/(http|identity|commands)/.+|src/feeds/(checkpoints|rebuild/requests)\\.ts|express|zod|zod-openapi|jose|lru-cache|p-limit',
       ...STREAMS,
       ...PROJECTIONS,
       PORTS,
@@ -210,7 +210,7 @@ const importRules: readonly ImportRule[] = [
     files: /^scripts\//,
     may: [
       'src/(compose|config|addressesFile|ports|startupError|clockAndRandomness|cleanupStack|retryAfter)\\.ts|src/(adapters|embedded|identity|commands)/.+',
-      'src/feeds/(checkpoints|parkedEvents)\\.ts|scripts/.+|(?!src/|test/).+',
+      'src/feeds/(checkpoints|parkedEvents|rebuild/requests)\\.ts|scripts/.+|(?!src/|test/).+',
       STORED_EVENTS,
       'src/http/versions/(index|releases)\\.ts',
     ],

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { CRASH_POINTS, type CrashPoint } from '../../src/ports.ts'
+import { PAYMENT_CRASH_POINTS, type CrashPoint } from '../../src/ports.ts'
 import { type Answer, aPayment, approvedInvoice, type Client, clientOf } from '../support/client.ts'
 import { newKey, pay } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
@@ -54,7 +54,7 @@ describe('a process that is killed during a payment', () => {
     return { look, isDone, retry }
   }
 
-  for (const point of CRASH_POINTS)
+  for (const point of PAYMENT_CRASH_POINTS)
     it(`at ${point} has one payment after the retry with its key, charged once`, async () => {
       const { look, isDone, retry } = await crashAt(point)
       const answer = await retry()

@@ -1,5 +1,5 @@
 import type { Sql } from '../../ports.ts'
-import { BUILDING_SCHEMA } from './rebuildable.ts'
+import { BUILDING_SCHEMA } from '../../schema/rebuildSchemas.ts'
 import type { ComparedTable, Difference } from './requests.ts'
 
 /**

@@ -1,9 +1,10 @@
 import { type Sql, Unavailable } from '../../ports.ts'
+import { BUILDING_SCHEMA, PREVIOUS_SCHEMA } from '../../schema/rebuildSchemas.ts'
 import { positionOf } from '../checkpoints.ts'
 import { eventsInRange, type RangeBatch } from './catchUp.ts'
 import { writeEvents } from './heldEvents.ts'
 import { type Compared, compareRecentRows, compareTables } from './parity.ts'
-import { BUILDING_SCHEMA, nameBuildingTables, nameLiveTables, PREVIOUS_SCHEMA } from './rebuildable.ts'
+import { nameBuildingTables, nameLiveTables } from './rebuildable.ts'
 import {
   keepPrevious,
   moveTables,

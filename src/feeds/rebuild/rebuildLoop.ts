@@ -11,7 +11,7 @@ import {
   releaseTables,
   takeOver,
 } from './rebuildTransactions.ts'
-import { nextRebuild, type RebuildRow, unreleasedRebuild } from './requests.ts'
+import { hasRebuildWork, nextRebuild, type RebuildRow, unreleasedRebuild } from './requests.ts'
 
 /** Executes the requests for rebuilds, one at a time, in the one process that holds the lease. */
 
@@ -21,7 +21,7 @@ export type RebuildLoop = RebuildDependencies & {
   readonly models: readonly ReadModel[]
 }
 
-const REQUESTS_POLL_MS = 1_000
+const REQUESTS_POLL_MS = 2_000
 const UNAVAILABLE_RETRY_MS = 1_000
 
 const fail = async ({ database, log }: RebuildLoop, { id, projection }: RebuildRow, error: unknown): Promise<void> => {
@@ -70,6 +70,7 @@ const release = async (loop: RebuildLoop, row: RebuildRow): Promise<void> => {
 
 /** One step: drops the tables of a rebuild that has ended, or executes the next one. Resolves to whether there was work. */
 export const executeNext = async (loop: RebuildLoop, held: Pick<OpenRebuild, 'epoch' | 'signal'>): Promise<boolean> => {
+  if (!(await hasRebuildWork(loop.database.sql))) return false
   const ended = await unreleasedRebuild(loop.database.sql)
   if (ended !== undefined) {
     await release(loop, ended)

@@ -1,6 +1,7 @@
 import type { Database, EventStore, Sql, World } from '../../ports.ts'
+import { BUILDING_SCHEMA, PREVIOUS_SCHEMA } from '../../schema/rebuildSchemas.ts'
 import { EpochSuperseded } from '../checkpoints.ts'
-import { BUILDING_SCHEMA, PREVIOUS_SCHEMA, type Rebuildable } from './rebuildable.ts'
+import { type Rebuildable } from './rebuildable.ts'
 import type { RebuildRow } from './requests.ts'
 
 /**

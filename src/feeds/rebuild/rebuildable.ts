@@ -1,4 +1,6 @@
 import type { Sql } from '../../ports.ts'
+import { tablesCreatedBy } from '../../schema/createdTables.ts'
+import { BUILDING_SCHEMA } from '../../schema/rebuildSchemas.ts'
 import { statementsOf, tableFolders } from '../ledgerTables.ts'
 import type { ReadModel } from '../readModel.ts'
 import { readModels } from '../readModels.ts'
@@ -10,10 +12,6 @@ import { readModels } from '../readModels.ts'
  * unchanged once the search path begins with that schema. A switch moves tables from schema to schema, with their indexes.
  */
 
-/** The schema of the tables that are being built, and that of the replaced tables that are kept for a roll-back. */
-export const BUILDING_SCHEMA = 'ledger_rebuild'
-export const PREVIOUS_SCHEMA = 'ledger_previous'
-
 export type Rebuildable = {
   /** The folder in projections/. */
   readonly projection: string
@@ -22,11 +20,6 @@ export type Rebuildable = {
   /** Creates the tables with their indexes, in the first schema of the search path. */
   readonly statements: readonly string[]
 }
-
-const TABLE = /^create table (?<table>\w+)/gm
-
-const tablesIn = (statements: readonly string[]): string[] =>
-  statements.flatMap(text => [...text.matchAll(TABLE)].map(([, table = '']) => table))
 
 /** Undefined for a name that this build does not know. `models`: those of the projector. */
 export const rebuildableOf = async (
@@ -37,7 +30,7 @@ export const rebuildableOf = async (
   const model = models.find(({ name }) => name === table)
   if (model === undefined) return undefined
   const statements = await statementsOf(projection)
-  return { projection, model, tables: tablesIn(statements), statements }
+  return { projection, model, tables: statements.flatMap(tablesCreatedBy), statements }
 }
 
 /** The schema of the live tables. */

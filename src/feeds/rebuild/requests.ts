@@ -136,6 +136,14 @@ export const nextRebuild = async (sql: Sql): Promise<RebuildRow | undefined> =>
     )
   )[0]
 
+/** Whether there is a rebuild to execute, or tables of an ended one to drop. */
+export const hasRebuildWork = async (sql: Sql): Promise<boolean> =>
+  (
+    await sql(
+      `select 1 from projection_rebuilds where state in ('pending', 'running') or prepared and state <> 'refused' limit 1`,
+    )
+  ).length > 0
+
 /** A rebuild that has ended without a switch, and whose tables are still there. */
 export const unreleasedRebuild = async (sql: Sql): Promise<RebuildRow | undefined> =>
   (

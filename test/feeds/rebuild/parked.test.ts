@@ -57,7 +57,7 @@ describe('a rebuild of a read model with parked events', () => {
       log.events.filter(({ stream }) => stream.startsWith('payment-')),
       ({ stream }) => stream,
     )
-    const [events = []] = [...ofPayments.values()].filter(({ length }) => length > revision)
+    const events = ofPayments.values().find(({ length }) => length > revision) ?? []
     poison = events[revision] ?? expect.fail('no such payment')
     key = partsOf(poison.stream).id
     isBroken = true

@@ -1,0 +1,32 @@
+import { openDatabase } from '../adapters/postgres/database.ts'
+import type { CleanupStack } from '../cleanupStack.ts'
+import { readModels } from '../feeds/readModels.ts'
+import { runRebuilds } from '../feeds/rebuild/rebuildLoop.ts'
+import type { CoreServices } from './feeds.ts'
+
+/** Starts the execution of rebuilds of read models, beside the projector. */
+
+/** A comparison has two connections beside the one that writes. They are opened when there is a rebuild. */
+const POOL_MAX = 4
+/** A comparison, and the end of a long transaction, wait longer than requests. */
+const STATEMENT_TIMEOUT_MS = 30_000
+
+export const startRebuilds = (
+  { databaseUrl }: { readonly databaseUrl: string },
+  { store, ledger: { world }, log }: Pick<CoreServices, 'store' | 'ledger' | 'log'>,
+  cleanup: Pick<CleanupStack, 'defer'>,
+): void => {
+  const database = openDatabase({
+    connectionString: databaseUrl,
+    poolMax: POOL_MAX,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    applicationName: 'ledger-rebuild',
+  })
+  cleanup.defer(() => database.close())
+  const stop = new AbortController()
+  const running = runRebuilds({ database, store, world, log, models: readModels }, stop.signal)
+  cleanup.defer(() => {
+    stop.abort()
+    return running
+  })
+}

@@ -1,0 +1,6 @@
+/** The tables that statements create, by their text. */
+
+const TABLE = /^create table (?<table>\w+)/gm
+
+export const tablesCreatedBy = (statements: string): readonly string[] =>
+  [...statements.matchAll(TABLE)].map(([, table = '']) => table)
