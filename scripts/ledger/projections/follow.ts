@@ -2,15 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../../src/ports.ts'
 import { rebuildById, type RebuildRow } from '../../../src/feeds/rebuild/requests.ts'
 import { StartupError } from '../../../src/startupError.ts'
+import { commandLine, interruptible } from '../interruption.ts'
 import { print, printJson, printNotice } from '../print.ts'
-import { startRebuildProgress } from './rebuildProgress.ts'
+import { progressFor, type StartProgress } from '../progress.ts'
 
 /** Waits for rebuilds that a process of the service executes, and shows how they end. */
 
 const POLL_MS = 250
 /** A process of the service takes a request up within seconds. */
 const PENDING_NOTICE_MS = 10_000
-const INTERRUPTED_EXIT_CODE = 130
 
 const isUnderWay = ({ state }: RebuildRow): boolean => state === 'pending' || state === 'running'
 
@@ -46,43 +46,42 @@ const rowOf = async (database: Database, id: string): Promise<RebuildRow> => {
   return row
 }
 
-const untilEnded = async (database: Database, id: string): Promise<RebuildRow> => {
-  const progress = startRebuildProgress()
-  const beganAtMs = performance.now()
+const untilEnded = async (
+  database: Database,
+  id: string,
+  startProgress: StartProgress,
+  signal: AbortSignal,
+): Promise<RebuildRow> => {
+  const { kind, projection, done } = await rowOf(database, id)
+  const progress = startProgress(`${kind} ${projection}`, 'events', { done: Number(done) })
+  const noticeAtMs = performance.now() + PENDING_NOTICE_MS
   let isNoticed = false
   try {
     for (;;) {
       const row = await rowOf(database, id)
-      progress.show(row)
+      progress.update(Number(row.done), Number(row.total ?? 0) || undefined)
       if (!isUnderWay(row)) return row
-      if (row.state === 'pending' && !isNoticed && performance.now() - beganAtMs > PENDING_NOTICE_MS) {
+      if (row.state === 'pending' && !isNoticed && performance.now() > noticeAtMs) {
         isNoticed = true
         printNotice('It waits for another rebuild, or for a process with the role projector.')
       }
-      await sleep(POLL_MS)
+      await sleep(POLL_MS, undefined, { signal })
     }
   } finally {
     progress.end()
   }
 }
 
-/** After Ctrl-C the rebuilds go on in the service. The printed command follows those that had been requested, and requests none. */
-const explainInterruption = (ids: readonly string[]): (() => void) => {
-  const interrupted = (): void => {
-    printNotice(`\nIt goes on in the service. To follow it: npm run -s ledger -- projections follow ${ids.join(' ')}`)
-    printNotice(`To end it: npm run -s ledger -- projections cancel ${ids.join(' ')}`)
-    process.exit(INTERRUPTED_EXIT_CODE)
-  }
-  process.once('SIGINT', interrupted)
-  return () => process.off('SIGINT', interrupted)
-}
-
 /** Prints how each ended. Throws a StartupError if one did not do what was asked for. */
 export const follow = async (database: Database, ids: readonly string[], json: boolean): Promise<void> => {
-  const forget = explainInterruption(ids)
-  const rows: RebuildRow[] = []
-  for (const id of ids) rows.push(await untilEnded(database, id))
-  forget()
+  const untilAllEnded = async (signal: AbortSignal): Promise<RebuildRow[]> => {
+    const rows: RebuildRow[] = []
+    for (const id of ids) rows.push(await untilEnded(database, id, progressFor({ json }), signal))
+    return rows
+  }
+  // After Ctrl-C the rebuilds go on in the service. The printed command follows them, and requests none.
+  const rows = await interruptible(untilAllEnded, () => commandLine(['projections', 'follow', ...ids]))
+  if (rows === undefined) return
   if (json) printJson({ rebuilds: rows })
   else for (const line of rows.flatMap(sentencesOf)) print(line)
   const bad = rows.filter(row => !isGood(row))

@@ -5,7 +5,6 @@ import type { Database } from '../../../src/ports.ts'
 import { print, printJson } from '../print.ts'
 import { aligned } from '../table.ts'
 import { withOperatedDatabase } from './rebuild.ts'
-import { lineOf } from './rebuildProgress.ts'
 
 /** `projections list`: the read models, their positions, and their newest rebuilds. */
 
@@ -17,6 +16,11 @@ type Listed = {
   /** The position of the tables that a roll-back would continue from; null if none are kept. */
   readonly previous_position: bigint | null
   readonly rebuild: RebuildRow | null
+}
+
+const lineOf = ({ id, kind, state, done, total, rate, error }: RebuildRow): string => {
+  const events = state === 'running' ? `, ${done} of about ${total ?? done} events, ${rate ?? 0}/s` : ''
+  return `${id} ${kind} ${state}${events}${error === null ? '' : `. ${error}`}`
 }
 
 const read = async ({ sql }: Database): Promise<readonly Listed[]> => {
@@ -41,7 +45,7 @@ export const list = ({ json }: { readonly json: boolean }): Promise<void> =>
       checkpoint,
       String(position ?? 'none'),
       String(previous_position ?? '-'),
-      rebuild === null ? '-' : `${rebuild.id} ${lineOf(rebuild)}`,
+      rebuild === null ? '-' : lineOf(rebuild),
     ])
     for (const line of aligned([['NAME', 'CHECKPOINT', 'POSITION', 'KEPT', 'NEWEST REBUILD'], ...rows])) print(line)
   })
