@@ -5,6 +5,7 @@ import { clientsCommand } from './ledger/clients.ts'
 import { consumeCommand } from './ledger/consume.ts'
 import { deadLettersCommand } from './ledger/deadLetters.ts'
 import { doctorCommand } from './ledger/doctor.ts'
+import { importCommand } from './ledger/import.ts'
 import { issuerCommand } from './ledger/issuer.ts'
 import { keysCommand } from './ledger/keys.ts'
 import { manifestCommand } from './ledger/manifest.ts'
@@ -26,6 +27,7 @@ const ledger = new Command('ledger')
   .addCommand(consumeCommand)
   .addCommand(deadLettersCommand)
   .addCommand(doctorCommand)
+  .addCommand(importCommand)
   .addCommand(issuerCommand)
   .addCommand(keysCommand)
   .addCommand(manifestCommand)

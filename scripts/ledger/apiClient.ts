@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { StartupError } from '../../src/startupError.ts'
 import { fetchWhenAvailable } from '../../src/retryAfter.ts'
+import { renewing } from '../demo/tokens.ts'
 import { givenToken, TOKEN_SETTING, type TokenOptions } from './tokenOption.ts'
 import { findConnections, howToStart } from './connections.ts'
 
@@ -25,7 +26,8 @@ const problemSchema = z.object({
   errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).default([]),
 })
 
-const sentenceOf = (status: number, document: unknown): string => {
+/** The problem document of an error in one sentence. */
+export const sentenceOf = (status: number, document: unknown): string => {
   const { data: problem } = problemSchema.safeParse(document)
   if (problem === undefined) return `The API answered ${status}, in words that are not its own.`
   const { title, detail, code, correlation_id, errors } = problem
@@ -38,12 +40,13 @@ const sentenceOf = (status: number, document: unknown): string => {
 }
 
 /**
- * The caller's own token, or a short-lived one of the embedded issuer. Throws a StartupError if neither is possible.
+ * The caller's own token, or short-lived ones of the embedded issuer, renewed as needed. Throws a StartupError if neither is
+ * possible.
  */
-const tokenOf = async (options: CallerOptions, scopes: readonly string[]): Promise<string> => {
+export const tokensOf = async (options: CallerOptions, scopes: readonly string[]): Promise<() => Promise<string>> => {
   const { tenant, subject } = options
   const given = await givenToken(options)
-  if (given !== undefined) return given
+  if (given !== undefined) return async () => given
   const { config, running } = await findConnections()
   const { dataDir, audience } = config
   if (config.issuer !== undefined)
@@ -51,7 +54,8 @@ const tokenOf = async (options: CallerOptions, scopes: readonly string[]): Promi
   if (tenant === undefined)
     throw new StartupError(`Say for whom: --tenant, or a token of your own in ${TOKEN_SETTING}.`)
   const issuer = running?.issuer ?? `http://localhost:${config.port}/oauth`
-  return mintDevToken({ dataDir, issuer, audience, tenant, subject, scopes: [...new Set(scopes)], user: false })
+  const grant = { dataDir, issuer, audience, tenant, subject, scopes: [...new Set(scopes)], user: false }
+  return renewing(() => mintDevToken(grant))
 }
 
 /** `scopes` are those of a token that is minted for the call. Throws a StartupError if no service is known. */
@@ -59,11 +63,11 @@ export const callerOf = async (options: CallerOptions, scopes: readonly string[]
   const { config, addresses } = await findConnections()
   const { api } = addresses
   if (api === null) throw new StartupError(howToStart(config.dataDir))
-  const authorization = `Bearer ${await tokenOf(options, scopes)}`
+  const token = await tokensOf(options, scopes)
   return async (method, path, { body } = {}) => {
     const content = body === undefined ? {} : { 'content-type': 'application/json' }
     const sent = body === undefined ? {} : { body: JSON.stringify(body) }
-    const request = { method, headers: { authorization, ...content }, ...sent }
+    const request = { method, headers: { authorization: `Bearer ${await token()}`, ...content }, ...sent }
     const response = await fetchWhenAvailable(`${api}${path}`, request, ANSWER_MAX_MS).catch((error: unknown) => {
       throw new StartupError(`The API at ${api} does not answer. See npm run ledger -- doctor.`, error)
     })

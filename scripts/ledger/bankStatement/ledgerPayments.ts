@@ -1,0 +1,138 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { isId } from '../../../streams/ids.ts'
+import { StartupError } from '../../../src/startupError.ts'
+import { createRetryingFetch } from '../../client/src/retry.ts'
+import { sentenceOf } from '../apiClient.ts'
+
+/** The payments of the ledger over HTTP, as far as a bank statement concerns them. */
+
+const paymentSchema = z.object({
+  id: z.string(),
+  state: z.enum(['pending', 'succeeded', 'failed', 'partially_refunded', 'refunded']),
+  amount: z.int().transform(BigInt),
+  currency: z.string(),
+  reference: z.string().nullable(),
+  settlement: z.enum(['immediate', 'deferred']),
+})
+export type Payment = z.output<typeof paymentSchema>
+
+const pageSchema = z.object({
+  items: z.array(paymentSchema),
+  page: z.looseObject({ next_cursor: z.string().nullable() }),
+})
+const historySchema = z.object({ items: z.array(z.object({ type: z.string(), correlation_id: z.string() })) })
+
+export type LedgerPayments = {
+  /**
+   * The payment with this id, or those with this reference: at most one that has not failed, after the failed ones that it
+   * was refused to.
+   */
+  readonly named: (name: string) => Promise<readonly Payment[]>
+  /** All pending payments, newest first. */
+  readonly pending: () => AsyncGenerator<Payment>
+  /** The correlation id of the settlement; undefined before there is one. */
+  readonly settledBy: (id: string) => Promise<string | undefined>
+  /**
+   * Settles a deferred payment under this correlation id. Resolves to the correlation id under which it is settled, which is
+   * another one if it was settled before; undefined if it has failed.
+   */
+  readonly settle: (id: string, correlationId: string) => Promise<string | undefined>
+}
+
+export type LedgerApi = {
+  readonly api: string
+  readonly token: () => Promise<string>
+  /** Ends requests and the pauses between them. */
+  readonly signal: AbortSignal
+}
+
+const PAGE_LIMIT = 100
+/** A settlement is one of the first events of a payment. */
+const HISTORY_LIMIT = 10
+const ACCEPTED_WITHIN_TRIES = 30
+const ACCEPTED_POLL_MS = 500
+const [OK, NOT_FOUND, CONFLICT] = [200, 404, 409]
+
+type Answer = { readonly status: number; readonly document: unknown; readonly correlationId: string | null }
+
+const createAsk = ({ api, token, signal }: LedgerApi) => {
+  const send = createRetryingFetch()
+  return async (method: 'GET' | 'POST', path: string, headers: Record<string, string> = {}): Promise<Answer> => {
+    const init = { method, headers: { ...headers, authorization: `Bearer ${await token()}` }, signal }
+    const response = await send(`${api}${path}`, init).catch((error: unknown) => {
+      signal.throwIfAborted()
+      throw new StartupError(`The API at ${api} does not answer. See npm run ledger -- doctor.`, error)
+    })
+    const text = await response.text()
+    const isJson = response.headers.get('content-type')?.includes('json') === true
+    const document: unknown = isJson ? JSON.parse(text) : undefined
+    const isExpected = response.ok || response.status === NOT_FOUND || response.status === CONFLICT
+    if (!isExpected) throw new StartupError(sentenceOf(response.status, document))
+    return { status: response.status, document, correlationId: response.headers.get('x-correlation-id') }
+  }
+}
+
+type Ask = ReturnType<typeof createAsk>
+
+const list = async function* (ask: Ask, filter: Readonly<Record<string, string>>): AsyncGenerator<Payment> {
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const query = new URLSearchParams({ limit: String(PAGE_LIMIT), ...filter, ...(cursor === '' ? {} : { cursor }) })
+    const { status, document } = await ask('GET', `/payments?${query.toString()}`)
+    if (status >= NOT_FOUND) throw new StartupError(sentenceOf(status, document))
+    const { items, page } = pageSchema.parse(document)
+    yield* items
+    cursor = page.next_cursor
+  }
+}
+
+const byId = async (ask: Ask, id: string): Promise<Payment | undefined> => {
+  const { status, document } = await ask('GET', `/payments/${id}`)
+  return status === NOT_FOUND ? undefined : paymentSchema.parse(document)
+}
+
+const named = async (ask: Ask, name: string): Promise<readonly Payment[]> => {
+  const found: Payment[] = []
+  const one = isId('pay', name) ? await byId(ask, name) : undefined
+  if (one !== undefined) found.push(one)
+  for await (const payment of list(ask, { reference: name })) {
+    // Refused payments keep the reference that they did not get, and only the last of them is worth telling.
+    if (payment.state !== 'failed') return [...found, payment]
+    if (found.length === 0) found.push(payment)
+  }
+  return found
+}
+
+const settledBy = async (ask: Ask, id: string): Promise<string | undefined> => {
+  const { status, document } = await ask('GET', `/payments/${id}/history?limit=${HISTORY_LIMIT}`)
+  if (status >= NOT_FOUND) throw new StartupError(sentenceOf(status, document))
+  return historySchema.parse(document).items.find(({ type }) => type === 'PaymentSucceeded')?.correlation_id
+}
+
+/** True when it is settled, by this request or before; false if it has failed. */
+const settle = async (ask: Ask, id: string, correlationId: string, signal: AbortSignal): Promise<boolean> => {
+  // The key tells the retries that a repetition is safe: settling twice has no further effect.
+  const headers = { 'x-correlation-id': correlationId, 'idempotency-key': correlationId }
+  // The invoice may not have accepted the payment yet, and before that it cannot be settled.
+  for (let tries = 1; tries <= ACCEPTED_WITHIN_TRIES; tries++) {
+    const answer = await ask('POST', `/payments/${id}:settle`, headers)
+    if (answer.correlationId !== correlationId)
+      throw new StartupError('Something before the API replaces X-Correlation-ID, by which lines are recognized.')
+    if (answer.status === OK) return true
+    if ((await byId(ask, id))?.state !== 'pending') return false
+    await sleep(ACCEPTED_POLL_MS, undefined, { signal })
+  }
+  throw new StartupError(`${id} is not accepted by its invoice yet. The same command goes on from here.`)
+}
+
+/** Its functions throw a StartupError if the service does not answer, or the token lacks a scope. */
+export const createLedgerPayments = (options: LedgerApi): LedgerPayments => {
+  const ask = createAsk(options)
+  return {
+    named: name => named(ask, name),
+    pending: () => list(ask, { state: 'pending' }),
+    settledBy: id => settledBy(ask, id),
+    settle: async (id, correlationId) =>
+      (await settle(ask, id, correlationId, options.signal)) ? await settledBy(ask, id) : undefined,
+  }
+}

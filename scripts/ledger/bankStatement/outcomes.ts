@@ -1,0 +1,140 @@
+import type { Payment } from './ledgerPayments.ts'
+import { decimalOf, lineIdOf, type StatementLine } from './statementLine.ts'
+
+/** The status of each line of a statement. Amounts are compared first, so that a repeated import says the same. */
+
+export const STATUSES = [
+  'matched',
+  'over',
+  'under',
+  'currency_mismatch',
+  'duplicate',
+  'missing',
+  'expected',
+  'ignored',
+] as const
+export type Status = (typeof STATUSES)[number]
+
+export type Outcome = {
+  readonly status: Status
+  /** Absent for a payment that no line names. */
+  readonly line?: StatementLine
+  readonly payment?: Payment
+  readonly detail: string
+}
+
+/** A payment that a line names; `settledBy`: the correlation id of its settlement. */
+export type NamedPayment = Payment & { readonly settledBy?: string | undefined }
+
+/** A settlement that is to be sent, with the outcome that it has if it is the first one of the payment. */
+export type Proposal = Outcome & { readonly settle?: { readonly payment: Payment; readonly lineId: string } }
+
+/** The memory of one import, which grows with the lines that name a payment. */
+export type Claims = {
+  /** The line that settles a payment in this import, by the payment's id. */
+  readonly lines: Map<string, number>
+  /** How often lines of equal content came, by their id. */
+  readonly occurrences: Map<string, number>
+  /** Payments that some line names. */
+  readonly named: Set<string>
+  /** How many credits are taken back in the same statement, by reference and payment id. */
+  readonly takenBack: Map<string, number>
+}
+
+const textOf = ({ amount, currency }: { readonly amount: bigint; readonly currency: string }): string =>
+  `${decimalOf(amount, currency)} ${currency}`
+
+const isLive = ({ settlement, state }: Payment): boolean => settlement === 'deferred' && state !== 'failed'
+
+const missing = (line: StatementLine, payment: Payment | undefined): Outcome => {
+  if (payment === undefined) return { status: 'missing', line, detail: 'No payment has a reference of this line.' }
+  const why = payment.settlement === 'immediate' ? 'is not deferred' : 'has failed'
+  return { status: 'missing', line, payment, detail: `${payment.id} ${why}.` }
+}
+
+/** The outcome of a line that is no credit. */
+const withoutCredit = (line: StatementLine, payment: Payment | undefined): Outcome => {
+  if (line.kind === 'not_booked') return { status: 'ignored', line, detail: 'Not booked: no money has moved.' }
+  const named = payment === undefined ? {} : { payment }
+  if (line.kind === 'reversal')
+    return { status: 'missing', line, ...named, detail: 'An earlier booking was taken back: the ledger does not know.' }
+  if (payment === undefined) return { status: 'ignored', line, detail: 'Money out, for no payment of the ledger.' }
+  return { status: 'missing', line, payment, detail: 'Money out that names a payment: compare its refunds.' }
+}
+
+const differing = (line: StatementLine, payment: Payment): Outcome => {
+  const detail = `${textOf(line)} came for ${payment.id} over ${textOf(payment)}.`
+  if (line.currency !== payment.currency) return { status: 'currency_mismatch', line, payment, detail }
+  return { status: line.amount > payment.amount ? 'over' : 'under', line, payment, detail }
+}
+
+const counted = (counts: Map<string, number>, name: string): number => {
+  const before = counts.get(name) ?? 0
+  counts.set(name, before + 1)
+  return before
+}
+
+/** Whether the statement takes a credit of this payment back that no earlier line has been set against. */
+const isTakenBack = ({ takenBack }: Claims, { id, reference }: Payment): boolean =>
+  [id, reference].some(name => {
+    const left = name === null ? 0 : (takenBack.get(name) ?? 0)
+    if (name === null || left === 0) return false
+    takenBack.set(name, left - 1)
+    return true
+  })
+
+const duplicate = (line: StatementLine, payment: Payment, earlier?: number): Outcome => {
+  const by = earlier === undefined ? 'not by this line' : `by line ${earlier}`
+  return { status: 'duplicate', line, payment, detail: `${payment.id} was settled already, ${by}.` }
+}
+
+/** The outcome of a credit that some payments have the amount and the currency of. */
+const exactly = (line: StatementLine, exact: readonly [NamedPayment, ...NamedPayment[]], claims: Claims): Proposal => {
+  const occurrence = counted(claims.occurrences, lineIdOf(line, 0))
+  const lineId = lineIdOf(line, occurrence)
+  const matched = (payment: Payment): Outcome => {
+    claims.lines.set(payment.id, line.line)
+    return { status: 'matched', line, payment, detail: '' }
+  }
+  const own = exact.find(({ settledBy }) => settledBy === lineId)
+  if (own !== undefined) return matched(own)
+  const returned = exact.find(payment => isTakenBack(claims, payment))
+  if (returned !== undefined)
+    return { status: 'under', line, payment: returned, detail: 'The statement takes this booking back.' }
+  const payment = exact.find(({ id, settledBy }) => settledBy === undefined && !claims.lines.has(id))
+  if (payment !== undefined) return { ...matched(payment), settle: { payment, lineId } }
+  return duplicate(line, exact[0], claims.lines.get(exact[0].id))
+}
+
+/**
+ * The outcome of a line with the payments that it names, the strongest name first. Lines must be decided in their order. A
+ * settled payment has `settledBy`.
+ */
+export const outcomeOf = (line: StatementLine, payments: readonly NamedPayment[], claims: Claims): Proposal => {
+  if (line.kind !== 'credit') return withoutCredit(line, payments[0])
+  const live = payments.filter(isLive)
+  const [first] = live
+  if (first === undefined) return missing(line, payments[0])
+  const exact = live.filter(({ amount, currency }) => amount === line.amount && currency === line.currency)
+  const [one, ...others] = exact
+  const proposal = one === undefined ? differing(line, first) : exactly(line, [one, ...others], claims)
+  if (proposal.payment !== undefined) claims.named.add(proposal.payment.id)
+  return proposal
+}
+
+/** The outcome after the settlement was sent: another line, or another caller, may have been first. */
+export const afterSettlement = (
+  line: StatementLine,
+  { payment, lineId }: NonNullable<Proposal['settle']>,
+  settledBy: string | undefined,
+): Outcome => {
+  if (settledBy === lineId) return { status: 'matched', line, payment, detail: '' }
+  if (settledBy === undefined) return missing(line, { ...payment, state: 'failed' })
+  return duplicate(line, payment)
+}
+
+export const expected = (payment: Payment): Outcome => ({
+  status: 'expected',
+  payment,
+  detail: 'No line names this payment.',
+})

@@ -1,0 +1,118 @@
+import pLimit from 'p-limit'
+import { type LedgerPayments, type Payment } from './ledgerPayments.ts'
+import { namesInTexts, referencesIn } from './names.ts'
+import {
+  afterSettlement,
+  type Claims,
+  expected,
+  type NamedPayment,
+  type Outcome,
+  outcomeOf,
+  type Proposal,
+} from './outcomes.ts'
+import type { StatementFile } from './statementFile.ts'
+import type { StatementLine } from './statementLine.ts'
+
+/**
+ * Reconciles a statement with the deferred payments of the ledger. The progress is in the ledger alone: a settlement has the
+ * id of its line, so that an import that ended at any moment is continued by the same command.
+ */
+
+export type Reconciliation = {
+  readonly file: StatementFile
+  readonly payments: LedgerPayments
+  /** Settles nothing, and says what it would say. */
+  readonly dryRun: boolean
+  readonly signal: AbortSignal
+  /** Called after each batch of lines. */
+  readonly onProgress: (done: number, total: number) => void
+}
+
+export type Step = { readonly outcome: Outcome; readonly settledNow: boolean }
+
+const BATCH_LINES = 32
+const REQUESTS_AT_ONCE = 8
+
+type Checked = { readonly total: number; readonly takenBack: Map<string, number> }
+
+/** Reads the whole file before anything is changed. Throws a StatementError for a file that cannot be used. */
+const check = async ({ file, signal }: Reconciliation): Promise<Checked> => {
+  const takenBack = new Map<string, number>()
+  let total = 0
+  for await (const line of file.lines()) {
+    signal.throwIfAborted()
+    total += 1
+    if (line.kind !== 'reversal') continue
+    for (const name of new Set([...referencesIn(line), ...namesInTexts(line)]))
+      takenBack.set(name, (takenBack.get(name) ?? 0) + 1)
+  }
+  return { total, takenBack }
+}
+
+const isLive = ({ settlement, state }: Payment): boolean => settlement === 'deferred' && state !== 'failed'
+
+const uniqueById = (payments: readonly Payment[]): readonly Payment[] => [
+  ...new Map(payments.map(payment => [payment.id, payment])).values(),
+]
+
+/** The payments that the line names: by its references, and by its free texts if those name none that can be settled. */
+const paymentsOf = async (payments: LedgerPayments, line: StatementLine): Promise<readonly NamedPayment[]> => {
+  if (line.kind === 'not_booked') return []
+  const find = async (names: readonly string[]): Promise<readonly Payment[]> => {
+    const found: Payment[] = []
+    for (const name of names) found.push(...(await payments.named(name)))
+    return uniqueById(found)
+  }
+  const referenced = await find(referencesIn(line))
+  const found = referenced.some(isLive) ? referenced : uniqueById([...referenced, ...(await find(namesInTexts(line)))])
+  const settledBy = async (payment: Payment): Promise<NamedPayment> =>
+    !isLive(payment) || payment.state === 'pending'
+      ? payment
+      : { ...payment, settledBy: await payments.settledBy(payment.id) }
+  return Promise.all(found.map(settledBy))
+}
+
+const settle = async ({ payments, dryRun }: Reconciliation, proposal: Proposal): Promise<Step> => {
+  const { settle: settlement, line, ...outcome } = proposal
+  if (line === undefined || settlement === undefined || dryRun)
+    return { outcome: { ...outcome, ...(line && { line }) }, settledNow: false }
+  const settledBy = await payments.settle(settlement.payment.id, settlement.lineId)
+  const settled = afterSettlement(line, settlement, settledBy)
+  return { outcome: settled, settledNow: settled.status === 'matched' }
+}
+
+const inBatches = async function* <T>(items: AsyncIterable<T>): AsyncGenerator<readonly T[]> {
+  let batch: T[] = []
+  for await (const item of items) {
+    batch.push(item)
+    if (batch.length < BATCH_LINES) continue
+    yield batch
+    batch = []
+  }
+  if (batch.length > 0) yield batch
+}
+
+/**
+ * Yields the outcome of each line in order, then of each deferred payment that is pending and that no line names. Rejects with
+ * the signal's reason between two batches.
+ */
+export const reconcile = async function* (reconciliation: Reconciliation): AsyncGenerator<Step> {
+  const { file, payments, signal, onProgress } = reconciliation
+  const { total, takenBack } = await check(reconciliation)
+  const claims: Claims = { lines: new Map(), occurrences: new Map(), named: new Set(), takenBack }
+  const limit = pLimit(REQUESTS_AT_ONCE)
+  let done = 0
+  for await (const batch of inBatches(file.lines())) {
+    signal.throwIfAborted()
+    const named = await limit.map(batch, line => paymentsOf(payments, line))
+    // In the order of the file, so that of two lines for one payment the first settles it, at each repetition.
+    const proposals = batch.map((line, index) => outcomeOf(line, named[index] ?? [], claims))
+    yield* await limit.map(proposals, proposal => settle(reconciliation, proposal))
+    done += batch.length
+    onProgress(done, total)
+  }
+  for await (const payment of payments.pending()) {
+    signal.throwIfAborted()
+    if (isLive(payment) && !claims.named.has(payment.id)) yield { outcome: expected(payment), settledNow: false }
+  }
+}

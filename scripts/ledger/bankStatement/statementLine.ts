@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto'
+import { CURRENCIES, exponentOf } from '../../../streams/money.ts'
+import { StartupError } from '../../../src/startupError.ts'
+
+/** One line of a bank statement, in the form that both file formats are read into. */
+
+/**
+ * - credit: money came in.
+ * - debit: money went out.
+ * - reversal: an earlier booking was taken back, in either direction.
+ * - not_booked: announced, pending or for information; no money has moved.
+ */
+export type LineKind = 'credit' | 'debit' | 'reversal' | 'not_booked'
+
+export type StatementLine = {
+  /** The line of the file on which the booking begins; the first line is 1. */
+  readonly line: number
+  readonly kind: LineKind
+  /** YYYY-MM-DD, of the account's bank. */
+  readonly bookedOn: string
+  /** Minor units, not negative. */
+  readonly amount: bigint
+  readonly currency: string
+  /** References in fields that are made for them, the strongest first. */
+  readonly references: readonly string[]
+  /** Free texts, which may contain a reference. */
+  readonly texts: readonly string[]
+  /** The texts that tell this booking from others: account, the bank's ids, date, amount, references, texts. */
+  readonly identity: readonly string[]
+}
+
+/** The file cannot be used: nothing was changed. */
+export class StatementError extends StartupError {
+  constructor(line: number, reason: string) {
+    super(`Line ${line}: ${reason} Nothing was changed.`)
+    this.name = 'StatementError'
+  }
+}
+
+/** ISO 20022 permits 18 digits, and 5 after the point. */
+const DECIMAL = /^(\d{1,18})(?:\.(\d{1,5}))?$/
+
+const known: ReadonlySet<string> = new Set(CURRENCIES)
+
+/** Minor units of a decimal with a point. Throws a StatementError for another form, and for digits that the currency lacks. */
+export const minorUnitsOf = (text: string, currency: string, line: number): bigint => {
+  if (!known.has(currency))
+    throw new StatementError(line, `${JSON.stringify(currency)} is no currency with a minor unit (ISO 4217).`)
+  const [, units, fraction = ''] = DECIMAL.exec(text) ?? []
+  if (units === undefined)
+    throw new StatementError(line, `The amount ${JSON.stringify(text)} is no decimal number with a point.`)
+  const exponent = exponentOf(currency)
+  if (fraction.length > exponent)
+    throw new StatementError(line, `The amount ${text} has more digits after the point than ${currency}: ${exponent}.`)
+  return BigInt(units + fraction.padEnd(exponent, '0'))
+}
+
+/** The decimal of minor units: 1050 USD is 10.50. */
+export const decimalOf = (amount: bigint, currency: string): string => {
+  const exponent = exponentOf(currency)
+  const digits = amount.toString().padStart(exponent + 1, '0')
+  return exponent === 0 ? digits : `${digits.slice(0, -exponent)}.${digits.slice(-exponent)}`
+}
+
+/** Throws a StatementError unless the text begins with a date that exists, as YYYY-MM-DD. */
+export const dateOf = (text: string, line: number): string => {
+  const [date] = /^\d{4}-\d{2}-\d{2}(?=$|T)/.exec(text) ?? []
+  if (date !== undefined && new Date(`${date}T00:00:00Z`).toJSON()?.startsWith(date)) return date
+  throw new StatementError(line, `${JSON.stringify(text)} is no date: YYYY-MM-DD.`)
+}
+
+const CORRELATION_DIGITS = 40
+
+/**
+ * The correlation id with which the line settles a payment, by which a later import recognizes its own settlement in the
+ * payment's history. It depends on the content of the line and not on its place, so that overlapping statements agree.
+ * `occurrence` counts equal lines of one file, from 0.
+ */
+export const lineIdOf = ({ identity }: StatementLine, occurrence: number): string => {
+  const content = JSON.stringify([...identity, occurrence])
+  return `bank-${createHash('sha256').update(content).digest('hex').slice(0, CORRELATION_DIGITS)}`
+}

@@ -1,0 +1,132 @@
+import { userInfo } from 'node:os'
+import { Command } from 'commander'
+import { StartupError } from '../../src/startupError.ts'
+import { type CallerOptions, tokensOf } from './apiClient.ts'
+import { createLedgerPayments } from './bankStatement/ledgerPayments.ts'
+import type { Status } from './bankStatement/outcomes.ts'
+import { STATUSES } from './bankStatement/outcomes.ts'
+import { reconcile } from './bankStatement/reconcile.ts'
+import { openReport, type ReportRow, rowOf } from './bankStatement/report.ts'
+import { openStatement, type StatementFile } from './bankStatement/statementFile.ts'
+import { BANK_STATEMENT_HELP } from './bankStatement/helpText.ts'
+import { findConnections, howToStart } from './connections.ts'
+import { print, printJson, printNotice } from './print.ts'
+import { aligned } from './table.ts'
+import { tokenOptions } from './tokenOption.ts'
+
+/** `import bank-statement`: settles deferred payments by the lines of a bank statement, and reports all others. */
+
+type Options = CallerOptions & { readonly report?: string; readonly dryRun: boolean; readonly json: boolean }
+
+type Result = {
+  readonly counts: Record<Status, number>
+  settledNow: number
+  /** All rows for --json, else the first ones that are findings. */
+  readonly rows: ReportRow[]
+}
+
+const SCOPES = ['payments:read', 'payments:settle']
+const PRINTED_ROWS_MAX = 100
+const PROGRESS_EVERY_MS = 2_000
+/** The usual exit code of a program that Ctrl-C ended: 128 and the number of SIGINT. */
+const INTERRUPTED = 130
+const NO_FINDINGS: ReadonlySet<string> = new Set<Status>(['matched', 'expected', 'ignored'])
+
+const stopSignal = (): AbortSignal => {
+  const stop = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(name, () => stop.abort())
+  return stop.signal
+}
+
+const progress = (): ((done: number, total: number) => void) => {
+  let printedAtMs = performance.now()
+  return (done, total) => {
+    if (performance.now() - printedAtMs < PROGRESS_EVERY_MS) return
+    printedAtMs = performance.now()
+    printNotice(`${done} of ${total} lines`)
+  }
+}
+
+const reportFor = async (file: StatementFile, path: string | undefined) => {
+  if (path === undefined) return undefined
+  if (await file.isAt(path)) throw new StartupError(`${path} is the statement itself: give the report another name.`)
+  return openReport(path)
+}
+
+const importFrom = async (file: StatementFile, options: Options, signal: AbortSignal): Promise<Result> => {
+  const { config, addresses } = await findConnections()
+  if (addresses.api === null) throw new StartupError(howToStart(config.dataDir))
+  const payments = createLedgerPayments({ api: addresses.api, token: await tokensOf(options, SCOPES), signal })
+  const counts = Object.fromEntries(STATUSES.map(status => [status, 0])) as Record<Status, number>
+  const result: Result = { counts, settledNow: 0, rows: [] }
+  const report = await reportFor(file, options.report)
+  try {
+    const { dryRun, json } = options
+    for await (const step of reconcile({ file, payments, dryRun, signal, onProgress: progress() })) {
+      const row = rowOf(step.outcome)
+      counts[step.outcome.status] += 1
+      if (step.settledNow) result.settledNow += 1
+      await report?.write(row)
+      if (json || (step.outcome.status !== 'matched' && result.rows.length < PRINTED_ROWS_MAX)) result.rows.push(row)
+    }
+    await report?.finish()
+  } finally {
+    await report?.discard()
+  }
+  return result
+}
+
+const cellsOf = ({ line, status, booking_date, amount, currency, reference, detail }: ReportRow): readonly string[] =>
+  [line, status, booking_date, amount, currency, reference, detail].map(value => String(value ?? ''))
+
+const show = ({ counts, settledNow, rows }: Result, { dryRun, json }: Options): void => {
+  if (json) return printJson({ dry_run: dryRun, settled_now: settledNow, counts, items: rows })
+  for (const line of aligned(Object.entries(counts).map(([status, count]) => [status, String(count)]))) print(line)
+  const others = Object.entries(counts).reduce((sum, [status, count]) => sum + (status === 'matched' ? 0 : count), 0)
+  if (others > 0) print()
+  const header = ['line', 'status', 'booking_date', 'amount', 'currency', 'reference', 'detail']
+  if (others > 0) for (const line of aligned([header, ...rows.map(cellsOf)])) print(line)
+  if (others > rows.length) print(`… and ${others - rows.length} more: --report FILE has all.`)
+  printNotice(dryRun ? 'Nothing was settled: --dry-run.' : `${settledNow} payments were settled now.`)
+}
+
+const importStatement = async (path: string, options: Options): Promise<void> => {
+  const signal = stopSignal()
+  const file = await openStatement(path)
+  try {
+    const result = await importFrom(file, options, signal)
+    show(result, options)
+    const isClean = Object.entries(result.counts).every(([status, count]) => count === 0 || NO_FINDINGS.has(status))
+    if (!isClean) process.exitCode = 1
+  } catch (error) {
+    if (!signal.aborted) throw error
+    printNotice('Stopped. Settled payments stay settled: the same command goes on from here.')
+    process.exitCode = INTERRUPTED
+  } finally {
+    await file.close()
+  }
+}
+
+const [stdin, refused] = tokenOptions('payments:settle')
+
+const bankStatementCommand = new Command('bank-statement')
+  .description('Settles the deferred payments that a bank statement has the money for, and reports all other lines.')
+  .argument('<file>', 'the statement: camt.053 (XML), or CSV in the form below')
+  .option('--tenant <tenant>', 'the tenant of the payments')
+  .option('--subject <subject>', 'the subject of the settlements', userInfo().username)
+  .option('--report <file>', 'write the outcome of every line as CSV')
+  .option('--dry-run', 'settle nothing; the report is the one that the import would give', false)
+  .option(
+    '--json',
+    'print JSON: {dry_run, settled_now, counts: {matched, …}, items: [{line, status, booking_date, amount, currency, ' +
+      'reference, payment_id, payment_amount, payment_currency, detail}]}',
+    false,
+  )
+  .addOption(stdin)
+  .addOption(refused)
+  .addHelpText('after', BANK_STATEMENT_HELP)
+  .action(importStatement)
+
+export const importCommand = new Command('import')
+  .description('Imports files of other systems. The service must run.')
+  .addCommand(bankStatementCommand)

@@ -1,0 +1,216 @@
+import { expect } from 'chai'
+import type { LedgerPayments, Payment } from '../../../../scripts/ledger/bankStatement/ledgerPayments.ts'
+import { type Reconciliation, reconcile } from '../../../../scripts/ledger/bankStatement/reconcile.ts'
+import { rowOf } from '../../../../scripts/ledger/bankStatement/report.ts'
+import { openStatement } from '../../../../scripts/ledger/bankStatement/statementFile.ts'
+import { rejectionOf } from '../../../support/rejection.ts'
+import { tidyUp } from '../fixtures.ts'
+import { camt, type Entry, ntry, written } from './statements.ts'
+
+/** Payments in memory, with the answers that the ledger gives. */
+const ledgerOf = (given: readonly Partial<Payment>[]) => {
+  const settled = new Map<string, string>()
+  const sent: string[] = []
+  const payments = given.map(
+    (one, index): Payment => ({
+      id: `pay_${String(index + 1).padStart(26, '0')}`,
+      state: 'pending',
+      amount: 1000n,
+      currency: 'USD',
+      reference: `R-${index + 1}`,
+      settlement: 'deferred',
+      ...one,
+    }),
+  )
+  const asIs = (one: Payment): Payment => (settled.has(one.id) ? { ...one, state: 'succeeded' } : one)
+  const ledger: LedgerPayments = {
+    named: async name => payments.filter(({ id, reference }) => [id, reference].includes(name)).map(asIs),
+    pending: async function* () {
+      yield* payments.map(asIs).filter(({ state }) => state === 'pending')
+    },
+    settledBy: async id => settled.get(id),
+    settle: async (id, correlationId) => {
+      sent.push(id)
+      if (payments.find(one => one.id === id)?.state === 'failed') return undefined
+      settled.set(id, settled.get(id) ?? correlationId)
+      return settled.get(id)
+    },
+  }
+  return { ledger, settled, sent, payments }
+}
+
+type Given = Partial<Pick<Reconciliation, 'dryRun' | 'signal'>>
+
+const importing = async (ledger: LedgerPayments, content: string, given: Given = {}) => {
+  const file = await openStatement(await written(content))
+  const rest = { dryRun: false, signal: new AbortController().signal, onProgress: () => undefined, ...given }
+  try {
+    const steps = await Array.fromAsync(reconcile({ file, payments: ledger, ...rest }))
+    return {
+      rows: steps.map(({ outcome }) => rowOf(outcome)),
+      settledNow: steps.filter(step => step.settledNow).length,
+    }
+  } finally {
+    await file.close()
+  }
+}
+
+const credit = (amount: string, endToEndId: string, more: Partial<Entry> = {}): string =>
+  ntry({ amount, parts: [{ endToEndId }], ...more })
+const takenBack = (amount: string, endToEndId: string): string =>
+  credit(amount, endToEndId, { direction: 'DBIT', head: '<RvslInd>true</RvslInd>' })
+
+describe('the reconciliation of a bank statement', () => {
+  after(tidyUp)
+
+  /** The statuses at the first import; the second one must change nothing and say the same. */
+  const statusesOf = async (given: readonly Partial<Payment>[], entries: readonly string[]) => {
+    const { ledger, settled } = ledgerOf(given)
+    const content = camt(entries)
+    const dry = await importing(ledger, content, { dryRun: true })
+    expect(settled.size).to.equal(0)
+    const first = await importing(ledger, content)
+    const after = [...settled]
+    const second = await importing(ledger, content)
+    expect(dry.rows).to.deep.equal(first.rows)
+    expect(second.rows).to.deep.equal(first.rows)
+    expect([...settled]).to.deep.equal(after)
+    expect(first.settledNow).to.equal(after.length)
+    return { statuses: first.rows.map(({ status }) => status), settled: [...settled.keys()], rows: first.rows }
+  }
+
+  it('settles the payment with the reference, the amount and the currency of a line', async () => {
+    const { statuses, settled } = await statusesOf([{}, {}], [credit('10.00', 'R-2')])
+    expect(statuses).to.deep.equal(['matched', 'expected'])
+    expect(settled).to.deep.equal([`pay_${'2'.padStart(26, '0')}`])
+  })
+
+  for (const [status, amount, currency] of [
+    ['over', '10.01', 'USD'],
+    ['under', '9.99', 'USD'],
+    ['currency_mismatch', '10.00', 'EUR'],
+  ] as const)
+    it(`says ${status}, and settles nothing`, async () => {
+      const { statuses, settled } = await statusesOf([{}], [credit(amount, 'R-1', { currency })])
+      expect([statuses, settled]).to.deep.equal([[status], []])
+    })
+
+  it('compares amounts before anything else, so that the order of lines does not matter', async () => {
+    const { statuses } = await statusesOf([{}], [credit('9.00', 'R-1'), credit('10.00', 'R-1'), credit('9.00', 'R-1')])
+    expect(statuses).to.deep.equal(['under', 'matched', 'under'])
+  })
+
+  it('says duplicate of the second line of a payment, also if the lines are equal', async () => {
+    const equal = credit('10.00', 'R-1', { bankId: 'B-1' })
+    const { statuses, rows } = await statusesOf([{}], [equal, equal, credit('10.00', 'R-1', { bankId: 'B-2' })])
+    expect(statuses).to.deep.equal(['matched', 'duplicate', 'duplicate'])
+    expect(rows[1]?.detail).to.match(/was settled already, by line \d+\.$/)
+  })
+
+  it('says duplicate of a payment that was settled without a statement', async () => {
+    const { ledger, settled, payments } = ledgerOf([{}])
+    settled.set(payments[0]?.id ?? '', 'by-hand-00')
+    expect((await importing(ledger, camt([credit('10.00', 'R-1')]))).rows[0]?.status).to.equal('duplicate')
+  })
+
+  it('says duplicate where another caller is faster, and missing where the payment fails meanwhile', async () => {
+    const faster = ledgerOf([{}])
+    const slow = { ...faster.ledger, settle: async () => 'another-one' }
+    expect((await importing(slow, camt([credit('10.00', 'R-1')]))).rows[0]?.status).to.equal('duplicate')
+    const failing = { ...faster.ledger, settle: async () => undefined }
+    expect((await importing(failing, camt([credit('10.00', 'R-1')]))).rows[0]?.status).to.equal('missing')
+  })
+
+  it('says missing of a line without a deferred payment that can be settled', async () => {
+    const given = [{ settlement: 'immediate', state: 'succeeded' }, { state: 'failed' }] as const
+    const entries = ['none', 'R-1', 'R-2'].map(reference => credit('10.00', reference))
+    const { statuses, rows } = await statusesOf(given, entries)
+    expect(statuses).to.deep.equal(['missing', 'missing', 'missing'])
+    expect(rows.map(({ detail }) => String(detail).replace(/pay_0*/, ''))).to.deep.equal([
+      'No payment has a reference of this line.',
+      '1 is not deferred.',
+      '2 has failed.',
+    ])
+  })
+
+  it('says missing of every reversal, with or without a payment, and settles no credit that is taken back', async () => {
+    const entries = [credit('10.00', 'R-1'), takenBack('10.00', 'R-1'), takenBack('5.00', 'none')]
+    const { statuses, settled } = await statusesOf([{}], entries)
+    expect([statuses, settled]).to.deep.equal([['under', 'missing', 'missing'], []])
+  })
+
+  it('settles a payment that was paid twice and taken back once', async () => {
+    const entries = [
+      credit('10.00', 'R-1', { bankId: 'B-1' }),
+      takenBack('10.00', 'R-1'),
+      credit('10.00', 'R-1', { bankId: 'B-2' }),
+    ]
+    const { statuses, settled } = await statusesOf([{}], entries)
+    expect(statuses).to.deep.equal(['under', 'missing', 'matched'])
+    expect(settled).to.have.length(1)
+  })
+
+  it('ignores money out for no payment and bookings that are not booked, and settles nothing by them', async () => {
+    const entries = [
+      credit('10.00', 'none', { direction: 'DBIT' }),
+      credit('10.00', 'R-1', { status: 'PDNG' }),
+      credit('10.00', 'R-1', { direction: 'DBIT' }),
+    ]
+    const { statuses, settled } = await statusesOf([{}], entries)
+    expect([statuses, settled]).to.deep.equal([['ignored', 'ignored', 'missing', 'expected'], []])
+  })
+
+  it('finds references in free texts, of two payments in one entry too', async () => {
+    const parts = [
+      { text: 'rent R-1', amount: '10.00' },
+      { text: 'rent R-2', amount: '10.00' },
+    ]
+    const { statuses, settled } = await statusesOf([{}, {}], [ntry({ amount: '20.00', bankId: 'B', parts })])
+    expect(statuses).to.deep.equal(['missing', 'missing', 'expected', 'expected'])
+    expect(settled).to.deep.equal([])
+    const named = [{ reference: 'INV-1' }, { reference: 'INV-2' }]
+    const long = parts.map(({ amount }, index) => ({ amount, text: `rent INV-${index + 1}` }))
+    const found = await statusesOf(named, [ntry({ amount: '20.00', bankId: 'B', parts: long })])
+    expect([found.statuses, found.settled.length]).to.deep.equal([['matched', 'matched'], 2])
+  })
+
+  it('settles, of several payments in one text, one that has the amount and is not settled', async () => {
+    const given = [{ reference: 'INV-1', amount: 1n }, { reference: 'INV-2' }, { reference: 'INV-3' }]
+    const entry = (bankId: string) => ntry({ amount: '10.00', bankId, parts: [{ text: 'INV-1 INV-2 INV-3' }] })
+    const { statuses, rows } = await statusesOf(given, [entry('B-1'), entry('B-2'), entry('B-3')])
+    expect(statuses).to.deep.equal(['matched', 'matched', 'duplicate', 'expected'])
+    expect(rows.slice(0, 2).map(({ payment_id }) => payment_id?.toString().at(-1))).to.deep.equal(['2', '3'])
+  })
+
+  it('names a payment by its id too', async () => {
+    const id = `pay_${'1'.padStart(26, '0')}`
+    expect((await statusesOf([{ reference: null }], [credit('10.00', id)])).statuses).to.deep.equal(['matched'])
+  })
+
+  it('is continued by the same import after it ended at any line', async () => {
+    const given = Array.from({ length: 100 }, () => ({}))
+    const content = camt(given.map((_, index) => credit('10.00', `R-${index + 1}`)))
+    const whole = await importing(ledgerOf(given).ledger, content)
+    for (const endAfter of [1, 33, 99]) {
+      const { ledger, settled, sent } = ledgerOf(given)
+      const stop = new AbortController()
+      const settle: LedgerPayments['settle'] = async (id, correlationId) => {
+        if (settled.size === endAfter) stop.abort()
+        stop.signal.throwIfAborted()
+        return ledger.settle(id, correlationId)
+      }
+      await rejectionOf(importing({ ...ledger, settle }, content, { signal: stop.signal }))
+      expect(settled.size).to.equal(endAfter)
+      const { rows, settledNow } = await importing(ledger, content)
+      expect(rows).to.deep.equal(whole.rows)
+      expect([settledNow, sent.length]).to.deep.equal([100 - endAfter, 100])
+    }
+  })
+
+  it('changes nothing if the last line of the file is wrong', async () => {
+    const { ledger, sent } = ledgerOf([{}])
+    const entries = [credit('10.00', 'R-1'), credit('1000.00', 'R-1', { currency: 'JPY' })]
+    expect((await rejectionOf(importing(ledger, camt(entries)))).message).to.match(/^Line 25: The amount 1000\.00/)
+    expect(sent).to.deep.equal([])
+  })
+})
