@@ -3,14 +3,15 @@ import { Command } from 'commander'
 import { StartupError } from '../../src/startupError.ts'
 import { type CallerOptions, tokensOf } from './apiClient.ts'
 import { createLedgerPayments } from './bankStatement/ledgerPayments.ts'
-import type { Status } from './bankStatement/outcomes.ts'
-import { STATUSES } from './bankStatement/outcomes.ts'
+import { type Status, STATUSES } from './bankStatement/outcomes.ts'
 import { reconcile } from './bankStatement/reconcile.ts'
 import { openReport, type ReportRow, rowOf } from './bankStatement/report.ts'
 import { openStatement, type StatementFile } from './bankStatement/statementFile.ts'
 import { BANK_STATEMENT_HELP } from './bankStatement/helpText.ts'
 import { findConnections, howToStart } from './connections.ts'
+import { interruptible } from './interruption.ts'
 import { print, printJson, printNotice } from './print.ts'
+import { progressFor } from './progress.ts'
 import { aligned } from './table.ts'
 import { tokenOptions } from './tokenOption.ts'
 
@@ -27,25 +28,7 @@ type Result = {
 
 const SCOPES = ['payments:read', 'payments:settle']
 const PRINTED_ROWS_MAX = 100
-const PROGRESS_EVERY_MS = 2_000
-/** The usual exit code of a program that Ctrl-C ended: 128 and the number of SIGINT. */
-const INTERRUPTED = 130
 const NO_FINDINGS: ReadonlySet<string> = new Set<Status>(['matched', 'expected', 'ignored'])
-
-const stopSignal = (): AbortSignal => {
-  const stop = new AbortController()
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(name, () => stop.abort())
-  return stop.signal
-}
-
-const progress = (): ((done: number, total: number) => void) => {
-  let printedAtMs = performance.now()
-  return (done, total) => {
-    if (performance.now() - printedAtMs < PROGRESS_EVERY_MS) return
-    printedAtMs = performance.now()
-    printNotice(`${done} of ${total} lines`)
-  }
-}
 
 const reportFor = async (file: StatementFile, path: string | undefined) => {
   if (path === undefined) return undefined
@@ -60,9 +43,10 @@ const importFrom = async (file: StatementFile, options: Options, signal: AbortSi
   const counts = Object.fromEntries(STATUSES.map(status => [status, 0])) as Record<Status, number>
   const result: Result = { counts, settledNow: 0, rows: [] }
   const report = await reportFor(file, options.report)
+  const progress = progressFor(options)('bank statement', 'lines')
   try {
     const { dryRun, json } = options
-    for await (const step of reconcile({ file, payments, dryRun, signal, onProgress: progress() })) {
+    for await (const step of reconcile({ file, payments, dryRun, signal, onProgress: progress.update })) {
       const row = rowOf(step.outcome)
       counts[step.outcome.status] += 1
       if (step.settledNow) result.settledNow += 1
@@ -71,6 +55,7 @@ const importFrom = async (file: StatementFile, options: Options, signal: AbortSi
     }
     await report?.finish()
   } finally {
+    progress.end()
     await report?.discard()
   }
   return result
@@ -91,17 +76,13 @@ const show = ({ counts, settledNow, rows }: Result, { dryRun, json }: Options): 
 }
 
 const importStatement = async (path: string, options: Options): Promise<void> => {
-  const signal = stopSignal()
   const file = await openStatement(path)
   try {
-    const result = await importFrom(file, options, signal)
+    const result = await interruptible(signal => importFrom(file, options, signal))
+    if (result === undefined) return
     show(result, options)
     const isClean = Object.entries(result.counts).every(([status, count]) => count === 0 || NO_FINDINGS.has(status))
     if (!isClean) process.exitCode = 1
-  } catch (error) {
-    if (!signal.aborted) throw error
-    printNotice('Stopped. Settled payments stay settled: the same command goes on from here.')
-    process.exitCode = INTERRUPTED
   } finally {
     await file.close()
   }

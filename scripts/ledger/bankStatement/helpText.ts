@@ -22,7 +22,7 @@ CSV: UTF-8 with a header, separated by commas, semicolons or tabs. Columns, in a
   amount        a decimal with a point, in the currency's unit: 10.50; negative for money out
   currency      ISO 4217: EUR
   reference     the reference or the id of the payment; may be empty
-  id            optional: the bank's id of the booking
+  id            optional: the bank's id of the booking; without it, equal rows of two files are taken for one booking
   text          optional: free text
   reversal      optional: true if the booking takes an earlier one back
 camt.053 is accepted in any version, in UTF-8, with batch bookings (TxDtls).

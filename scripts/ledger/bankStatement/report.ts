@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type FileHandle, open, rename, rm } from 'node:fs/promises'
+import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises'
 import { csv } from '../../../src/adapters/files/csv.ts'
 import { StartupError, systemCode } from '../../../src/startupError.ts'
 import type { Outcome } from './outcomes.ts'
@@ -52,6 +52,12 @@ export const openReport = async (path: string): Promise<ReportFile> => {
   const refuse = (error: unknown): never => {
     throw new StartupError(`The report ${path} cannot be written (${systemCode(error) ?? String(error)}).`, error)
   }
+  // A folder would refuse the finished report, when the payments are settled.
+  const isFolder = await stat(path).then(
+    found => found.isDirectory(),
+    () => false,
+  )
+  if (isFolder) throw new StartupError(`The report ${path} cannot be written: it is a folder.`)
   const file: FileHandle = await open(unfinished, 'wx').catch(refuse)
   const format = csv(COLUMNS)
   let rows: ReportRow[] = []

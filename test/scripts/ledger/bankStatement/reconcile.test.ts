@@ -5,7 +5,7 @@ import { rowOf } from '../../../../scripts/ledger/bankStatement/report.ts'
 import { openStatement } from '../../../../scripts/ledger/bankStatement/statementFile.ts'
 import { rejectionOf } from '../../../support/rejection.ts'
 import { tidyUp } from '../fixtures.ts'
-import { camt, type Entry, ntry, written } from './statements.ts'
+import { camt, type Entry, listed, ntry, written } from './statements.ts'
 
 /** Payments in memory, with the answers that the ledger gives. */
 const ledgerOf = (given: readonly Partial<Payment>[]) => {
@@ -45,7 +45,7 @@ const importing = async (ledger: LedgerPayments, content: string, given: Given =
   const file = await openStatement(await written(content))
   const rest = { dryRun: false, signal: new AbortController().signal, onProgress: () => undefined, ...given }
   try {
-    const steps = await Array.fromAsync(reconcile({ file, payments: ledger, ...rest }))
+    const steps = await listed(reconcile({ file, payments: ledger, ...rest }))
     return {
       rows: steps.map(({ outcome }) => rowOf(outcome)),
       settledNow: steps.filter(step => step.settledNow).length,

@@ -5,7 +5,7 @@ import { openStatement } from '../../../../scripts/ledger/bankStatement/statemen
 import { decimalOf, lineIdOf, minorUnitsOf } from '../../../../scripts/ledger/bankStatement/statementLine.ts'
 import { emptyFolder, tidyUp } from '../fixtures.ts'
 import { rejectionOf } from '../../../support/rejection.ts'
-import { camt, linesOf, ntry, written } from './statements.ts'
+import { camt, linesOf, listed, ntry, written } from './statements.ts'
 
 const HEADER = 'booking_date,amount,currency,reference,text\n'
 
@@ -105,9 +105,9 @@ describe('files of bank statements', () => {
   it('are refused when they are changed while they are read', async () => {
     const path = await written(`${HEADER}2026-11-20,1,USD,R-0,x\n`)
     const file = await openStatement(path)
-    await Array.fromAsync(file.lines())
+    await listed(file.lines())
     await appendFile(path, '2026-11-20,1,USD,R-1,x\n')
-    const { message } = await rejectionOf(Array.fromAsync(file.lines()))
+    const { message } = await rejectionOf(listed(file.lines()))
     await file.close()
     expect(message).to.include('was changed while it was read')
   })

@@ -12,10 +12,16 @@ export const written = async (content: string | Uint8Array, name = 'statement'):
   return path
 }
 
+export const listed = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
+  const list: T[] = []
+  for await (const item of items) list.push(item)
+  return list
+}
+
 export const linesOf = async (content: string | Uint8Array): Promise<StatementLine[]> => {
   const file = await openStatement(await written(content))
   try {
-    return await Array.fromAsync(file.lines())
+    return await listed(file.lines())
   } finally {
     await file.close()
   }
