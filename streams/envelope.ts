@@ -30,6 +30,8 @@ export type Recorded<E> = {
   /** The commit position in the store's log of all streams. */
   readonly position: bigint
   readonly metadata: Metadata
+  /** When the store took it, by the clock of the store; absent before the event is read from there. */
+  readonly storedAt?: string
 }
 
 /** A decided event that is to be appended. */

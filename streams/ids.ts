@@ -6,7 +6,7 @@ import { z } from 'zod'
 export const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const SUFFIX = /^[0-9A-HJKMNP-TV-Z]{26}$/
 
-/** All kinds of ids by prefix; `ref`, `rfd`, `acc`, `man`, `ten`, `bnd` and `sec` occur in no route. */
+/** All kinds of ids by prefix; `ref`, `rfd`, `acc`, `man`, `ten`, `bnd` and `sec` occur in no route, and `ent` names no stream. */
 export const ID_PREFIXES = [
   'ord',
   'inv',
@@ -21,6 +21,7 @@ export const ID_PREFIXES = [
   'ten',
   'bnd',
   'sec',
+  'ent',
 ] as const
 export type IdPrefix = (typeof ID_PREFIXES)[number]
 export type Id<P extends IdPrefix> = `${P}_${string}`
@@ -35,6 +36,7 @@ export type ApiKeyId = Id<'key'>
 export type ManifestId = Id<'man'>
 export type SubscriptionId = Id<'sub'>
 export type KeyBindingId = Id<'bnd'>
+export type EntryId = Id<'ent'>
 
 /** A pattern for ids with this prefix, for contracts. */
 export const idPattern = (prefix: IdPrefix): RegExp => new RegExp(`^${prefix}_${SUFFIX.source.slice(1)}`)

@@ -1,4 +1,4 @@
-import { journals, projections } from '../../projections/index.ts'
+import { projections, READ_MODEL_TABLES } from '../../projections/index.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import { WrongAnswers } from './answers.ts'
@@ -14,7 +14,7 @@ import { type Measure, rowOf } from './measure.ts'
 const AGAINST_COPY = { atLeast: 0.25 }
 const EVENTS_PER_SECOND = { atLeast: 30_000 }
 
-export const TABLES = [...Object.values(projections), ...Object.values(journals)].map(({ name }) => name)
+export const TABLES = READ_MODEL_TABLES
 
 const empty = async ({ sql }: Database): Promise<void> => {
   await sql(`truncate ${TABLES.join(', ')}, checkpoints`)

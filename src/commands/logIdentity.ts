@@ -1,4 +1,4 @@
-import { journals, projections } from '../../projections/index.ts'
+import { journals, READ_MODEL_TABLES } from '../../projections/index.ts'
 import type { CloudEvent } from '../../streams/facts.ts'
 import { aggregates } from '../../streams/index.ts'
 import type { Database, EventStore, Sql } from '../ports.ts'
@@ -105,10 +105,10 @@ export const adoptLog = async ({ idSecret, store }: Ledger, database: Compared['
 
 /** The tables that are made from the log: read models, checkpoints, parked events. */
 const FROM_LOG = [
-  ...Object.values({ ...projections, ...journals }).map(({ name }) => name),
+  ...READ_MODEL_TABLES,
   ...['checkpoints', 'parked_facts', 'discarded_events', 'subscription_deliveries'],
   ...['projection_rebuilds', 'rebuild_held_events', 'previous_projections'],
-  ...['feed_errors', 'export_slots', 'api_key_slots', 'subscription_places', 'log_identity'],
+  ...['feed_errors', 'export_slots', 'api_key_slots', 'subscription_places', 'log_identity', 'complete_read_models'],
 ]
 
 /** Empties all tables made from a log; the feeds fill them again from the log of the next service. */

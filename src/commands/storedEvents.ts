@@ -41,6 +41,7 @@ export const recordedOf = <E extends AnyEvent>(codec: Pick<Codec<E>, 'decode'>, 
     revision: stored.revision,
     position: stored.position,
     metadata,
+    storedAt: stored.storedAt,
   }
 }
 

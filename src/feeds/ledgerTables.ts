@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { journals, projections } from '../../projections/index.ts'
+import { READ_MODEL_FOLDERS } from '../../projections/index.ts'
 import type { Database, Sql } from '../ports.ts'
 import { tablesCreatedBy } from '../schema/createdTables.ts'
 import { createTables } from '../schema/tables.ts'
@@ -13,15 +13,11 @@ const isThere = async (sql: Sql, name: string): Promise<boolean> => {
   return found?.there === true
 }
 
-/** The folders in projections/, each with the table that has the checkpoint of its read model. */
-export const tableFolders = (): Readonly<Record<string, string>> =>
-  Object.fromEntries(Object.entries({ ...projections, ...journals }).map(([name, { name: table }]) => [name, table]))
-
 const tableFile = (name: string): Promise<string> => readFile(new URL(`${name}/table.sql`, folder), 'utf8')
 
 /** The name of a read model's table contains its version. A changed table is a new table, so that nothing is migrated. */
 const createReadModelTables = async (sql: Sql): Promise<void> => {
-  for (const [name, table] of Object.entries(tableFolders()))
+  for (const [name, table] of Object.entries(READ_MODEL_FOLDERS))
     if (!(await isThere(sql, table))) await sql(await tableFile(name))
 }
 

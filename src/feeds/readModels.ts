@@ -1,28 +1,14 @@
 import { facts } from '../../projections/facts/projection.ts'
 import { journals, projections } from '../../projections/index.ts'
-import { type Columns, fold, type Journal, type Projection, type ResourceRow } from '../../projections/projection.ts'
+import { fold, type Journal, type Projection, type ResourceRow } from '../../projections/projection.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import { inOrderOfArrival } from './arrivalOrder.ts'
+import { booksReadModel } from './booksWriter.ts'
 import type { ReadModel } from './readModel.ts'
+import { arraysOf, insertOf } from './rowArrays.ts'
 
 /** The read models: each projection and each journal with the statements that write its table. */
-
-const isJson = (type: string): boolean => type === 'json'
-
-/** One array per column, so that a batch of any size is one statement with one text. */
-const arraysOf = (columns: Columns, rows: readonly object[]): unknown[][] =>
-  Object.entries(columns).map(([name, type]) =>
-    rows.map(row => {
-      const value: unknown = (row as Record<string, unknown>)[name]
-      return isJson(type) ? JSON.stringify(value) : value
-    }),
-  )
-
-const insertOf = (name: string, columns: Columns): string => {
-  const arrays = Object.values(columns).map((type, index) => `$${index + 1}::${type}[]`)
-  return `insert into ${name} (${Object.keys(columns).join(', ')}) select * from unnest(${arrays.join(', ')})`
-}
 
 /**
  * The streams that begin before the batch, whose rows are needed. The row of another stream is the fold of its events in the
@@ -82,4 +68,5 @@ export const entriesOf = <E extends AnyEvent, R extends object>(journal: Journal
 export const readModels: readonly ReadModel[] = [
   ...Object.values(projections).map(projection => rowsOf(projection as never)),
   ...Object.values(journals).map(journal => entriesOf(journal as never)),
+  booksReadModel,
 ].map(model => (model.name === facts.name ? inOrderOfArrival(model) : model))

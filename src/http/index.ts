@@ -1,3 +1,5 @@
+import { accountRoutes } from './resources/books/accounts.ts'
+import { journalEntryRoutes } from './resources/books/journalEntries.ts'
 import { apiKeyRoutes } from './resources/identity/apiKeys.ts'
 import { asyncApiRoutes } from './contract/asyncapi.ts'
 import { auditRoutes } from './resources/auditRecords.ts'
@@ -43,6 +45,8 @@ const resources: readonly AnyRoute[] = [
   ...subscriptionRoutes,
   ...replayRoutes,
   ...deadLetterRoutes,
+  ...accountRoutes,
+  ...journalEntryRoutes,
   ...auditRoutes,
   ...healthRoutes,
   ...wellKnownRoutes,

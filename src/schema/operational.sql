@@ -131,6 +131,11 @@ create table if not exists facts_head (
 -- The log that facts_head and late_facts were made from, while log_identity is empty: from a reset until the next start.
 -- Null at all other times.
 alter table facts_head add column if not exists log text;
+-- The read models that had every event of the log once since they were made. Readers of the others are refused, where a part of
+-- the whole would be taken for the whole (src/http/resources/books/booksAt.ts).
+create table if not exists complete_read_models (
+  name text primary key
+);
 -- The last error of each feed, for `ledger doctor`. It may have internals, so the API does not show it.
 create table if not exists feed_errors (
   name text primary key,

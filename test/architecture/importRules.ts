@@ -32,6 +32,9 @@ const REVALIDATION = 'src/staleWhileRevalidate\\.ts'
 /** The stored form of an event, shared by its writer and its readers. */
 const STORED_EVENTS = 'src/commands/storedEvents\\.ts'
 
+/** The codes of accounts, shared by the writer of the books and their endpoints. */
+const ACCOUNT_CODES = 'src/commands/accountCodes\\.ts'
+
 /** The encoding of gRPC messages, shared by the client and the embedded server. */
 const GRPC = 'src/grpc/\\w+\\.ts'
 
@@ -105,6 +108,7 @@ const importRules: readonly ImportRule[] = [
       SCHEMA,
       'src/feeds/.+',
       STORED_EVENTS,
+      ACCOUNT_CODES,
       TOPIC_RETENTION,
       'node:fs/promises',
       TELEMETRY_API,

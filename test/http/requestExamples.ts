@@ -53,8 +53,28 @@ const aSubscription = () => ({ types: ['invoice.paid', 'order.created'], start: 
 const subscribed = async (client: Client) =>
   `/subscriptions/${(await client.post('/subscriptions', aSubscription())).body.id}`
 
+/** The newest entry of the caller's books, which have the approval of an invoice. */
+const booked = async (client: Client) => {
+  await approvedInvoice(client)
+  const entries = async () => (await client.get('/journal-entries?limit=1')).body.items as { id: string }[] | undefined
+  await eventually(async () => ((await entries()) ?? []).length > 0)
+  return (await entries())?.[0]?.id ?? ''
+}
+
 /** By operation id. */
 export const examples: Readonly<Record<string, Make>> = {
+  list_accounts: async () => ({ path: '/accounts' }),
+  read_account: async client => {
+    await booked(client)
+    return { path: '/accounts/revenue.USD' }
+  },
+  list_account_entries: async client => {
+    await booked(client)
+    return { path: '/accounts/revenue.USD/entries' }
+  },
+  read_trial_balance: async () => ({ path: '/trial-balance' }),
+  list_journal_entries: async () => ({ path: '/journal-entries' }),
+  read_journal_entry: async client => ({ path: `/journal-entries/${await booked(client)}` }),
   list_audit_records: async () => ({ path: '/audit-records' }),
   create_order: async () => ({ path: '/orders', body: anOrder(), headers: key() }),
   list_orders: async () => ({ path: '/orders' }),

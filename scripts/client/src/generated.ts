@@ -1108,6 +1108,139 @@ export interface DeadLetter {
   first_failed_at: Timestamp;
 }
 
+export interface Account {
+  /**
+   * The code of an account, such as cash.USD or receivables.USD.CUST-17.
+   * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
+   */
+  code: string;
+  name: string;
+  type: "asset" | "liability" | "equity" | "revenue" | "expense";
+  /** An ISO 4217 code, upper case, of a currency with a known exponent. */
+  currency: Currency;
+  /**
+   * Number of digits after the decimal point of the currency: 2 for USD, 0 for JPY.
+   * @min 0
+   * @max 4
+   */
+  exponent: number;
+  /** The customer of receivables, as in the order that was invoiced; null for other accounts. */
+  customer_reference: string | null;
+  /** The side on which the balances grow. */
+  normal_side: "debit" | "credit";
+  balances: Balances;
+}
+
+export interface Balances {
+  /**
+   * Number of digits after the decimal point of the currency: 2 for USD, 0 for JPY.
+   * @min 0
+   * @max 4
+   */
+  exponent: number;
+  /**
+   * The balance of all that is final, in minor units on the normal side.
+   * @min -9007199254740991
+   * @max 9007199254740991
+   */
+  posted: number;
+  /**
+   * The change by payments that are neither settled nor failed.
+   * @min -9007199254740991
+   * @max 9007199254740991
+   */
+  pending: number;
+  /**
+   * The posted balance, less what pending payments take from it.
+   * @min -9007199254740991
+   * @max 9007199254740991
+   */
+  available: number;
+}
+
+export interface JournalEntry {
+  /** @pattern ^ent_[0-9A-HJKMNP-TV-Z]{26}$ */
+  id: string;
+  /** The time of the entry; never before that of an earlier entry. */
+  at: Timestamp;
+  /** The position of the event in the log: the order of the journal. */
+  position: string;
+  /**
+   * The event that the entry is made from.
+   * @format uuid
+   * @pattern ^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}|00000000-0000-0000-0000-000000000000|ffffffff-ffff-ffff-ffff-ffffffffffff)$
+   */
+  event_id: string;
+  kind:
+    | "invoice_approved"
+    | "invoice_voided"
+    | "payment_pending"
+    | "payment_received"
+    | "payment_settled"
+    | "payment_failed"
+    | "payment_refunded";
+  description: string;
+  /** @pattern ^ord_[0-9A-HJKMNP-TV-Z]{26}$ */
+  order_id: string;
+  /** @pattern ^inv_[0-9A-HJKMNP-TV-Z]{26}$ */
+  invoice_id: string;
+  payment_id: string | null;
+  /** The entry that this one reverses. */
+  reverses: string | null;
+  /** The entry that reverses this one. */
+  reversed_by: string | null;
+  /**
+   * The sum of the debits is that of the credits.
+   * @minItems 2
+   */
+  postings: Posting[];
+}
+
+export interface Posting {
+  /**
+   * The code of an account, such as cash.USD or receivables.USD.CUST-17.
+   * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
+   */
+  account: string;
+  direction: "debit" | "credit";
+  /**
+   * An amount in minor units of the currency: 1099 in USD is 10.99 dollars.
+   * @min 1
+   * @max 999999999999
+   */
+  amount: number;
+  /** An ISO 4217 code, upper case, of a currency with a known exponent. */
+  currency: Currency;
+}
+
+export interface TrialBalanceRow {
+  /**
+   * The code of an account, such as cash.USD or receivables.USD.CUST-17.
+   * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
+   */
+  account: string;
+  /** An ISO 4217 code, upper case, of a currency with a known exponent. */
+  currency: Currency;
+  /**
+   * Number of digits after the decimal point of the currency: 2 for USD, 0 for JPY.
+   * @min 0
+   * @max 4
+   */
+  exponent: number;
+  /**
+   * The sum of all debits of the account, in minor units.
+   * @min 0
+   * @max 9007199254740991
+   */
+  debits: number;
+  /**
+   * The sum of all credits of the account, in minor units.
+   * @min 0
+   * @max 9007199254740991
+   */
+  credits: number;
+}
+
 export interface AuditRecord {
   /**
    * @format uuid
@@ -3170,6 +3303,436 @@ export namespace Subscriptions {
   }
 }
 
+export namespace Accounts {
+  /**
+   * @description Permitted with a user’s token or a workload’s token or an API key that has the scope ledger:read. Items are ordered by code. Rate class: default. Deadline: 10 s.
+   * @tags Books
+   * @name ListAccounts
+   * @summary List the accounts that have entries, with their balances
+   * @request GET:/accounts
+   * @secure
+   */
+  export namespace ListAccounts {
+    export type RequestParams = {};
+    export type RequestQuery = {
+      /**
+       * The number of items of a page.
+       * @min 1
+       * @max 100
+       * @default 25
+       */
+      limit?: number;
+      /**
+       * The cursor of the page before, with the same filters; the first page by default.
+       * @minLength 1
+       * @maxLength 1024
+       */
+      cursor?: string;
+      /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
+      as_of?: Timestamp;
+      /**
+       * The books as of this position of the log. Not together with as_of.
+       * @pattern ^\d{1,19}$
+       */
+      as_of_position?: string;
+      /** Only items in this currency. */
+      currency?: Currency;
+      /**
+       * Only receivables of this customer.
+       * @minLength 1
+       * @maxLength 500
+       */
+      customer_reference?: string;
+    };
+    export type RequestBody = never;
+    export type RequestHeaders = {
+      /**
+       * An id that the caller chooses, by which the request is found in logs and facts. A malformed one is replaced.
+       * @pattern ^[A-Za-z0-9._-]{8,128}$
+       */
+      "X-Correlation-ID"?: string;
+      /** The dated contract of the request and its response; by default the oldest one that is served. */
+      "API-Version": "2026-11-22";
+      /**
+       * W3C Trace Context. A malformed one is ignored.
+       * @pattern ^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(-.*)?$
+       */
+      traceparent?: string;
+      /**
+       * A Ledger-Position: the list must be complete up to this position, else 503 projection_behind.
+       * @pattern ^\d{1,19}$
+       */
+      "If-Min-Position"?: string;
+      /**
+       * RFC 7240. `wait=n`: wait up to n seconds. Other preferences are ignored.
+       * @example "wait=5"
+       */
+      Prefer?: string;
+    };
+    export type ResponseBody = {
+      items: Account[];
+      page: {
+        next_cursor: string | null;
+        has_more: boolean;
+        /** The position of the log up to which the list is complete. */
+        as_of_position: string;
+      };
+    };
+  }
+
+  /**
+   * @description Permitted with a user’s token or a workload’s token or an API key that has the scope ledger:read. Rate class: default. Deadline: 10 s.
+   * @tags Books
+   * @name ReadAccount
+   * @summary Read an account with its balances
+   * @request GET:/accounts/{code}
+   * @secure
+   */
+  export namespace ReadAccount {
+    export type RequestParams = {
+      /**
+       * The code of an account, such as cash.USD or receivables.USD.CUST-17.
+       * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
+       */
+      code: string;
+    };
+    export type RequestQuery = {
+      /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
+      as_of?: Timestamp;
+      /**
+       * The books as of this position of the log. Not together with as_of.
+       * @pattern ^\d{1,19}$
+       */
+      as_of_position?: string;
+    };
+    export type RequestBody = never;
+    export type RequestHeaders = {
+      /**
+       * An id that the caller chooses, by which the request is found in logs and facts. A malformed one is replaced.
+       * @pattern ^[A-Za-z0-9._-]{8,128}$
+       */
+      "X-Correlation-ID"?: string;
+      /** The dated contract of the request and its response; by default the oldest one that is served. */
+      "API-Version": "2026-11-22";
+      /**
+       * W3C Trace Context. A malformed one is ignored.
+       * @pattern ^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(-.*)?$
+       */
+      traceparent?: string;
+      /**
+       * The ETag of the caller’s copy: 304 if the resource still has that version.
+       * @pattern ^(?:\*|(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"(?:[ \t]*,[ \t]*(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*")*)$
+       */
+      "If-None-Match"?: string;
+      /**
+       * A Ledger-Position: the list must be complete up to this position, else 503 projection_behind.
+       * @pattern ^\d{1,19}$
+       */
+      "If-Min-Position"?: string;
+      /**
+       * RFC 7240. `wait=n`: wait up to n seconds. Other preferences are ignored.
+       * @example "wait=5"
+       */
+      Prefer?: string;
+    };
+    export type ResponseBody = Account;
+  }
+
+  /**
+   * @description Permitted with a user’s token or a workload’s token or an API key that has the scope ledger:read. Items are ordered by position (descending). Rate class: default. Deadline: 10 s.
+   * @tags Books
+   * @name ListAccountEntries
+   * @summary List the journal entries with a posting to the account, newest first
+   * @request GET:/accounts/{code}/entries
+   * @secure
+   */
+  export namespace ListAccountEntries {
+    export type RequestParams = {
+      /**
+       * The code of an account, such as cash.USD or receivables.USD.CUST-17.
+       * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
+       */
+      code: string;
+    };
+    export type RequestQuery = {
+      /**
+       * The number of items of a page.
+       * @min 1
+       * @max 100
+       * @default 25
+       */
+      limit?: number;
+      /**
+       * The cursor of the page before, with the same filters; the first page by default.
+       * @minLength 1
+       * @maxLength 1024
+       */
+      cursor?: string;
+      /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
+      as_of?: Timestamp;
+      /**
+       * The books as of this position of the log. Not together with as_of.
+       * @pattern ^\d{1,19}$
+       */
+      as_of_position?: string;
+    };
+    export type RequestBody = never;
+    export type RequestHeaders = {
+      /**
+       * An id that the caller chooses, by which the request is found in logs and facts. A malformed one is replaced.
+       * @pattern ^[A-Za-z0-9._-]{8,128}$
+       */
+      "X-Correlation-ID"?: string;
+      /** The dated contract of the request and its response; by default the oldest one that is served. */
+      "API-Version": "2026-11-22";
+      /**
+       * W3C Trace Context. A malformed one is ignored.
+       * @pattern ^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(-.*)?$
+       */
+      traceparent?: string;
+      /**
+       * A Ledger-Position: the list must be complete up to this position, else 503 projection_behind.
+       * @pattern ^\d{1,19}$
+       */
+      "If-Min-Position"?: string;
+      /**
+       * RFC 7240. `wait=n`: wait up to n seconds. Other preferences are ignored.
+       * @example "wait=5"
+       */
+      Prefer?: string;
+    };
+    export type ResponseBody = {
+      items: JournalEntry[];
+      page: {
+        next_cursor: string | null;
+        has_more: boolean;
+        /** The position of the log up to which the list is complete. */
+        as_of_position: string;
+      };
+    };
+  }
+}
+
+export namespace TrialBalance {
+  /**
+   * @description In each currency the debits of all accounts are their credits. All pages are of one position. Permitted with a user’s token or a workload’s token or an API key that has the scope ledger:read. Items are ordered by account. Rate class: default. Deadline: 10 s.
+   * @tags Books
+   * @name ReadTrialBalance
+   * @summary Read the debits and credits of every account
+   * @request GET:/trial-balance
+   * @secure
+   */
+  export namespace ReadTrialBalance {
+    export type RequestParams = {};
+    export type RequestQuery = {
+      /**
+       * The number of items of a page.
+       * @min 1
+       * @max 100
+       * @default 25
+       */
+      limit?: number;
+      /**
+       * The cursor of the page before, with the same filters; the first page by default.
+       * @minLength 1
+       * @maxLength 1024
+       */
+      cursor?: string;
+      /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
+      as_of?: Timestamp;
+      /**
+       * The books as of this position of the log. Not together with as_of.
+       * @pattern ^\d{1,19}$
+       */
+      as_of_position?: string;
+      /** Only items in this currency. */
+      currency?: Currency;
+    };
+    export type RequestBody = never;
+    export type RequestHeaders = {
+      /**
+       * An id that the caller chooses, by which the request is found in logs and facts. A malformed one is replaced.
+       * @pattern ^[A-Za-z0-9._-]{8,128}$
+       */
+      "X-Correlation-ID"?: string;
+      /** The dated contract of the request and its response; by default the oldest one that is served. */
+      "API-Version": "2026-11-22";
+      /**
+       * W3C Trace Context. A malformed one is ignored.
+       * @pattern ^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(-.*)?$
+       */
+      traceparent?: string;
+      /**
+       * A Ledger-Position: the list must be complete up to this position, else 503 projection_behind.
+       * @pattern ^\d{1,19}$
+       */
+      "If-Min-Position"?: string;
+      /**
+       * RFC 7240. `wait=n`: wait up to n seconds. Other preferences are ignored.
+       * @example "wait=5"
+       */
+      Prefer?: string;
+    };
+    export type ResponseBody = {
+      items: TrialBalanceRow[];
+      page: {
+        next_cursor: string | null;
+        has_more: boolean;
+        /** The position of the log up to which the list is complete. */
+        as_of_position: string;
+      };
+    };
+  }
+}
+
+export namespace JournalEntries {
+  /**
+   * @description Permitted with a user’s token or a workload’s token or an API key that has the scope ledger:read. Items are ordered by position (descending). Rate class: default. Deadline: 10 s.
+   * @tags Books
+   * @name ListJournalEntries
+   * @summary List the entries of the journal, newest first
+   * @request GET:/journal-entries
+   * @secure
+   */
+  export namespace ListJournalEntries {
+    export type RequestParams = {};
+    export type RequestQuery = {
+      /**
+       * The number of items of a page.
+       * @min 1
+       * @max 100
+       * @default 25
+       */
+      limit?: number;
+      /**
+       * The cursor of the page before, with the same filters; the first page by default.
+       * @minLength 1
+       * @maxLength 1024
+       */
+      cursor?: string;
+      /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
+      as_of?: Timestamp;
+      /**
+       * The books as of this position of the log. Not together with as_of.
+       * @pattern ^\d{1,19}$
+       */
+      as_of_position?: string;
+      /**
+       * Only entries with a posting to this account.
+       * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
+       */
+      account?: string;
+      /**
+       * Only items of this order.
+       * @pattern ^ord_[0-9A-HJKMNP-TV-Z]{26}$
+       */
+      order_id?: string;
+      /**
+       * Only items of this invoice.
+       * @pattern ^inv_[0-9A-HJKMNP-TV-Z]{26}$
+       */
+      invoice_id?: string;
+      /**
+       * Only items of this payment.
+       * @pattern ^pay_[0-9A-HJKMNP-TV-Z]{26}$
+       */
+      payment_id?: string;
+    };
+    export type RequestBody = never;
+    export type RequestHeaders = {
+      /**
+       * An id that the caller chooses, by which the request is found in logs and facts. A malformed one is replaced.
+       * @pattern ^[A-Za-z0-9._-]{8,128}$
+       */
+      "X-Correlation-ID"?: string;
+      /** The dated contract of the request and its response; by default the oldest one that is served. */
+      "API-Version": "2026-11-22";
+      /**
+       * W3C Trace Context. A malformed one is ignored.
+       * @pattern ^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(-.*)?$
+       */
+      traceparent?: string;
+      /**
+       * A Ledger-Position: the list must be complete up to this position, else 503 projection_behind.
+       * @pattern ^\d{1,19}$
+       */
+      "If-Min-Position"?: string;
+      /**
+       * RFC 7240. `wait=n`: wait up to n seconds. Other preferences are ignored.
+       * @example "wait=5"
+       */
+      Prefer?: string;
+    };
+    export type ResponseBody = {
+      items: JournalEntry[];
+      page: {
+        next_cursor: string | null;
+        has_more: boolean;
+        /** The position of the log up to which the list is complete. */
+        as_of_position: string;
+      };
+    };
+  }
+
+  /**
+   * @description Permitted with a user’s token or a workload’s token or an API key that has the scope ledger:read. Rate class: default. Deadline: 10 s.
+   * @tags Books
+   * @name ReadJournalEntry
+   * @summary Read an entry of the journal
+   * @request GET:/journal-entries/{id}
+   * @secure
+   */
+  export namespace ReadJournalEntry {
+    export type RequestParams = {
+      /**
+       * The id of the resource.
+       * @pattern ^ent_[0-9A-HJKMNP-TV-Z]{26}$
+       */
+      id: string;
+    };
+    export type RequestQuery = {
+      /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
+      as_of?: Timestamp;
+      /**
+       * The books as of this position of the log. Not together with as_of.
+       * @pattern ^\d{1,19}$
+       */
+      as_of_position?: string;
+    };
+    export type RequestBody = never;
+    export type RequestHeaders = {
+      /**
+       * An id that the caller chooses, by which the request is found in logs and facts. A malformed one is replaced.
+       * @pattern ^[A-Za-z0-9._-]{8,128}$
+       */
+      "X-Correlation-ID"?: string;
+      /** The dated contract of the request and its response; by default the oldest one that is served. */
+      "API-Version": "2026-11-22";
+      /**
+       * W3C Trace Context. A malformed one is ignored.
+       * @pattern ^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(-.*)?$
+       */
+      traceparent?: string;
+      /**
+       * The ETag of the caller’s copy: 304 if the resource still has that version.
+       * @pattern ^(?:\*|(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"(?:[ \t]*,[ \t]*(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*")*)$
+       */
+      "If-None-Match"?: string;
+      /**
+       * A Ledger-Position: the list must be complete up to this position, else 503 projection_behind.
+       * @pattern ^\d{1,19}$
+       */
+      "If-Min-Position"?: string;
+      /**
+       * RFC 7240. `wait=n`: wait up to n seconds. Other preferences are ignored.
+       * @example "wait=5"
+       */
+      Prefer?: string;
+    };
+    export type ResponseBody = JournalEntry;
+  }
+}
+
 export namespace AuditRecords {
   /**
    * @description Permitted with a user’s token or a workload’s token or an API key that has the scope audit:read. Items are ordered by created_at (descending), then id (descending). Rate class: default. Deadline: 10 s.
@@ -4878,6 +5441,318 @@ export class Api<
         Problem
       >({
         path: `/subscriptions/${id}/dead-letters`,
+        method: "GET",
+        query: query,
+        secure: true,
+        format: "json",
+        ...params,
+      }),
+  };
+  accounts = {
+    /**
+     * @description Permitted with a user’s token or a workload’s token or an API key that has the scope ledger:read. Items are ordered by code. Rate class: default. Deadline: 10 s.
+     *
+     * @tags Books
+     * @name ListAccounts
+     * @summary List the accounts that have entries, with their balances
+     * @request GET:/accounts
+     * @secure
+     */
+    listAccounts: (
+      query?: {
+        /**
+         * The number of items of a page.
+         * @min 1
+         * @max 100
+         * @default 25
+         */
+        limit?: number;
+        /**
+         * The cursor of the page before, with the same filters; the first page by default.
+         * @minLength 1
+         * @maxLength 1024
+         */
+        cursor?: string;
+        /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
+        as_of?: Timestamp;
+        /**
+         * The books as of this position of the log. Not together with as_of.
+         * @pattern ^\d{1,19}$
+         */
+        as_of_position?: string;
+        /** Only items in this currency. */
+        currency?: Currency;
+        /**
+         * Only receivables of this customer.
+         * @minLength 1
+         * @maxLength 500
+         */
+        customer_reference?: string;
+      },
+      params: RequestParams = {},
+    ) =>
+      this.request<
+        {
+          items: Account[];
+          page: {
+            next_cursor: string | null;
+            has_more: boolean;
+            /** The position of the log up to which the list is complete. */
+            as_of_position: string;
+          };
+        },
+        Problem
+      >({
+        path: `/accounts`,
+        method: "GET",
+        query: query,
+        secure: true,
+        format: "json",
+        ...params,
+      }),
+
+    /**
+     * @description Permitted with a user’s token or a workload’s token or an API key that has the scope ledger:read. Rate class: default. Deadline: 10 s.
+     *
+     * @tags Books
+     * @name ReadAccount
+     * @summary Read an account with its balances
+     * @request GET:/accounts/{code}
+     * @secure
+     */
+    readAccount: (
+      code: string,
+      query?: {
+        /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
+        as_of?: Timestamp;
+        /**
+         * The books as of this position of the log. Not together with as_of.
+         * @pattern ^\d{1,19}$
+         */
+        as_of_position?: string;
+      },
+      params: RequestParams = {},
+    ) =>
+      this.request<Account, void | Problem>({
+        path: `/accounts/${code}`,
+        method: "GET",
+        query: query,
+        secure: true,
+        format: "json",
+        ...params,
+      }),
+
+    /**
+     * @description Permitted with a user’s token or a workload’s token or an API key that has the scope ledger:read. Items are ordered by position (descending). Rate class: default. Deadline: 10 s.
+     *
+     * @tags Books
+     * @name ListAccountEntries
+     * @summary List the journal entries with a posting to the account, newest first
+     * @request GET:/accounts/{code}/entries
+     * @secure
+     */
+    listAccountEntries: (
+      code: string,
+      query?: {
+        /**
+         * The number of items of a page.
+         * @min 1
+         * @max 100
+         * @default 25
+         */
+        limit?: number;
+        /**
+         * The cursor of the page before, with the same filters; the first page by default.
+         * @minLength 1
+         * @maxLength 1024
+         */
+        cursor?: string;
+        /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
+        as_of?: Timestamp;
+        /**
+         * The books as of this position of the log. Not together with as_of.
+         * @pattern ^\d{1,19}$
+         */
+        as_of_position?: string;
+      },
+      params: RequestParams = {},
+    ) =>
+      this.request<
+        {
+          items: JournalEntry[];
+          page: {
+            next_cursor: string | null;
+            has_more: boolean;
+            /** The position of the log up to which the list is complete. */
+            as_of_position: string;
+          };
+        },
+        Problem
+      >({
+        path: `/accounts/${code}/entries`,
+        method: "GET",
+        query: query,
+        secure: true,
+        format: "json",
+        ...params,
+      }),
+  };
+  trialBalance = {
+    /**
+     * @description In each currency the debits of all accounts are their credits. All pages are of one position. Permitted with a user’s token or a workload’s token or an API key that has the scope ledger:read. Items are ordered by account. Rate class: default. Deadline: 10 s.
+     *
+     * @tags Books
+     * @name ReadTrialBalance
+     * @summary Read the debits and credits of every account
+     * @request GET:/trial-balance
+     * @secure
+     */
+    readTrialBalance: (
+      query?: {
+        /**
+         * The number of items of a page.
+         * @min 1
+         * @max 100
+         * @default 25
+         */
+        limit?: number;
+        /**
+         * The cursor of the page before, with the same filters; the first page by default.
+         * @minLength 1
+         * @maxLength 1024
+         */
+        cursor?: string;
+        /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
+        as_of?: Timestamp;
+        /**
+         * The books as of this position of the log. Not together with as_of.
+         * @pattern ^\d{1,19}$
+         */
+        as_of_position?: string;
+        /** Only items in this currency. */
+        currency?: Currency;
+      },
+      params: RequestParams = {},
+    ) =>
+      this.request<
+        {
+          items: TrialBalanceRow[];
+          page: {
+            next_cursor: string | null;
+            has_more: boolean;
+            /** The position of the log up to which the list is complete. */
+            as_of_position: string;
+          };
+        },
+        Problem
+      >({
+        path: `/trial-balance`,
+        method: "GET",
+        query: query,
+        secure: true,
+        format: "json",
+        ...params,
+      }),
+  };
+  journalEntries = {
+    /**
+     * @description Permitted with a user’s token or a workload’s token or an API key that has the scope ledger:read. Items are ordered by position (descending). Rate class: default. Deadline: 10 s.
+     *
+     * @tags Books
+     * @name ListJournalEntries
+     * @summary List the entries of the journal, newest first
+     * @request GET:/journal-entries
+     * @secure
+     */
+    listJournalEntries: (
+      query?: {
+        /**
+         * The number of items of a page.
+         * @min 1
+         * @max 100
+         * @default 25
+         */
+        limit?: number;
+        /**
+         * The cursor of the page before, with the same filters; the first page by default.
+         * @minLength 1
+         * @maxLength 1024
+         */
+        cursor?: string;
+        /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
+        as_of?: Timestamp;
+        /**
+         * The books as of this position of the log. Not together with as_of.
+         * @pattern ^\d{1,19}$
+         */
+        as_of_position?: string;
+        /**
+         * Only entries with a posting to this account.
+         * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
+         */
+        account?: string;
+        /**
+         * Only items of this order.
+         * @pattern ^ord_[0-9A-HJKMNP-TV-Z]{26}$
+         */
+        order_id?: string;
+        /**
+         * Only items of this invoice.
+         * @pattern ^inv_[0-9A-HJKMNP-TV-Z]{26}$
+         */
+        invoice_id?: string;
+        /**
+         * Only items of this payment.
+         * @pattern ^pay_[0-9A-HJKMNP-TV-Z]{26}$
+         */
+        payment_id?: string;
+      },
+      params: RequestParams = {},
+    ) =>
+      this.request<
+        {
+          items: JournalEntry[];
+          page: {
+            next_cursor: string | null;
+            has_more: boolean;
+            /** The position of the log up to which the list is complete. */
+            as_of_position: string;
+          };
+        },
+        Problem
+      >({
+        path: `/journal-entries`,
+        method: "GET",
+        query: query,
+        secure: true,
+        format: "json",
+        ...params,
+      }),
+
+    /**
+     * @description Permitted with a user’s token or a workload’s token or an API key that has the scope ledger:read. Rate class: default. Deadline: 10 s.
+     *
+     * @tags Books
+     * @name ReadJournalEntry
+     * @summary Read an entry of the journal
+     * @request GET:/journal-entries/{id}
+     * @secure
+     */
+    readJournalEntry: (
+      id: string,
+      query?: {
+        /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
+        as_of?: Timestamp;
+        /**
+         * The books as of this position of the log. Not together with as_of.
+         * @pattern ^\d{1,19}$
+         */
+        as_of_position?: string;
+      },
+      params: RequestParams = {},
+    ) =>
+      this.request<JournalEntry, void | Problem>({
+        path: `/journal-entries/${id}`,
         method: "GET",
         query: query,
         secure: true,

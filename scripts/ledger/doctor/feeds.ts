@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { journals, projections } from '../../../projections/index.ts'
+import { books, journals, projections } from '../../../projections/index.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
 import { aggregates } from '../../../streams/index.ts'
 import { type Check, finding, notUsed, ok, reasonOf } from './finding.ts'
@@ -31,7 +31,7 @@ const EVERYTHING: readonly string[] = Object.keys(aggregates)
 /** Categories of the read models, by their declaration. For any other feed the events of all categories are counted. */
 const DECLARED: ReadonlyMap<string, readonly string[]> = new Map([
   ...Object.values(projections).map(({ name, category }) => [name, [category]] as const),
-  ...Object.values(journals).map(({ name, categories }) => [name, categories] as const),
+  ...[...Object.values(journals), books].map(({ name, categories }) => [name, categories] as const),
 ])
 /** Process managers by the names of their checkpoints: `settlement` is payment recovery. */
 export const PROCESSES: readonly string[] = ['settlement', 'fulfilment']

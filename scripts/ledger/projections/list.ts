@@ -1,4 +1,4 @@
-import { journals, projections } from '../../../projections/index.ts'
+import { books, journals, projections } from '../../../projections/index.ts'
 import { checkpointPositions } from '../../../src/feeds/checkpoints.ts'
 import { newestRebuilds, previousProjections, type RebuildRow } from '../../../src/feeds/rebuild/requests.ts'
 import type { Database } from '../../../src/ports.ts'
@@ -27,7 +27,7 @@ const read = async ({ sql }: Database): Promise<readonly Listed[]> => {
   const positions = await checkpointPositions(sql)
   const previous = await previousProjections(sql)
   const rebuilds = new Map((await newestRebuilds(sql)).map(row => [row.projection, row]))
-  return Object.entries({ ...projections, ...journals }).map(([projection, { name }]) => ({
+  return Object.entries({ ...projections, ...journals, books }).map(([projection, { name }]) => ({
     projection,
     checkpoint: name,
     position: positions.get(name) ?? null,

@@ -1,7 +1,8 @@
+import { READ_MODEL_FOLDERS } from '../../../projections/index.ts'
 import type { Sql } from '../../ports.ts'
 import { tablesCreatedBy } from '../../schema/createdTables.ts'
 import { BUILDING_SCHEMA } from '../../schema/rebuildSchemas.ts'
-import { statementsOf, tableFolders } from '../ledgerTables.ts'
+import { statementsOf } from '../ledgerTables.ts'
 import type { ReadModel } from '../readModel.ts'
 import { readModels } from '../readModels.ts'
 
@@ -26,7 +27,7 @@ export const rebuildableOf = async (
   projection: string,
   models: readonly ReadModel[] = readModels,
 ): Promise<Rebuildable | undefined> => {
-  const table = tableFolders()[projection]
+  const table = READ_MODEL_FOLDERS[projection]
   const model = models.find(({ name }) => name === table)
   if (model === undefined) return undefined
   const statements = await statementsOf(projection)

@@ -38,6 +38,7 @@ export const TAGS = [
   { name: 'API keys', description: 'Credentials of integrations that only read.' },
   { name: 'Events', description: 'The published facts over HTTP.' },
   { name: 'Subscriptions', description: 'The delivery of facts to a Kafka topic of the subscriber.' },
+  { name: 'Books', description: 'The double-entry accounts that are made from invoices and payments.' },
   { name: 'Audit', description: 'The decisions on sensitive operations.' },
   { name: 'Health', description: 'The state of the process, for orchestrators.' },
   { name: 'Identity', description: 'Discovery of the issuer of access tokens.' },

@@ -13,6 +13,7 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
   currency: 'Only items in this currency.',
   order_id: 'Only items of this order.',
   invoice_id: 'Only items of this invoice.',
+  payment_id: 'Only items of this payment.',
   reference: 'Only the item with this reference.',
   kind: 'Only operations of this kind.',
   operation: 'The operationId of this document.',

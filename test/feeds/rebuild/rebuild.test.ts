@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { journals, projections } from '../../../projections/index.ts'
+import { READ_MODEL_NAMES } from '../../../projections/index.ts'
 import { rebuildableOf } from '../../../src/feeds/rebuild/rebuildable.ts'
 import {
   acceptDifferences,
@@ -32,7 +32,7 @@ describe('a rebuild of a read model', () => {
     await harness.project()
   })
 
-  for (const name of Object.keys({ ...projections, ...journals }))
+  for (const name of READ_MODEL_NAMES)
     it(`of ${name} puts equal tables with equal indexes in the place of the live ones`, async () => {
       const { tables } = (await rebuildableOf(name)) ?? expect.fail(name)
       const rowsOfAll = () =>

@@ -193,7 +193,7 @@ describe('every error code of every endpoint', () => {
     read_events_manifest: 'from=2&to=1',
   }
   const badParameter = (operationId: string): string => {
-    if (/^read_(order|invoice|payment|operation)$/.test(operationId)) return 'as_of=yesterday'
+    if (/^read_(order|invoice|payment|operation|account|journal_entry)$/.test(operationId)) return 'as_of=yesterday'
     return BAD_PARAMETERS[operationId] ?? 'limit=0'
   }
   const missing = (path: string): string =>

@@ -1,0 +1,134 @@
+import { type EntryId, idFromBytes, type IdPrefix, isId, type Id, CROCKFORD } from '../streams/ids.ts'
+import { exponentOf } from '../streams/money.ts'
+import { ENTRY_KINDS, type EntryKind } from './bookings.ts'
+import { type AccountType, chartRow, type Direction } from './chartOfAccounts.ts'
+import type { AccountAt, EntryAt } from './books/queries.ts'
+
+/** The views of accounts, entries and the trial balance, over HTTP and in exports. */
+
+const UUID_BYTES = 16
+const BITS_PER_CHARACTER = 5
+const UUID = /^(.{8})(.{4})(.{4})(.{4})(.{12})$/
+
+/** The id of an entry: the event id that it is made from, in the form of the ledger's ids. */
+export const entryIdOf = (eventId: string): EntryId => {
+  const bytes = new Uint8Array(UUID_BYTES + 1)
+  bytes.set(Buffer.from(eventId.replaceAll('-', ''), 'hex').subarray(0, UUID_BYTES))
+  return idFromBytes('ent', bytes)
+}
+
+/** The event id of an entry; undefined for an id that no event has. */
+export const eventIdOfEntry = (id: Id<IdPrefix>): string | undefined => {
+  if (!isId('ent', id)) return undefined
+  let value = 0n
+  for (const character of id.slice('ent_'.length))
+    value = (value << BigInt(BITS_PER_CHARACTER)) | BigInt(CROCKFORD.indexOf(character))
+  const hex = (value >> 2n).toString(16).padStart(2 * UUID_BYTES, '0')
+  const eventId = hex.replace(UUID, '$1-$2-$3-$4-$5')
+  return entryIdOf(eventId) === id ? eventId : undefined
+}
+
+/** Amounts in minor units, on the normal side of the account: a negative balance stands on the other side. */
+export type Balances = {
+  readonly currency: string
+  readonly exponent: number
+  readonly posted: number
+  readonly pending: number
+  readonly available: number
+}
+
+export type AccountView = {
+  readonly code: string
+  readonly name: string
+  readonly type: AccountType
+  readonly currency: string
+  readonly exponent: number
+  readonly customer_reference: string | null
+  readonly normal_side: Direction
+  readonly balances: Omit<Balances, 'currency'>
+}
+
+const balancesOf = ({ currency, debits, credits, pending }: AccountAt, side: Direction) => {
+  const sign = side === 'debit' ? 1n : -1n
+  const onSide = sign * pending
+  const posted = sign * (debits - credits) - onSide
+  const available = posted + (onSide < 0n ? onSide : 0n)
+  return {
+    exponent: exponentOf(currency),
+    posted: Number(posted),
+    pending: Number(onSide),
+    available: Number(available),
+  }
+}
+
+export const accountView = (row: AccountAt): AccountView => {
+  const { name, type, normal_side } = chartRow(row.kind)
+  return {
+    code: row.code,
+    name,
+    type,
+    currency: row.currency,
+    exponent: exponentOf(row.currency),
+    customer_reference: row.customer_reference,
+    normal_side,
+    balances: balancesOf(row, normal_side),
+  }
+}
+
+export type TrialBalanceRow = {
+  readonly account: string
+  readonly currency: string
+  readonly exponent: number
+  readonly debits: number
+  readonly credits: number
+}
+
+export const trialBalanceRow = ({ code, currency, debits, credits }: AccountAt): TrialBalanceRow => ({
+  account: code,
+  currency,
+  exponent: exponentOf(currency),
+  debits: Number(debits),
+  credits: Number(credits),
+})
+
+export type EntryView = {
+  readonly id: EntryId
+  readonly at: string
+  readonly position: string
+  readonly event_id: string
+  readonly kind: EntryKind
+  readonly description: string
+  readonly order_id: string
+  readonly invoice_id: string
+  readonly payment_id: string | null
+  readonly reverses: EntryId | null
+  readonly reversed_by: EntryId | null
+  readonly postings: readonly {
+    readonly account: string
+    readonly direction: Direction
+    readonly amount: number
+    readonly currency: string
+  }[]
+}
+
+const linkTo = (eventId: string | null): EntryId | null => (eventId === null ? null : entryIdOf(eventId))
+
+export const entryView = (row: EntryAt): EntryView => ({
+  id: entryIdOf(row.event_id),
+  at: row.at,
+  position: row.position.toString(),
+  event_id: row.event_id,
+  kind: row.kind as EntryKind,
+  description: ENTRY_KINDS[row.kind as EntryKind],
+  order_id: row.order_id,
+  invoice_id: row.invoice_id,
+  payment_id: row.payment_id,
+  reverses: linkTo(row.reverses),
+  reversed_by: linkTo(row.reversed_by),
+  postings: row.postings.map(({ account, direction, amount }) => ({
+    account,
+    direction: direction as Direction,
+    amount,
+    currency: row.currency,
+  })),
+})

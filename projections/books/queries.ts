@@ -1,0 +1,161 @@
+import type { Query } from '../page.ts'
+import { BOOKS_TABLES } from './projection.ts'
+
+/**
+ * The queries of the books, each as of a position. A page is found first and its details after it, and each order is one that
+ * only one index has: so the plans are look-ups in an index whatever Postgres knows about the tables.
+ */
+
+const { entries, postings, accounts, balances } = BOOKS_TABLES
+
+/** The end of the books at a time, and whether they have a later entry. */
+export type BooksAt = { readonly position: bigint | null; readonly is_followed: boolean }
+
+/** The position of the tenant's last entry up to the time; null before the first. */
+export const positionAt = (tenant: string, time: string): Query<BooksAt> => ({
+  text: `select (select position from ${entries.name} where tenant_id = $1 and at <= $2::timestamptz
+        order by tenant_id desc, at desc, position desc limit 1) as position,
+      coalesce((select true from ${entries.name} where tenant_id = $1 and at > $2::timestamptz
+        order by tenant_id, at, position limit 1), false) as is_followed`,
+  values: [tenant, time],
+})
+
+/** One account with its sums as of a position; `balance_position` is that of the entry that changed them last. */
+export type AccountAt = {
+  readonly code: string
+  readonly kind: string
+  readonly currency: string
+  readonly customer_reference: string | null
+  readonly balance_position: bigint
+  readonly debits: bigint
+  readonly credits: bigint
+  readonly pending: bigint
+}
+
+const withSums = (found: string): string => `with found as materialized (${found})
+  select found.*, b.position as balance_position, b.debits, b.credits, b.pending
+    from found cross join lateral (
+      select position, debits, credits, pending from ${balances.name}
+        where tenant_id = $1 and account = found.code and position <= $2
+        order by tenant_id desc, account desc, position desc limit 1) b
+    order by found.code`
+
+const ACCOUNT_MEMBERS = 'code, kind, currency, customer_reference'
+
+export const accountAt = (tenant: string, code: string, position: bigint): Query<AccountAt> => ({
+  text: withSums(
+    `select ${ACCOUNT_MEMBERS} from ${accounts.name} where tenant_id = $1 and code = $3 and position <= $2`,
+  ),
+  values: [tenant, position, code],
+})
+
+export type AccountsRequest = {
+  readonly tenant: string
+  /** The accounts and sums as of this position. */
+  readonly position: bigint
+  /** The code after which the page begins. */
+  readonly after: string | undefined
+  readonly limit: number
+  readonly currency?: string | undefined
+  readonly kind?: string | undefined
+  readonly customer_reference?: string | undefined
+}
+
+/** The accounts that have an entry, by code. */
+export const accountsPage = ({ tenant, position, after, limit, ...filters }: AccountsRequest): Query<AccountAt> => {
+  const values: unknown[] = [tenant, position, after ?? '', limit]
+  const where = Object.entries(filters).flatMap(([name, value]) =>
+    value === undefined ? [] : [`and ${name} = $${values.push(value)}`],
+  )
+  return {
+    text: withSums(`select ${ACCOUNT_MEMBERS} from ${accounts.name}
+      where (tenant_id, code) > ($1, $3) and tenant_id <= $1 and position <= $2 ${where.join(' ')}
+      order by tenant_id, code limit $4`),
+    values,
+  }
+}
+
+/** An entry with its postings, and the event of the entry that reverses it, as of a position. */
+export type EntryAt = {
+  readonly position: bigint
+  readonly event_id: string
+  readonly at: string
+  readonly kind: string
+  readonly order_id: string
+  readonly invoice_id: string
+  readonly payment_id: string | null
+  readonly currency: string
+  readonly reverses: string | null
+  readonly reversed_by: string | null
+  readonly postings: readonly { readonly account: string; readonly direction: string; readonly amount: number }[]
+}
+
+const ENTRY_MEMBERS = [
+  'position',
+  'event_id',
+  'at',
+  'kind',
+  'order_id',
+  'invoice_id',
+  'payment_id',
+  'currency',
+  'reverses',
+]
+const membersOf = (table: string): string => ENTRY_MEMBERS.map(name => `${table}.${name}`).join(', ')
+
+const withPostings = (found: string): string => `with found as materialized (${found})
+  select ${membersOf('found')},
+      (select r.event_id from ${entries.name} r where r.reverses = found.event_id and r.position <= $2) as reversed_by,
+      (select json_agg(json_build_object('account', p.account, 'direction', p.direction, 'amount', p.amount) order by p.line)
+        from ${postings.name} p where p.position = found.position) as postings
+    from found order by found.position desc`
+
+export const entryAt = (tenant: string, eventId: string, position: bigint): Query<EntryAt> => ({
+  text: withPostings(
+    `select ${membersOf('e')} from ${entries.name} e where event_id = $3 and tenant_id = $1 and position <= $2`,
+  ),
+  values: [tenant, position, eventId],
+})
+
+export type EntriesRequest = {
+  readonly tenant: string
+  /** Entries up to this position, which is inclusive. */
+  readonly position: bigint
+  /** The position before which the page begins. */
+  readonly before: bigint | undefined
+  readonly limit: number
+  readonly account?: string | undefined
+  readonly order_id?: string | undefined
+  readonly invoice_id?: string | undefined
+  readonly payment_id?: string | undefined
+}
+
+/** The ids to filter by, the one with the fewest entries first: its index is followed, and the others are conditions. */
+const ID_FILTERS = ['payment_id', 'invoice_id', 'order_id'] as const
+
+const ofAccount = `exists (select from ${balances.name} b
+  where b.tenant_id = $1 and b.account = $5 and b.position = e.position and b.change <> 0)`
+
+/** The entries of an account, by the index of its balances. */
+const pageOfAccount = `select ${membersOf('e')} from (
+    select position from ${balances.name} where tenant_id = $1 and account = $5 and change <> 0
+      and position <= $2 and position < $3 order by tenant_id desc, account desc, position desc limit $4) b
+    cross join lateral (select * from ${entries.name} where position = b.position) e`
+
+/** Newest first. */
+export const entriesPage = (request: EntriesRequest): Query<EntryAt> => {
+  const { tenant, position, before, limit, account } = request
+  const values: unknown[] = [tenant, position, before ?? position + 1n, limit]
+  if (account !== undefined) values.push(account)
+  const filters = ID_FILTERS.filter(name => request[name] !== undefined)
+  if (account !== undefined && filters.length === 0) return { text: withPostings(pageOfAccount), values }
+  const where = filters.map(name => `and e.${name} = $${values.push(request[name])}`)
+  const order = filters[0] ?? 'tenant_id'
+  return {
+    text: withPostings(`select ${membersOf('e')} from ${entries.name} e
+      where e.tenant_id = $1 and e.position <= $2 and e.position < $3 ${where.join(' ')}
+      ${account === undefined ? '' : `and ${ofAccount}`}
+      order by e.${order} desc, e.position desc limit $4`),
+    values,
+  }
+}

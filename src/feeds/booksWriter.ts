@@ -1,0 +1,164 @@
+import { type EarlierEntries, type Entry, entriesOf, neededFor } from '../../projections/bookEntries.ts'
+import {
+  accountKey,
+  BOOKS,
+  BOOKS_CATEGORIES,
+  BOOKS_TABLES,
+  type BooksRows,
+  type EarlierSums,
+  rowsOfEntries,
+  type Sums,
+} from '../../projections/books/projection.ts'
+import { accountCode } from '../commands/accountCodes.ts'
+import type { Sql } from '../ports.ts'
+import type { ReadModel } from './readModel.ts'
+import { arraysOf, insertOf } from './rowArrays.ts'
+
+/**
+ * Writes the books. Entries arrive in the order of the log, and their sums continue those of the last entry. An entry that
+ * comes late, because its event was parked, is inserted at its place, and the sums of later entries are corrected.
+ */
+
+const { entries, postings, accounts, balances, customers } = BOOKS_TABLES
+const WRITTEN = [customers, accounts, postings, balances, entries] as const
+
+/** The parameters of the statement are the arrays of all tables, in the order of WRITTEN. */
+const insertInto = (table: (typeof WRITTEN)[number]): string => {
+  const before = WRITTEN.slice(0, WRITTEN.indexOf(table))
+  const first = before.reduce((sum, { columns }) => sum + Object.keys(columns).length, 1)
+  return insertOf(table.name, table.columns, first)
+}
+
+/** One statement, so that the constraints of entries and postings see both. */
+const WRITE = `with customer as (${insertInto(customers)}
+    on conflict (id) do update set customer_reference = excluded.customer_reference),
+  account as (${insertInto(accounts)}
+    on conflict (tenant_id, code) do update set position = least(${accounts.name}.position, excluded.position)),
+  posting as (${insertInto(postings)}), balance as (${insertInto(balances)})
+  ${insertInto(entries)}`
+
+const KNOWN_CUSTOMERS = `select id, customer_reference from ${customers.name} where id = any($1::text[])`
+
+/** Each look-up has an order that only one index has, so that Postgres uses it without statistics of the tables. */
+const KNOWN_ENTRIES = `select n.key, e.event_id from unnest($1::text[], $2::text[], $3::text[]) n(key, kind, id)
+  cross join lateral (
+    (select event_id from ${entries.name} where payment_id = n.id and kind = n.kind order by payment_id, position limit 1)
+    union all
+    (select event_id from ${entries.name} where invoice_id = n.id and kind = n.kind order by invoice_id, position limit 1)
+  ) e`
+
+/** The last entry of each tenant and the last balance of each account, before a position. */
+const EARLIER = `select t.tenant_id, null as account, e.position, e.at, null::bigint as debits, null::bigint as credits,
+      null::bigint as pending
+    from unnest($1::text[]) t(tenant_id) cross join lateral (
+      select position, at from ${entries.name} where tenant_id = t.tenant_id and position < $4
+        order by tenant_id desc, position desc limit 1) e
+  union all
+  select a.tenant_id, a.account, b.position, null, b.debits, b.credits, b.pending
+    from unnest($2::text[], $3::text[]) a(tenant_id, account) cross join lateral (
+      select position, debits, credits, pending from ${balances.name}
+        where tenant_id = a.tenant_id and account = a.account and position < $4
+        order by tenant_id desc, account desc, position desc limit 1) b`
+
+type EarlierRow = {
+  readonly tenant_id: string
+  readonly account: string | null
+  readonly position: bigint
+  readonly at: string
+} & Sums
+
+/** Behind every position of a log. */
+const END = 2n ** 63n - 1n
+
+const earlierEntries = async (sql: Sql, events: Parameters<typeof neededFor>[0]): Promise<EarlierEntries> => {
+  const needed = neededFor(events)
+  const found =
+    needed.customers.length === 0
+      ? []
+      : await sql<{ id: string; customer_reference: string | null }>(KNOWN_CUSTOMERS, [needed.customers])
+  const keys = needed.entries.map(key => [key, ...key.split('/')])
+  const reversible =
+    keys.length === 0
+      ? []
+      : await sql<{ key: string; event_id: string }>(
+          KNOWN_ENTRIES,
+          [0, 1, 2].map(part => keys.map(key => key[part])),
+        )
+  return {
+    customers: new Map(found.map(({ id, customer_reference }) => [id, customer_reference])),
+    entries: new Map(reversible.map(({ key, event_id }) => [key, event_id])),
+    accountCode,
+  }
+}
+
+type Earlier = EarlierSums & { readonly last: bigint }
+
+const earlierSums = async (sql: Sql, found: readonly Entry[], before: bigint): Promise<Earlier> => {
+  const tenants = [...new Set(found.map(({ tenant_id }) => tenant_id))]
+  const named = found.flatMap(({ tenant_id, lines, pending }) =>
+    [...lines, ...pending].map(({ account }) => [accountKey(tenant_id, account), tenant_id, account] as const),
+  )
+  const distinct = [...new Map(named.map(([key, ...account]) => [key, account])).values()]
+  const values = [tenants, distinct.map(([tenant]) => tenant), distinct.map(([, account]) => account), before]
+  const rows = await sql<EarlierRow>(EARLIER, values)
+  const earlier = { times: new Map<string, string>(), sums: new Map<string, Sums>(), last: -1n }
+  for (const { tenant_id, account, position, at, ...sums } of rows) {
+    if (account !== null) earlier.sums.set(accountKey(tenant_id, account), sums)
+    else {
+      earlier.times.set(tenant_id, at)
+      if (position > earlier.last) earlier.last = position
+    }
+  }
+  return earlier
+}
+
+type Written = BooksRows & { readonly customers: readonly object[] }
+
+const insert = async (sql: Sql, rows: Written): Promise<void> => {
+  const byTable = [rows.customers, rows.accounts, rows.postings, rows.balances, rows.entries]
+  await sql(
+    WRITE,
+    WRITTEN.flatMap(({ columns }, index) => arraysOf(columns, byTable[index] ?? [])),
+  )
+}
+
+const CORRECT_TIMES = `update ${entries.name} set at = $3 where tenant_id = $1 and position > $2 and at < $3`
+const CORRECT_SUMS = `update ${balances.name} set debits = debits + $4, credits = credits + $5, pending = pending + $6
+  where tenant_id = $1 and account = $2 and position > $3`
+
+/** Inserts an entry before later ones; nothing if it is there. */
+const insertLate = async (sql: Sql, entry: Entry): Promise<void> => {
+  const { tenant_id, position } = entry
+  const [there] = await sql(`select from ${entries.name} where position = $1`, [position])
+  if (there !== undefined) return
+  const earlier = await earlierSums(sql, [entry], position)
+  const before = new Map(earlier.sums)
+  const rows = rowsOfEntries([entry], earlier)
+  await insert(sql, { ...rows, customers: [] })
+  for (const { at } of rows.entries) await sql(CORRECT_TIMES, [tenant_id, position, at])
+  for (const { account, debits, credits, pending } of rows.balances) {
+    const known = before.get(accountKey(tenant_id, account)) ?? { debits: 0n, credits: 0n, pending: 0n }
+    const added = [debits - known.debits, credits - known.credits, pending - known.pending]
+    await sql(CORRECT_SUMS, [tenant_id, account, position, ...added])
+  }
+}
+
+export const booksReadModel: ReadModel = {
+  name: BOOKS,
+  categories: BOOKS_CATEGORIES,
+  write: async (sql, events) => {
+    // The streams of a batch with a poisonous event are written one after the other (readModelWriter.ts).
+    const inOrder = events.toSorted((a, b) => (a.position < b.position ? -1 : 1))
+    const found = entriesOf(inOrder, await earlierEntries(sql, inOrder))
+    const told = { entries: [], accounts: [], postings: [], balances: [], customers: found.customers }
+    const [first] = found.entries
+    if (first === undefined) {
+      if (found.customers.length > 0) await insert(sql, told)
+      return
+    }
+    const earlier = await earlierSums(sql, found.entries, END)
+    if (first.position > earlier.last) return insert(sql, { ...told, ...rowsOfEntries(found.entries, earlier) })
+    if (found.customers.length > 0) await insert(sql, told)
+    for (const entry of found.entries) await insertLate(sql, entry)
+  },
+}

@@ -1,0 +1,19 @@
+import type { Columns } from '../../projections/projection.ts'
+
+/** Rows as one array per column, so that a batch of any size is one statement with one text. */
+
+const isJson = (type: string): boolean => type === 'json'
+
+export const arraysOf = (columns: Columns, rows: readonly object[]): unknown[][] =>
+  Object.entries(columns).map(([name, type]) =>
+    rows.map(row => {
+      const value: unknown = (row as Record<string, unknown>)[name]
+      return isJson(type) ? JSON.stringify(value) : value
+    }),
+  )
+
+/** The insert of such rows; `first` is the number of the first parameter. */
+export const insertOf = (name: string, columns: Columns, first = 1): string => {
+  const arrays = Object.values(columns).map((type, index) => `$${index + first}::${type}[]`)
+  return `insert into ${name} (${Object.keys(columns).join(', ')}) select * from unnest(${arrays.join(', ')})`
+}

@@ -1,0 +1,84 @@
+import { z } from 'zod'
+import { accountAt, accountsPage, type AccountAt, entriesPage } from '../../../../projections/books/queries.ts'
+import { accountView, entryView, trialBalanceRow } from '../../../../projections/bookViews.ts'
+import { type AnyRoute, route } from '../../route.ts'
+import { currencySchema, resourceById, textSchema } from '../commonSchemas.ts'
+import { listOf, pageQuery } from '../paging.ts'
+import { accountCodeSchema, accountSchema, booksQuery, entrySchema, trialBalanceRowSchema } from './bookSchemas.ts'
+import { type BookFilters, type PageAt, readBooksItem, readBooksPage } from './booksPage.ts'
+
+/** The endpoints of accounts, their entries, and the trial balance. */
+
+const common = { method: 'GET', tag: 'Books', scope: 'ledger:read', rateClass: 'default' } as const
+const byCode = z.object({ code: accountCodeSchema })
+
+const accountPage = (at: PageAt, filters: BookFilters) => accountsPage({ ...at, ...filters })
+const keyOf = ({ code }: AccountAt): string => code
+
+const listAccounts = route({
+  ...common,
+  path: '/accounts',
+  operationId: 'list_accounts',
+  summary: 'List the accounts that have entries, with their balances',
+  query: z.object({
+    ...pageQuery,
+    ...booksQuery,
+    currency: currencySchema.optional(),
+    customer_reference: textSchema.optional().meta({ description: 'Only receivables of this customer.' }),
+  }),
+  ...listOf(accountSchema),
+  order: ['code'],
+  handler: call => readBooksPage(call, { page: accountPage, keyOf, render: accountView }),
+})
+
+const readAccount = route({
+  ...common,
+  path: '/accounts/{code}',
+  operationId: 'read_account',
+  summary: 'Read an account with its balances',
+  params: byCode,
+  query: z.object(booksQuery),
+  isList: true,
+  ...resourceById(accountSchema, 'The account.'),
+  errors: ['precondition_invalid', 'projection_behind'],
+  handler: call =>
+    readBooksItem(call, {
+      query: (tenant, position) => accountAt(tenant, call.params.code, position),
+      version: ({ balance_position }) => [balance_position, 0],
+      render: accountView,
+    }),
+})
+
+const listAccountEntries = route({
+  ...common,
+  path: '/accounts/{code}/entries',
+  operationId: 'list_account_entries',
+  summary: 'List the journal entries with a posting to the account, newest first',
+  params: byCode,
+  query: z.object({ ...pageQuery, ...booksQuery }),
+  ...listOf(entrySchema),
+  order: ['-position'],
+  handler: call => readBooksPage(call, accountEntries(call.params.code)),
+})
+
+const accountEntries = (account: string) => ({
+  page: ({ after, ...at }: PageAt) =>
+    entriesPage({ ...at, account, before: after === undefined ? undefined : BigInt(after) }),
+  keyOf: ({ position }: { readonly position: bigint }): string => position.toString(),
+  render: entryView,
+  owner: (tenant: string, position: bigint) => accountAt(tenant, account, position),
+})
+
+const readTrialBalance = route({
+  ...common,
+  path: '/trial-balance',
+  operationId: 'read_trial_balance',
+  summary: 'Read the debits and credits of every account',
+  description: 'In each currency the debits of all accounts are their credits. All pages are of one position.',
+  query: z.object({ ...pageQuery, ...booksQuery, currency: currencySchema.optional() }),
+  ...listOf(trialBalanceRowSchema),
+  order: ['account'],
+  handler: call => readBooksPage(call, { page: accountPage, keyOf, render: trialBalanceRow }),
+})
+
+export const accountRoutes: readonly AnyRoute[] = [listAccounts, readAccount, listAccountEntries, readTrialBalance]

@@ -1,0 +1,105 @@
+import { z } from 'zod'
+import { ACCOUNT_CODE } from '../../../commands/accountCodes.ts'
+import { ENTRY_KINDS, type EntryKind } from '../../../../projections/bookings.ts'
+import { ACCOUNT_TYPES, DIRECTIONS } from '../../../../projections/chartOfAccounts.ts'
+import { idSchema } from '../../../../streams/ids.ts'
+import {
+  amountSchema,
+  currencySchema,
+  exponentSchema,
+  positionSchema,
+  sumSchema,
+  timeSchema,
+} from '../commonSchemas.ts'
+
+/** The schemas of accounts, journal entries and the trial balance. */
+
+export const accountCodeSchema = z
+  .string()
+  .regex(ACCOUNT_CODE)
+  .meta({
+    description: 'The code of an account, such as cash.USD or receivables.USD.CUST-17.',
+    examples: ['receivables.USD.CUST-17'],
+  })
+
+/** The moment of every answer about the books. */
+export const booksQuery = {
+  as_of: timeSchema.optional().meta({
+    description:
+      'The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events.',
+  }),
+  as_of_position: positionSchema
+    .optional()
+    .meta({ description: 'The books as of this position of the log. Not together with as_of.' }),
+}
+
+const balanceSchema = (description: string) => z.int().meta({ description })
+
+export const accountSchema = z
+  .object({
+    code: accountCodeSchema,
+    name: z.string(),
+    type: z.enum(ACCOUNT_TYPES),
+    currency: currencySchema,
+    exponent: exponentSchema,
+    customer_reference: z.string().nullable().meta({
+      description: 'The customer of receivables, as in the order that was invoiced; null for other accounts.',
+    }),
+    normal_side: z.enum(DIRECTIONS).meta({ description: 'The side on which the balances grow.' }),
+    balances: z
+      .object({
+        exponent: exponentSchema,
+        posted: balanceSchema('The balance of all that is final, in minor units on the normal side.'),
+        pending: balanceSchema('The change by payments that are neither settled nor failed.'),
+        available: balanceSchema('The posted balance, less what pending payments take from it.'),
+      })
+      .meta({ id: 'Balances' }),
+  })
+  .meta({ id: 'Account' })
+
+export const entrySchema = z
+  .object({
+    id: idSchema('ent'),
+    at: timeSchema.meta({ description: 'The time of the entry; never before that of an earlier entry.' }),
+    position: z.string().meta({ description: 'The position of the event in the log: the order of the journal.' }),
+    event_id: z.uuid().meta({ description: 'The event that the entry is made from.' }),
+    kind: z.enum(Object.keys(ENTRY_KINDS) as [EntryKind, ...EntryKind[]]),
+    description: z.string(),
+    order_id: idSchema('ord'),
+    invoice_id: idSchema('inv'),
+    payment_id: idSchema('pay').nullable(),
+    reverses: idSchema('ent').nullable().meta({ description: 'The entry that this one reverses.' }),
+    reversed_by: idSchema('ent').nullable().meta({ description: 'The entry that reverses this one.' }),
+    postings: z
+      .array(
+        z
+          .object({
+            account: accountCodeSchema,
+            direction: z.enum(DIRECTIONS),
+            amount: amountSchema,
+            currency: currencySchema,
+          })
+          .meta({ id: 'Posting' }),
+      )
+      .min(2)
+      .meta({
+        description: 'The sum of the debits is that of the credits.',
+        examples: [
+          [
+            { account: 'cash.USD', direction: 'debit', amount: 1_099, currency: 'USD' },
+            { account: 'receivables.USD.CUST-17', direction: 'credit', amount: 1_099, currency: 'USD' },
+          ],
+        ],
+      }),
+  })
+  .meta({ id: 'JournalEntry' })
+
+export const trialBalanceRowSchema = z
+  .object({
+    account: accountCodeSchema,
+    currency: currencySchema,
+    exponent: exponentSchema,
+    debits: sumSchema.meta({ description: 'The sum of all debits of the account, in minor units.' }),
+    credits: sumSchema.meta({ description: 'The sum of all credits of the account, in minor units.' }),
+  })
+  .meta({ id: 'TrialBalanceRow' })

@@ -1,0 +1,90 @@
+import { z } from 'zod'
+import { waitApplied } from '../collection.ts'
+import { PRIVATE_CACHING } from '../commonReplies.ts'
+import { etagAt, isNotModified } from '../../request/conditional.ts'
+import type { Query } from '../../../../projections/page.ts'
+import type { Row } from '../../../ports.ts'
+import { Problem } from '../../response/problemCatalogue.ts'
+import type { Call, Reply } from '../../route.ts'
+import { definedOnly, keyInCursor, pageReply } from '../paging.ts'
+import { type AsOf, booksAt } from './booksAt.ts'
+
+/** The pages of lists of the books, and single items of them, as of one position of the log. */
+
+/** The position of the list's first page, and the key of the last item. */
+const cursorSchema = z.object({ position: z.string(), after: z.string() })
+
+/** The query parameters that are filters of the list. */
+export type BookFilters = Readonly<Record<string, string | undefined>>
+type ListQuery = AsOf & { readonly limit: number; readonly cursor?: string | undefined }
+export type PageAt = {
+  readonly tenant: string
+  readonly position: bigint
+  readonly after: string | undefined
+  readonly limit: number
+}
+type BookList<R extends Row> = {
+  readonly page: (at: PageAt, filters: BookFilters) => Query<R>
+  readonly keyOf: (row: R) => string
+  readonly render: (row: R) => object
+  /** The query of the item whose list it is; 404 if it has no row. */
+  readonly owner?: (tenant: string, position: bigint) => Query
+}
+
+/** One page; the cursor keeps the position, so that all pages of a list are of one moment. */
+export const readBooksPage = async <R extends Row>(
+  call: Call<unknown, ListQuery, unknown>,
+  { page, keyOf, render, owner }: BookList<R>,
+): Promise<Reply> => {
+  const { limit, cursor, ...asked } = call.query
+  const { as_of: _, as_of_position: __, ...filters } = asked
+  const { tenant } = call.principal
+  const binding = { tenant, path: call.path, filters: definedOnly(asked) }
+  const key = keyInCursor(call, cursor, { binding, schema: cursorSchema })
+  const position = await booksAt(call, call.query, key && BigInt(key.position))
+  if (owner !== undefined) await firstRow(call, owner(tenant, position))
+  const { text, values } = page({ tenant, position, after: key?.after, limit: limit + 1 }, filters)
+  const rows = await call.database.sql<R>(text, values)
+  const items = rows.slice(0, limit)
+  const last = items.at(-1)
+  const nextCursor =
+    rows.length > limit && last
+      ? call.cursors.seal(binding, { position: position.toString(), after: keyOf(last) })
+      : null
+  const listed = { items: items.map(render), hasMore: nextCursor !== null, nextCursor }
+  return pageReply(
+    call,
+    { ...listed, asOfPosition: position.toString(), parameters: { ...asked, limit } },
+    { ...PRIVATE_CACHING, ...(call.minPosition === undefined ? {} : waitApplied(call)) },
+  )
+}
+
+/** Throws Problem `resource_not_found` if there is no row. */
+const firstRow = async <R extends Row>(
+  { database }: Call<unknown, unknown, unknown>,
+  { text, values }: Query<R>,
+): Promise<R> => {
+  const [row] = await database.sql<R>(text, values)
+  if (row === undefined) throw new Problem('resource_not_found')
+  return row
+}
+
+type BookItem<R extends Row> = {
+  readonly query: (tenant: string, position: bigint) => Query<R>
+  /** Two numbers that change with every change of the item. */
+  readonly version: (row: R) => readonly [bigint, number]
+  readonly render: (row: R) => object
+}
+
+/** One item as of the position; 404 if the tenant has no such item then. */
+export const readBooksItem = async <R extends Row>(
+  call: Call<unknown, AsOf, unknown>,
+  { query, version, render }: BookItem<R>,
+): Promise<Reply> => {
+  const position = await booksAt(call, call.query)
+  const row = await firstRow(call, query(call.principal.tenant, position))
+  const etag = etagAt(...version(row), call.apiVersion)
+  const waited = call.minPosition === undefined ? {} : waitApplied(call)
+  const headers = { ETag: etag, ...PRIVATE_CACHING, ...waited }
+  return isNotModified(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body: render(row), headers }
+}
