@@ -1,0 +1,180 @@
+import { execFile, spawn } from 'node:child_process'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { expect } from 'chai'
+import { anOrder, clientOf } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { removeFolder } from '../support/folders.ts'
+import { findProgram } from '../support/programs.ts'
+import { sharedService, temporaryDirectory, type TestService } from '../support/service.ts'
+
+/** The files of the compose set-up that concern metrics: alerts, dashboards and the configuration of Prometheus. */
+
+const FOLDER = fileURLToPath(new URL('../../scripts/compose/', import.meta.url))
+const fileOf = (name: string): Promise<string> => readFile(join(FOLDER, name), 'utf8')
+const run = promisify(execFile)
+
+/** Metrics that are not the service's: Prometheus' own, and those that the collector makes of spans. */
+const OF_OTHERS = new Set(['up', 'ALERTS', 'traces_span_metrics_calls_total'])
+
+/** Every label that a metric of the service may have: closed sets of values alone, never ids, keys, tenants or texts. */
+const LABELS = new Set([
+  'route',
+  'status_class',
+  'error_code',
+  'api_version',
+  'le',
+  'process',
+  'dependency',
+  'feed',
+  'state',
+  'delivery',
+])
+/** An id of a resource, a UUID, an address or a text of several words, which a route template is not. */
+const UNBOUNDED = /[0-9A-HJKMNP-TV-Z]{26}|[0-9a-f]{8}-[0-9a-f]{4}-|\d+\.\d+\.\d+\.\d+|@/
+
+/** The names of the metrics in a PromQL expression: words that are no function, keyword, label or text. */
+const metricsIn = (expression: string): readonly string[] => {
+  const bare = expression
+    .replaceAll(/"(?:[^"\\]|\\.)*"/g, '')
+    .replaceAll(/\{[^}]*\}|\[[^\]]*\]/g, '')
+    .replaceAll(/\b(?:by|without|on|ignoring)\s*\([^)]*\)/g, '')
+  return [...bare.matchAll(/\b[a-zA-Z_:][\w:]*\b(?!\s*\()/g)]
+    .map(([name]) => name)
+    .filter(name => name.length > 1 && !/^(and|or|unless|by|e\d+|bool)$/.test(name))
+}
+
+const expressionsOfAlerts = async (): Promise<readonly string[]> =>
+  [...(await fileOf('alerts.yaml')).matchAll(/expr: (?:>-\n((?: {10}.*\n)+)|(.*)\n)/g)].map(
+    ([, folded = '', line = '']) => `${folded}${line}`,
+  )
+
+const expressionsOfDashboards = async (): Promise<readonly string[]> =>
+  [...(await fileOf('grafana/dashboards/ledger.json')).matchAll(/"expr": (".*")/g)].map(
+    ([, text = '']) => JSON.parse(text) as string,
+  )
+
+/** What is read here of the answers of Prometheus. */
+type Answer = {
+  readonly data: {
+    readonly result: readonly { readonly value: readonly [number, string] }[]
+    readonly groups: readonly { readonly rules: readonly { readonly lastError?: string }[] }[]
+  }
+}
+
+const withPrometheus = (service: () => TestService, scrape: () => Promise<string>): void => {
+  it('have alerts that promtool accepts, each of which fires on its cause and on nothing else', async () => {
+    await run('promtool', ['check', 'rules', 'alerts.yaml'], { cwd: FOLDER })
+    await run('promtool', ['test', 'rules', 'alerts.test.yaml'], { cwd: FOLDER })
+    await run('promtool', ['check', 'config', 'prometheus.yaml'], { cwd: FOLDER })
+    const alerts = [...(await fileOf('alerts.yaml')).matchAll(/alert: (\w+)/g)].map(([, name]) => name ?? '')
+    const tested = await fileOf('alerts.test.yaml')
+    expect(alerts.filter(name => !tested.includes(`alertname: ${name} }`))).to.deep.equal([])
+    expect(alerts.filter(name => !tested.includes(`alertname="${name}"`))).to.deep.equal([])
+  })
+
+  it('are well-formed to promtool', async () => {
+    const checked = spawn('promtool', ['check', 'metrics'], { stdio: ['pipe', 'pipe', 'pipe'] })
+    let errors = ''
+    checked.stderr.on('data', (chunk: Buffer) => {
+      errors += chunk.toString()
+    })
+    checked.stdin.end(await scrape())
+    const code = await new Promise(resolve => checked.once('close', resolve))
+    expect([code, errors]).to.deep.equal([0, ''])
+  })
+
+  it('are scraped by Prometheus with the configuration of the compose set-up', async () => {
+    const folder = await temporaryDirectory()
+    const target = new URL(service().addresses.metrics ?? '').host
+    const configured = await fileOf('prometheus.yaml')
+    const own = configured.replace("['api:9464', 'feeds:9464']", `['${target}']`).replace('10s', '1s')
+    expect(own).to.include(target)
+    await mkdir(join(folder, 'data'))
+    await writeFile(join(folder, 'prometheus.yaml'), own)
+    await writeFile(join(folder, 'alerts.yaml'), await fileOf('alerts.yaml'))
+    const prometheus = spawn('prometheus', [
+      `--config.file=${join(folder, 'prometheus.yaml')}`,
+      `--storage.tsdb.path=${join(folder, 'data')}`,
+      '--web.listen-address=127.0.0.1:0',
+    ])
+    const ended = new Promise(resolve => prometheus.once('close', resolve))
+    let output = ''
+    prometheus.stderr.on('data', (chunk: Buffer) => {
+      output += chunk.toString()
+    })
+    try {
+      const address = (): string | undefined => /msg="Listening on" address=(\S+)/.exec(output)?.[1]
+      await eventually(async () => address() !== undefined)
+      const ask = async (path: string) => (await (await fetch(`http://${address()}/api/v1/${path}`)).json()) as Answer
+      const valueOf = async (query: string): Promise<string | undefined> =>
+        (await ask(`query?query=${encodeURIComponent(query)}`)).data.result[0]?.value[1]
+      await eventually(async () => (await valueOf('up{job="ledger"}').catch(() => undefined)) === '1')
+      await eventually(async () => (await valueOf('min(ledger_dependency_up{dependency="postgres"})')) === '1')
+      expect(Number(await valueOf('sum(ledger_http_request_duration_seconds_count)'))).to.be.at.least(3)
+      const { groups } = (await ask('rules')).data
+      const rules = groups.flatMap(group => group.rules)
+      expect(rules.length).to.be.at.least(9)
+      expect(rules.map(({ lastError = '' }) => lastError).filter(Boolean)).to.deep.equal([])
+    } finally {
+      prometheus.kill('SIGTERM')
+      await ended
+      await removeFolder(folder)
+    }
+  })
+}
+
+describe('the metrics of the service', () => {
+  let service: TestService
+  const scrape = async (): Promise<string> => {
+    const response = await fetch(service.addresses.metrics ?? '')
+    expect(response.headers.get('content-type')).to.equal('text/plain; version=0.0.4; charset=utf-8')
+    return response.text()
+  }
+  const seriesIn = (text: string): readonly string[] =>
+    text.split('\n').filter(line => line !== '' && !line.startsWith('#'))
+
+  before(async () => {
+    service = await sharedService()
+    const tenant = 'metrics-of-this-tenant'
+    const client = clientOf(service.api, await service.token({ tenant }))
+    const made = await client.post('/orders', anOrder())
+    await client.get(`/orders/${made.body.id}`)
+    await client.get('/orders?unknown=1')
+  })
+
+  it('have every metric that an alert or a dashboard names', async () => {
+    const text = await scrape()
+    const known = new Set(seriesIn(text).map(line => /^[^{ ]+/.exec(line)?.[0]))
+    const alerts = await expressionsOfAlerts()
+    const dashboards = await expressionsOfDashboards()
+    expect([alerts.length, dashboards.length], 'expressions found').to.satisfy(
+      ([rules = 0, panels = 0]) => rules >= 9 && panels >= 12,
+    )
+    const named = new Set([...alerts, ...dashboards].flatMap(metricsIn))
+    expect([...named].filter(name => !known.has(name) && !OF_OTHERS.has(name))).to.deep.equal([])
+    expect(named.size).to.be.at.least(8)
+  })
+
+  it('have labels of closed sets alone, and no id, key, tenant or address in a value', async () => {
+    const pairs = seriesIn(await scrape()).flatMap(line => [...line.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)])
+    expect([...new Set(pairs.map(([, label = '']) => label))].filter(label => !LABELS.has(label))).to.deep.equal([])
+    const values = pairs.map(([, , value = '']) => value)
+    expect(values.filter(value => UNBOUNDED.test(value) || value.includes('metrics-of-this-tenant'))).to.deep.equal([])
+    expect(values).to.include('GET /orders/{id}').and.to.include('unknown_parameter')
+  })
+
+  it('are at no other path, and not at the port of the API', async () => {
+    const { metrics } = service.addresses
+    expect((await fetch(new URL('/', metrics ?? ''))).status).to.equal(404)
+    expect((await fetch(`${service.api}/metrics`)).status).to.equal(404)
+  })
+
+  if (findProgram('promtool') === undefined || findProgram('prometheus') === undefined)
+    it('are not scraped, and the alerts not checked, because prometheus and promtool are missing', () => {
+      expect(findProgram('promtool') && findProgram('prometheus')).to.equal(undefined)
+    })
+  else describe('with Prometheus', () => withPrometheus(() => service, scrape))
+})
