@@ -56,7 +56,7 @@ const expressionsOfDashboards = async (): Promise<readonly string[]> =>
     ([, text = '']) => JSON.parse(text) as string,
   )
 
-/** What is read here of the answers of Prometheus. */
+/** The part of Prometheus' answers that is read here. */
 type Answer = {
   readonly data: {
     readonly result: readonly { readonly value: readonly [number, string] }[]
