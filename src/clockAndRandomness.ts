@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { CrashPoint, World } from './ports.ts'
+import type { CrashPoint } from './crashPoints.ts'
+import type { World } from './ports.ts'
 
 /** The real clock, randomness and crash points. */
 

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import {
   addressBlock,
@@ -20,7 +20,8 @@ import {
 import { DEFAULT_IDEMPOTENCY_RETENTION_MS } from './commands/idempotencyRetention.ts'
 import { type NeedsFourEyes, needsFourEyesFrom } from './identity/approvalPolicy.ts'
 import { DEFAULT_RATE_LIMITS } from './defaultRateLimits.ts'
-import { CRASH_POINTS, type CrashPoint, type RateLimit, type RatePolicy } from './ports.ts'
+import { CRASH_POINTS, type CrashPoint } from './crashPoints.ts'
+import type { RateLimit, RatePolicy } from './ports.ts'
 import { StartupError } from './startupError.ts'
 
 /**
@@ -72,6 +73,15 @@ export type Config = {
   readonly subscriptionsPerTenantMax: number
   /** The period after which the facts of each topic are sealed in a manifest. */
   readonly manifestEveryMs: number
+  readonly evidence: {
+    /** The Ed25519 key that signs heads, PKCS#8 in PEM or base64; outside production a file of the data directory. */
+    readonly signingKey?: string
+    readonly inProduction: boolean
+    /** The absolute path of the file that heads are appended to. */
+    readonly headsFile: string
+    /** The least time between two heads. */
+    readonly headsEveryMs: number
+  }
   /** Addresses and CIDR blocks of the proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[]
   readonly logLevel: string
@@ -80,6 +90,8 @@ export type Config = {
   /** For tests: the process kills itself at this step of a payment. */
   readonly crashAt?: CrashPoint
 }
+
+const DEFAULT_HEADS_EVERY_MS = 10_000
 
 const environment = z.object({
   NODE_ENV: z.string().optional(),
@@ -108,6 +120,9 @@ const environment = z.object({
   EXPORTS_AT_ONCE: count.default(2),
   SUBSCRIPTIONS_PER_TENANT: count.default(50),
   MANIFEST_EVERY: duration.refine(everyMs => everyMs > 0, { message: 'more than none' }).default(HOUR_MS),
+  EVIDENCE_SIGNING_KEY: z.string().min(1).optional(),
+  EVIDENCE_HEADS_FILE: z.string().min(1).optional(),
+  EVIDENCE_HEADS_EVERY: duration.default(DEFAULT_HEADS_EVERY_MS),
   TRUSTED_PROXIES: list.pipe(z.array(addressBlock)).default([]),
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   CRASH_AT: z.enum(CRASH_POINTS).optional(),
@@ -191,6 +206,12 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     exportsAtOnceMax: given.EXPORTS_AT_ONCE,
     subscriptionsPerTenantMax: given.SUBSCRIPTIONS_PER_TENANT,
     manifestEveryMs: given.MANIFEST_EVERY,
+    evidence: {
+      ...(given.EVIDENCE_SIGNING_KEY === undefined ? {} : { signingKey: given.EVIDENCE_SIGNING_KEY }),
+      inProduction: production,
+      headsFile: resolve(given.EVIDENCE_HEADS_FILE ?? join(given.LEDGER_DATA_DIR, 'evidence', 'heads.jsonl')),
+      headsEveryMs: given.EVIDENCE_HEADS_EVERY,
+    },
     trustedProxies: given.TRUSTED_PROXIES,
     logLevel: given.LOG_LEVEL,
     ...(given.METRICS_PORT === 'off' ? {} : { metrics: { host: given.METRICS_HOST, port: given.METRICS_PORT } }),

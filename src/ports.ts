@@ -1,6 +1,7 @@
 /** The ports: interfaces of the dependencies that commands, feeds and processes use. The adapters are in src/adapters. */
 
 import type { Columns } from '../projections/projection.ts'
+import type { CrashPoint } from './crashPoints.ts'
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
 export type JsonObject = { readonly [key: string]: Json }
@@ -23,6 +24,8 @@ export type StoredEvent = NewEvent & {
   readonly position: bigint
   /** The time at which the store appended it: RFC 3339 in UTC. */
   readonly storedAt: string
+  /** The exact content, for readers that ask for it. `createdTicks`: the time of its commit in units of 100 ns since 1970. */
+  readonly bytes?: Readonly<{ data: Uint8Array; metadata: Uint8Array; contentType: string; createdTicks: bigint }>
 }
 
 /** `no_stream`: the stream must not exist yet. There is no "any": a business event always knows what it follows. */
@@ -37,6 +40,8 @@ export type ReadOptions = {
   readonly from?: bigint
   readonly direction?: 'forwards' | 'backwards'
   readonly limit?: number
+  /** Delivers the stored bytes of each event too, as far as the store has them. */
+  readonly withBytes?: true
   readonly signal?: AbortSignal
 }
 
@@ -47,6 +52,8 @@ export type SubscribeOptions = {
   readonly categories?: readonly string[]
   /** Leaves out the events of these types; the store does not send them. */
   readonly excludeTypes?: readonly string[]
+  /** Delivers the stored bytes of each event too, as far as the store has them. */
+  readonly withBytes?: true
   readonly signal: AbortSignal
 }
 
@@ -230,18 +237,6 @@ export type World = {
   /** A test may kill the process at this step. Does nothing in production. */
   crashPoint(name: CrashPoint): void
 }
-
-/** The steps of a payment (commands/payments.ts) between which tests kill the process. */
-export const PAYMENT_CRASH_POINTS = [
-  'before_claim',
-  'after_claim',
-  'after_reference',
-  'after_reservation',
-  'after_outcome',
-  'mid_response',
-] as const
-export const CRASH_POINTS = [...PAYMENT_CRASH_POINTS, 'rebuild_batch', 'rebuild_switch'] as const
-export type CrashPoint = (typeof CRASH_POINTS)[number]
 
 // --- The log of the service -----------------------------------------------------------------------------------------------
 

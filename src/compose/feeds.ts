@@ -8,7 +8,7 @@ import { projectorOf } from '../feeds/projector.ts'
 import { publisherOf } from '../feeds/publisher.ts'
 import { readModels } from '../feeds/readModels.ts'
 import { type Feed, type FeedState, runFeeds } from '../feeds/feedLoop.ts'
-import type { Database, EventStore, FactBus, Log } from '../ports.ts'
+import type { Database, EventStore, FactBus, Log, World } from '../ports.ts'
 import { exportsFeed } from '../processes/exports/exports.ts'
 import { fulfilment } from '../processes/fulfilment.ts'
 import { manifestsFeed } from '../processes/manifests.ts'
@@ -46,7 +46,10 @@ const saveError = async ({ sql }: Database, { name, error }: FeedState): Promise
   await saved.catch(() => undefined)
 }
 
-export type FeedSettings = Pick<Config, 'roles' | 'manifestEveryMs' | 'kafka'>
+export type FeedSettings = Pick<Config, 'roles' | 'manifestEveryMs' | 'kafka'> & {
+  /** Opens the feed that seals the log, which is not sealed without it. */
+  readonly openSealing?: (services: Pick<CoreServices, 'database' | 'store'> & { world: World }) => Promise<Feed>
+}
 export type OpenBus = (kafka: KafkaConfig, log: Log) => FactBus
 
 /** Starts the feeds that share the lease `name`. */
@@ -81,6 +84,8 @@ export const startFeeds = async (
   if (config.roles.includes('projector'))
     startGroup('projector', [projectorOf({ database, store, world }, readModels, onLeftBehind(log), projector.changed)])
   if (config.roles.includes('worker')) startProcesses(config, services, startGroup)
+  if (config.roles.includes('worker') && config.openSealing)
+    startGroup('sealer', [await config.openSealing({ database, store, world })])
   if (buses) {
     const isStillAllowed = watchedAllowance(ledger)
     startGroup('publisher', [publisherOf({ database, bus: buses.publisher, store, world })])

@@ -2,6 +2,7 @@ import type { Ledger } from '../commands/commandHandler.ts'
 import type { FeedState } from '../feeds/feedLoop.ts'
 import type { HealthReport } from '../http/index.ts'
 import type { Database } from '../ports.ts'
+import { SEALING } from '../processes/sealing.ts'
 import type { FeedStates } from './feeds.ts'
 
 /**
@@ -39,9 +40,12 @@ export const answers = async (work: () => Promise<unknown>): Promise<'ok' | 'una
 export const wordOf = ({ state, error }: FeedState): string =>
   state === 'waiting' && error !== undefined ? 'retrying' : state
 
-/** A feed that waits for the broker is healthy: the API does not need the broker, and all instances have the same one. */
-const isUnhealthy = ({ state, dependency }: FeedState): boolean =>
-  state === 'stopped' || (state === 'stalled' && dependency !== 'fact bus')
+/**
+ * A feed that waits for the broker is healthy: the API does not need the broker, and all instances have the same one. The
+ * sealing is named when it has stopped, and no request needs it.
+ */
+const isUnhealthy = ({ name, state, dependency }: FeedState): boolean =>
+  name !== SEALING && (state === 'stopped' || (state === 'stalled' && dependency !== 'fact bus'))
 
 export const healthOf = async ({ database, ledger, feeds }: HealthDependencies): Promise<HealthReport> => {
   const [event_store, postgres] = await Promise.all([

@@ -158,9 +158,9 @@ export const startService = async (
   cleanup.defer(async () => stopObserving())
   await untilAnswered(check, log, starting)
   if (runsFeeds) {
-    const { startFeeds } = await import('./feeds.ts')
+    const [{ startFeeds }, { openSealing }] = await Promise.all([import('./feeds.ts'), import('./evidence.ts')])
     const services = { database: feedsDatabase, store: ledger.store, ledger, log, schemaBaseUrl }
-    states = await startFeeds(config, services, feedCleanup)
+    states = await startFeeds({ ...config, openSealing: openSealing(config) }, services, feedCleanup)
     if (config.roles.includes('projector')) startRebuilds(options, services, feedCleanup)
   }
   const refuse = (reason: Error): void => {

@@ -31,9 +31,12 @@ export type { FeedState } from './feedProgress.ts'
 /** A subscriber of the log. */
 export type Feed = {
   readonly name: string
-  readonly categories: readonly string[]
+  /** All streams but those of the store itself when absent. */
+  readonly categories?: readonly string[]
   /** Types of events that it ignores. */
   readonly excludeTypes?: readonly string[]
+  /** Gets the stored bytes of each event. */
+  readonly withBytes?: true
   /** Must succeed before a run begins: creates topics, for example. */
   readonly prepare?: () => Promise<void>
   /** Acquires the checkpoint for this epoch. Throws EpochSuperseded in an old epoch. The signal aborts when the run must end. */
@@ -158,8 +161,13 @@ const follow = async (
   signal: AbortSignal,
 ): Promise<void> => {
   const { after } = run
-  const { categories, excludeTypes } = feed
-  const items = dependencies.store.subscribe({ after, categories, ...(excludeTypes && { excludeTypes }), signal })
+  const { categories, excludeTypes, withBytes } = feed
+  const wanted = {
+    ...(categories && { categories }),
+    ...(excludeTypes && { excludeTypes }),
+    ...(withBytes && { withBytes }),
+  }
+  const items = dependencies.store.subscribe({ after, ...wanted, signal })
   let live = false
   let processedUpTo = after === 'start' ? 0n : after
   const arrived = (item: FeedItem): void => {

@@ -13,6 +13,7 @@ export const ADVISORY_LOCKS = {
   issuerRevocations: 5_170_204,
   cursorSecrets: 5_170_205,
   issuerLoginFailures: 5_170_206,
+  evidence: 5_170_216,
   /** Held by the only writer of an embedded event store, in its own database. */
   embeddedEventStore: 0x65_73_64_62,
 } as const
@@ -25,7 +26,7 @@ export const LOCK_NAMES = {
 } as const
 
 /** The leases of the groups of feeds (compose/feeds.ts). `ledger projections reset` holds all of them. */
-export const FEED_LEASES = ['projector', 'worker', 'publisher', 'subscriptions', 'rebuild'] as const
+export const FEED_LEASES = ['projector', 'worker', 'publisher', 'subscriptions', 'rebuild', 'sealer'] as const
 export type FeedLease = (typeof FEED_LEASES)[number]
 
 /** The lock of a lease. The prefix separates it from locks of other programs in the same database. */

@@ -15,6 +15,7 @@ const FILES = {
   issuerRecords: 'issuerRecords.sql',
   issuerRevocations: 'issuerRevocations.sql',
   issuerLoginFailures: 'issuerLoginFailures.sql',
+  evidence: 'evidence.sql',
   leases: 'leases.sql',
   embeddedEvents: 'embeddedEvents.sql',
 } as const

@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net'
 import streams from '@eventstore/db-client/generated/streams_pb.js'
 import { expect } from 'chai'
 import fc from 'fast-check'
-import type { Answer } from '../../src/adapters/eventstoredb/answers.ts'
+import { type Answer, answerOf } from '../../src/adapters/eventstoredb/answers.ts'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { ReadCall } from '../../src/adapters/eventstoredb/readCall.ts'
 import { Unavailable } from '../../src/ports.ts'
@@ -68,7 +68,7 @@ describe('EventStoreDB adapter: reads on a session of the client', () => {
   let port = 0
   let http2: ClientHttp2Session
 
-  const call = (): ReadCall => new ReadCall({ http2, headers: HEADERS }, Buffer.from('request'))
+  const call = (): ReadCall => new ReadCall({ http2, headers: HEADERS }, Buffer.from('request'), answerOf)
 
   before(async () => {
     server.on('stream', (stream, headers) => {

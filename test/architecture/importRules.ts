@@ -38,6 +38,9 @@ const ACCOUNT_CODES = 'src/commands/accountCodes\\.ts'
 /** The encoding of gRPC messages, shared by the client and the embedded server. */
 const GRPC = 'src/grpc/\\w+\\.ts'
 
+/** The steps at which tests kill the process. */
+const CRASH_POINTS = 'src/crashPoints\\.ts'
+
 /** The tables that are not read models, and the advisory locks. */
 const SCHEMA = 'src/schema/\\w+\\.ts'
 
@@ -54,10 +57,11 @@ const importRules: readonly ImportRule[] = [
     may: ['zod', 'streams/(?!index\\.ts)[^/]+\\.ts', 'streams/$1/[^/]+\\.ts'],
   },
   { layer: 'projections', files: /^projections\//, may: ['zod', ...STREAMS, ...PROJECTIONS], mayTypes: ['pg'] },
-  { layer: 'the ports', files: /^src\/ports\.ts$/, may: [], mayTypes: [...STREAMS, ...PROJECTIONS] },
+  { layer: 'the ports', files: /^src\/ports\.ts$/, may: [], mayTypes: [...STREAMS, ...PROJECTIONS, CRASH_POINTS] },
+  { layer: 'the crash points', files: /^src\/crashPoints\.ts$/, may: [] },
   { layer: 'the encoding of gRPC', files: /^src\/grpc\//, may: [GRPC, NODE] },
   { layer: 'the schema', files: /^src\/schema\//, may: ['src/schema/.+', PORTS, NODE] },
-  { layer: 'the clock and randomness', files: /^src\/clockAndRandomness\.ts$/, may: [PORTS, NODE] },
+  { layer: 'the clock and randomness', files: /^src\/clockAndRandomness\.ts$/, may: [PORTS, CRASH_POINTS, NODE] },
   { layer: 'the clean-up', files: /^src\/cleanupStack\.ts$/, may: [PORTS] },
   { layer: 'revalidation', files: /^src\/staleWhileRevalidate\.ts$/, may: [] },
   { layer: 'the startup error', files: /^src\/startupError\.ts$/, may: [] },
@@ -68,6 +72,7 @@ const importRules: readonly ImportRule[] = [
     may: [
       'zod',
       PORTS,
+      CRASH_POINTS,
       STARTUP_ERROR,
       'src/configValues\\.ts',
       APPROVAL_POLICY,
@@ -82,6 +87,11 @@ const importRules: readonly ImportRule[] = [
   { layer: 'retries of requests', files: /^src\/retryAfter\.ts$/, may: [NODE] },
   { layer: 'the metrics', files: /^src\/metrics\.ts$/, may: [TELEMETRY_API] },
   { layer: 'telemetry', files: /^src\/telemetry\.ts$/, may: ['@opentelemetry/[a-z-]+', NODE] },
+  {
+    layer: 'the evidence',
+    files: /^src\/evidence\//,
+    may: ['src/evidence/.+', 'src/commands/identifiers\\.ts', PORTS, SCHEMA, 'zod', NODE],
+  },
   {
     layer: 'commands',
     files: /^src\/commands\//,
@@ -117,14 +127,21 @@ const importRules: readonly ImportRule[] = [
   {
     layer: 'processes',
     files: /^src\/processes\//,
-    may: [...STREAMS, ...PROJECTIONS, PORTS, TOPIC_RETENTION, 'src/(processes|commands|feeds)/.+', TELEMETRY_API],
+    may: [
+      ...STREAMS,
+      ...PROJECTIONS,
+      PORTS,
+      TOPIC_RETENTION,
+      'src/(processes|commands|feeds|evidence)/.+',
+      TELEMETRY_API,
+    ],
   },
   {
     layer: 'http',
     files: /^src\/http\//,
     // The checkpoints of the feeds are permitted, since a list states the position up to which it is projected.
     may: [
-      'src/(http|identity|commands)/.+|src/feeds/(checkpoints|rebuild/requests)\\.ts|express|zod|zod-openapi|jose|lru-cache|p-limit',
+      'src/(http|identity|commands|evidence)/.+|src/feeds/(checkpoints|rebuild/requests)\\.ts|express|zod|zod-openapi|jose|lru-cache|p-limit',
       ...STREAMS,
       ...PROJECTIONS,
       PORTS,
@@ -213,7 +230,7 @@ const importRules: readonly ImportRule[] = [
     layer: 'scripts',
     files: /^scripts\//,
     may: [
-      'src/(compose|config|addressesFile|ports|startupError|clockAndRandomness|cleanupStack|retryAfter)\\.ts|src/(adapters|embedded|identity|commands)/.+',
+      'src/(compose|config|addressesFile|ports|startupError|clockAndRandomness|cleanupStack|retryAfter)\\.ts|src/(adapters|embedded|identity|commands|evidence)/.+',
       'src/feeds/(checkpoints|parkedEvents|rebuild/requests)\\.ts|scripts/.+|(?!src/|test/).+',
       STORED_EVENTS,
       'src/http/versions/(index|releases)\\.ts',

@@ -57,7 +57,8 @@ export const drive = async (feed: Feed, log: MemoryLog, epoch = 1n): Promise<Dri
     background,
     processNew: async () => {
       const wanted = log.events.filter(
-        ({ position, stream }) => position > processed && feed.categories.some(name => stream.startsWith(`${name}-`)),
+        ({ position, stream }) =>
+          position > processed && (feed.categories?.some(name => stream.startsWith(`${name}-`)) ?? true),
       )
       processed = log.head()
       await run.processBatch(wanted, processed)

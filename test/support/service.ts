@@ -37,6 +37,7 @@ const tokensOf =
  * would append to the log during a test.
  */
 const UNLIMITED = {
+  EVIDENCE_HEADS_EVERY: '1s',
   MANIFEST_EVERY: '36500d',
   RATE_LIMITS: ['default', 'payments', 'exports', 'auth_failures', 'api_keys']
     .map(policy => `${policy}=100000000/60`)

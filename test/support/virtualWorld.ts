@@ -1,4 +1,5 @@
-import type { CrashPoint, World } from '../../src/ports.ts'
+import type { CrashPoint } from '../../src/crashPoints.ts'
+import type { World } from '../../src/ports.ts'
 
 /** mulberry32: deterministic by seed, from 0 up to 1. */
 export const randomOf = (seed: number): (() => number) => {

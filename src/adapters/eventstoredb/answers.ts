@@ -41,13 +41,21 @@ const TICK_DIGITS = 4
 
 const OTHER: Answer = { kind: 'other' }
 
+/** Decodes one answer; `withBytes` keeps the stored bytes of an event beside their decoded form. */
+export type Decode = (bytes: Buffer) => Answer
+
 /** Throws Malformed. */
-export const answerOf = (bytes: Buffer): Answer => {
+export const answerOf: Decode = bytes => decode(bytes, false)
+
+/** Throws Malformed. */
+export const answerWithBytes: Decode = bytes => decode(bytes, true)
+
+const decode = (bytes: Buffer, withBytes: boolean): Answer => {
   const from = new ProtobufReader(bytes)
   let answer: Answer = OTHER
   while (from.hasMore()) {
     const tag = from.tag()
-    if (tag === ANSWER.event) answer = readEvent(from)
+    if (tag === ANSWER.event) answer = readEvent(from, withBytes)
     else if (tag === ANSWER.checkpoint)
       answer = { kind: 'checkpoint', position: uint64In(from, CHECKPOINT.commitPosition) }
     else {
@@ -60,27 +68,27 @@ export const answerOf = (bytes: Buffer): Answer => {
 }
 
 /** Requests do not resolve links, so the event of an answer is the stored one. An answer without an event is ignored. */
-const readEvent = (from: ProtobufReader): Answer => {
+const readEvent = (from: ProtobufReader, withBytes: boolean): Answer => {
   const outer = from.open()
   let answer: Answer = OTHER
   while (from.hasMore()) {
     const tag = from.tag()
-    if (tag === READ_EVENT.event) answer = { kind: 'event', event: readRecorded(from) }
+    if (tag === READ_EVENT.event) answer = { kind: 'event', event: readRecorded(from, withBytes) }
     else from.skipField(tag)
   }
   from.close(outer)
   return answer
 }
 
-const readRecorded = (from: ProtobufReader): StoredEvent => {
+const readRecorded = (from: ProtobufReader, withBytes: boolean): StoredEvent => {
   const outer = from.open()
   let id = ''
   let stream = ''
   let revision = 0n
   let position = 0n
-  let data: Json = {}
-  let metadata: Json = {}
-  const systemMetadata = { type: '', created: '0' }
+  let data: Buffer | string = ''
+  let metadata: Buffer | string = ''
+  const systemMetadata: SystemMetadata = { type: '', created: '0', contentType: withBytes ? '' : undefined }
   while (from.hasMore()) {
     const tag = from.tag()
     if (tag === RECORDED.id) id = readUuid(from)
@@ -88,8 +96,8 @@ const readRecorded = (from: ProtobufReader): StoredEvent => {
     else if (tag === RECORDED.revision) revision = from.uint64()
     else if (tag === RECORDED.commitPosition) position = from.uint64()
     else if (tag === RECORDED.systemMetadata) readSystemEntry(systemMetadata, from)
-    else if (tag === RECORDED.metadata) metadata = jsonOf(from.text())
-    else if (tag === RECORDED.data) data = jsonOf(from.text())
+    else if (tag === RECORDED.metadata) metadata = withBytes ? from.bytes() : from.text()
+    else if (tag === RECORDED.data) data = withBytes ? from.bytes() : from.text()
     else from.skipField(tag)
   }
   from.close(outer)
@@ -97,14 +105,27 @@ const readRecorded = (from: ProtobufReader): StoredEvent => {
   return {
     id,
     type: systemMetadata.type,
-    data: data as JsonObject,
-    metadata: metadata as JsonObject,
+    data: jsonOf(data.toString()) as JsonObject,
+    metadata: jsonOf(metadata.toString()) as JsonObject,
     stream,
     revision,
     position,
     storedAt,
+    ...(withBytes && { bytes: bytesOf(data, metadata, systemMetadata) }),
   }
 }
+
+/** Copies, because the event may outlive the frame that it came in. */
+const bytesOf = (
+  data: Buffer | string,
+  metadata: Buffer | string,
+  { created, contentType }: SystemMetadata,
+): NonNullable<StoredEvent['bytes']> => ({
+  data: Buffer.from(data),
+  metadata: Buffer.from(metadata),
+  contentType: contentType ?? '',
+  createdTicks: BigInt(created),
+})
 
 let lastMs = ''
 let lastTime = ''
@@ -118,20 +139,25 @@ const timeOf = (ms: string): string => {
   return lastTime
 }
 
-/** Reads one entry of the metadata map: the event's type, the time of its commit, or an entry that is ignored. */
-const readSystemEntry = (systemMetadata: { type: string; created: string }, from: ProtobufReader): void => {
+/** The content type is decoded with the bytes alone. */
+type SystemMetadata = { type: string; created: string; contentType: string | undefined }
+
+/** Reads one entry of the metadata map: type, time of the commit or content type of the event; others are ignored. */
+const readSystemEntry = (systemMetadata: SystemMetadata, from: ProtobufReader): void => {
   const outer = from.open()
   let key = ''
   let value = ''
   while (from.hasMore()) {
     const tag = from.tag()
     if (tag === MAP_ENTRY.key) key = from.text()
-    else if (tag === MAP_ENTRY.value && key !== 'content-type') value = from.text()
+    else if (tag === MAP_ENTRY.value && (key !== 'content-type' || systemMetadata.contentType !== undefined))
+      value = from.text()
     else from.skipField(tag)
   }
   from.close(outer)
   if (key === 'type') systemMetadata.type = value
   else if (key === 'created') systemMetadata.created = value
+  else if (key === 'content-type' && systemMetadata.contentType !== undefined) systemMetadata.contentType = value
 }
 
 /** Data that is not JSON was not written by this service. It is returned as text, which no event schema accepts. */

@@ -3,7 +3,7 @@ import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
 import type { ClientReadableStream } from '@grpc/grpc-js'
 import type { Appended } from '../../ports.ts'
-import { type Answer, answerOf } from './answers.ts'
+import { type Answer, answerOf, type Decode } from './answers.ts'
 import { AppendCall, type ClientCall, type Sending } from './appendCall.ts'
 import { type Append, type AppendAnswer, appendAnswerOf } from './appendMessages.ts'
 import { AppendStream } from './appendStream.ts'
@@ -21,11 +21,13 @@ const ENDLESS = { deadline: Number.POSITIVE_INFINITY }
 
 type CallArguments = ReturnType<Client['callArguments']>
 
+type Asked = { readonly request: ReadReq; readonly decode: Decode }
+
 /** Makes the call as the client's own method does, except for the decoding of its answers. */
-const openRead = (grpc: Grpc, request: ReadReq, [metadata, options]: CallArguments): Reading => {
+const openRead = (grpc: Grpc, { request, decode }: Asked, [metadata, options]: CallArguments): Reading => {
   const { path, requestSerialize } = streamsGrpc.StreamsService.read
-  const decode = (bytes: Buffer): readonly Answer[] => [answerOf(bytes)]
-  return grpc.makeServerStreamRequest(path, requestSerialize, decode, request, metadata, options)
+  const decoded = (bytes: Buffer): readonly Answer[] => [decode(bytes)]
+  return grpc.makeServerStreamRequest(path, requestSerialize, decoded, request, metadata, options)
 }
 
 /** Makes the call as the client's own method does, except for the encoding of its messages. */
@@ -36,10 +38,10 @@ const openAppends = (grpc: Grpc, [metadata, options]: CallArguments): ClientCall
 }
 
 /** Makes the call without the client (readCall.ts). Undefined when the client has no session that accepts the request. */
-const openOnSession = (connectionName: string, request: ReadReq): Reading | undefined => {
+const openOnSession = (connectionName: string, { request, decode }: Asked): Reading | undefined => {
   const session = sessionOf(connectionName)
   try {
-    return session && new ReadCall(session, request.serializeBinary())
+    return session && new ReadCall(session, request.serializeBinary(), decode)
   } catch {
     return undefined
   }
@@ -82,10 +84,11 @@ export class Client extends EventStoreDBClient {
   ready = Promise.resolve()
   private lacksBatchAppend?: boolean
 
-  async read(request: ReadReq): Promise<Reading> {
+  async read(request: ReadReq, decode = answerOf): Promise<Reading> {
     await this.ready
+    const asked = { request, decode }
     const open = (grpc: Grpc): Reading =>
-      openOnSession(this.connectionName, request) ?? openRead(grpc, request, this.callArguments({}, ENDLESS))
+      openOnSession(this.connectionName, asked) ?? openRead(grpc, asked, this.callArguments({}, ENDLESS))
     return this.GRPCStreamCreator(streamsGrpc.StreamsClient, 'read', open)()
   }
 

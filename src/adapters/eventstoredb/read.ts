@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import { convertToCommandError } from '@eventstore/db-client'
 import { type ReadOptions, type StoredEvent, Unavailable } from '../../ports.ts'
-import type { Answer } from './answers.ts'
+import { type Answer, answerOf, answerWithBytes } from './answers.ts'
 import type { Client } from './client.ts'
 import type { Connection } from './connection.ts'
 import { ResponseTimeout, isCallError, isLost } from './errors.ts'
@@ -86,10 +86,9 @@ async function* readArrays(
   for (let interruptions = 0; rest !== undefined; interruptions++) {
     const { client } = connection
     try {
-      for await (const answers of received(await client.read(streamRequest(stream, rest)), {
-        timeoutMs: readTimeoutMs,
-        signal,
-      })) {
+      const decode = options.withBytes ? answerWithBytes : answerOf
+      const call = await client.read(streamRequest(stream, rest), decode)
+      for await (const answers of received(call, { timeoutMs: readTimeoutMs, signal })) {
         const events = eventsIn(answers)
         rest = restAfter(rest ?? options, events)
         yield events

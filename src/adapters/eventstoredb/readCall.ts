@@ -3,7 +3,7 @@ import { type ClientHttp2Stream, type IncomingHttpHeaders, constants } from 'nod
 import { Transform, type TransformCallback } from 'node:stream'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import { MessageSplitter, prefixed } from '../../grpc/framing.ts'
-import { answerOf } from './answers.ts'
+import type { Decode } from './answers.ts'
 import { type CallError, callError, statusIn } from './callStatus.ts'
 import type { Session } from './sessions.ts'
 
@@ -25,9 +25,12 @@ export class ReadCall extends Transform {
   private readonly answers = new MessageSplitter(ANSWER_BYTES_MAX)
   private outcome: CallError | 'ok' | undefined
 
+  private readonly decode: Decode
+
   /** Throws if the session takes no more requests. */
-  constructor(session: Session, message: Uint8Array) {
+  constructor(session: Session, message: Uint8Array, decode: Decode) {
     super({ readableObjectMode: true })
+    this.decode = decode
     this.request = session.http2.request({ ...session.headers, ':path': PATH })
     const takeStatus = (headers: IncomingHttpHeaders): void => void (this.outcome ??= statusIn(headers))
     this.request.on('response', takeStatus).on('trailers', takeStatus)
@@ -43,7 +46,7 @@ export class ReadCall extends Transform {
 
   override _transform(chunk: Buffer, _: BufferEncoding, done: TransformCallback): void {
     try {
-      const answers = this.answers.messagesWith(chunk).map(answerOf)
+      const answers = this.answers.messagesWith(chunk).map(message => this.decode(message))
       done(undefined, answers.length === 0 ? undefined : answers)
     } catch (error) {
       done(callError(status.INTERNAL, error instanceof Error ? error.message : String(error)))

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FeedItem, StoredEvent, SubscribeOptions } from '../../ports.ts'
+import { answerOf, answerWithBytes } from './answers.ts'
 import type { Client } from './client.ts'
 import type { Connection } from './connection.ts'
 import { ResponseTimeout, isLost, withPosition } from './errors.ts'
@@ -75,7 +76,7 @@ const isInterruption = (error: unknown): boolean =>
 async function* feed(client: Client, { signal, ...wanted }: SubscribeOptions): AsyncGenerator<readonly FeedItem[]> {
   let confirmed = false
   const timeoutMs = (): number => (confirmed ? IDLE_TIMEOUT_MS : CONFIRMATION_TIMEOUT_MS)
-  const call = await client.read(subscribeRequest(wanted))
+  const call = await client.read(subscribeRequest(wanted), wanted.withBytes ? answerWithBytes : answerOf)
   const isWanted = wantedBy(wanted)
   for await (const answers of received(call, { timeoutMs, signal })) {
     const items: FeedItem[] = []

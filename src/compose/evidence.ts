@@ -1,0 +1,65 @@
+import type { Config } from '../config.ts'
+import { loadEvidenceKey, parseEvidenceKey } from '../embedded/evidenceKey.ts'
+import { openHeadFile } from '../evidence/headFile.ts'
+import { type SigningKey, signingKeyOf } from '../evidence/heads.ts'
+import { observe, type Sample } from '../metrics.ts'
+import { sealingFeed, type SealingProgress } from '../processes/sealing.ts'
+import { createTables } from '../schema/tables.ts'
+import { StartupError } from '../startupError.ts'
+import type { FeedSettings } from './feeds.ts'
+
+/** Opens the sealing of the log: its key, its file, its tables and its metrics. */
+
+const MS_PER_SECOND = 1_000
+
+/** The figures of this process: it reports them from its first batch on, when it has the lease. */
+const createSealingMetrics = (now: () => number): SealingProgress => {
+  let unsigned: number | undefined
+  let newestAtMs: number | undefined
+  const samples = (value: number | undefined): readonly Sample[] => (value === undefined ? [] : [{ labels: {}, value }])
+  observe({
+    name: 'ledger.evidence.unsealed.events',
+    unit: '',
+    help: 'Events in the tree that no signed head covers yet.',
+    read: () => samples(unsigned),
+  })
+  observe({
+    name: 'ledger.evidence.head.age',
+    unit: 's',
+    help: 'Age of the newest signed head.',
+    read: () => samples(newestAtMs === undefined ? undefined : (now() - newestAtMs) / MS_PER_SECOND),
+  })
+  return {
+    progressed: (events, headAtMs) => {
+      unsigned = events
+      newestAtMs = headAtMs
+    },
+  }
+}
+
+const signingKeyFrom = async ({ evidence, dataDir }: Pick<Config, 'evidence' | 'dataDir'>): Promise<SigningKey> => {
+  const { signingKey, inProduction } = evidence
+  if (signingKey === undefined && inProduction)
+    throw new StartupError('EVIDENCE_SIGNING_KEY is not set, so that no head can be signed: set it, see README.md.')
+  if (signingKey === undefined) return signingKeyOf(await loadEvidenceKey(dataDir))
+  try {
+    return signingKeyOf(parseEvidenceKey(signingKey))
+  } catch {
+    // Without the cause, because a parser's message may quote the key.
+    throw new StartupError('EVIDENCE_SIGNING_KEY is not usable: an Ed25519 key in PKCS#8, as PEM or as base64 of DER.')
+  }
+}
+
+/** Opens the feed that seals the log. */
+export const openSealing =
+  (config: Pick<Config, 'evidence' | 'dataDir'>): NonNullable<FeedSettings['openSealing']> =>
+  async services => {
+    await createTables(services.database, 'evidence')
+    return sealingFeed({
+      ...services,
+      headFile: openHeadFile(config.evidence.headsFile),
+      signingKey: () => signingKeyFrom(config),
+      everyMs: config.evidence.headsEveryMs,
+      ...createSealingMetrics(() => services.world.now()),
+    })
+  }

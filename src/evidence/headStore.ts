@@ -1,0 +1,116 @@
+import type { Sql } from '../ports.ts'
+import { type Head, headSchema, type SigningKey } from './heads.ts'
+
+/** The signed heads in Postgres, with the public keys that verify them and the accepted restores. */
+
+const parsed = ({ head }: { readonly head: unknown }): Head => headSchema.parse(head)
+
+/** The newest head; undefined before the first. */
+export const lastHead = async (sql: Sql): Promise<Head | undefined> => {
+  const [row] = await sql<{ head: unknown }>(
+    'select head from evidence_heads order by generation desc, tree_size desc limit 1',
+  )
+  return row && parsed(row)
+}
+
+type Place = Pick<Head, 'generation' | 'tree_size'>
+const BEFORE_ALL: Place = { generation: 0, tree_size: 0 }
+
+/** The heads after a place, oldest first. */
+export const headsAfter = async (sql: Sql, after: Place = BEFORE_ALL, limit = 1_000): Promise<Head[]> => {
+  const rows = await sql<{ head: unknown }>(
+    `select head from evidence_heads where (generation, tree_size) > ($1::int, $2::bigint)
+      order by generation, tree_size limit $3`,
+    [after.generation, BigInt(after.tree_size), limit],
+  )
+  return rows.map(parsed)
+}
+
+/** The heads before a place, newest first; from the newest one without a place. */
+export const headsBefore = async (sql: Sql, before: Place | undefined, limit: number): Promise<Head[]> => {
+  const { generation, tree_size } = before ?? { generation: 2 ** 31 - 1, tree_size: 0 }
+  const rows = await sql<{ head: unknown }>(
+    `select head from evidence_heads where (generation, tree_size) < ($1::int, $2::bigint)
+      order by generation desc, tree_size desc limit $3`,
+    [generation, BigInt(tree_size), limit],
+  )
+  return rows.map(parsed)
+}
+
+/** All heads, oldest first, in pages. */
+export async function* allHeads(sql: Sql): AsyncGenerator<Head> {
+  for (let after: Place | undefined; ; ) {
+    const heads = await headsAfter(sql, after)
+    yield* heads
+    after = heads.at(-1)
+    if (after === undefined) return
+  }
+}
+
+/** The newest head of this size. */
+export const headOfSize = async (sql: Sql, size: number): Promise<Head | undefined> => {
+  const [row] = await sql<{ head: unknown }>(
+    'select head from evidence_heads where tree_size = $1 order by generation desc limit 1',
+    [BigInt(size)],
+  )
+  return row && parsed(row)
+}
+
+/** Stores a head once. */
+export const storeHead = async (sql: Sql, head: Head): Promise<void> => {
+  await sql(
+    `insert into evidence_heads (generation, tree_size, head) values ($1, $2, $3::jsonb)
+     on conflict (generation, tree_size) do nothing`,
+    [head.generation, BigInt(head.tree_size), JSON.stringify(head)],
+  )
+}
+
+export const storeKey = async (sql: Sql, { id, publicKey }: SigningKey): Promise<void> => {
+  await sql('insert into evidence_keys (id, public_key) values ($1, $2) on conflict (id) do nothing', [id, publicKey])
+}
+
+/** The public keys of all heads, base64 of SubjectPublicKeyInfo, by their ids. */
+export const publicKeys = async (sql: Sql): Promise<ReadonlyMap<string, string>> => {
+  const rows = await sql<{ id: string; public_key: string }>('select id, public_key from evidence_keys order by id')
+  return new Map(rows.map(({ id, public_key }) => [id, public_key]))
+}
+
+/** An accepted restore, which begins a generation of heads. */
+export type Restart = {
+  readonly generation: number
+  readonly kept_size: number
+  readonly abandoned_size: number
+  readonly abandoned_root: string
+  /** The id of the event that records the acceptance. */
+  readonly audit_record: string
+  readonly accepted_by: string
+}
+type RestartRow = Omit<Restart, 'kept_size' | 'abandoned_size'> & {
+  readonly kept_size: bigint
+  readonly abandoned_size: bigint
+}
+
+/** The newest accepted restore; undefined where there was none. */
+export const lastRestart = async (sql: Sql): Promise<Restart | undefined> => {
+  const [row] = await sql<RestartRow>(
+    `select generation, kept_size, abandoned_size, abandoned_root, audit_record, accepted_by
+       from evidence_restarts order by generation desc limit 1`,
+  )
+  return row && { ...row, kept_size: Number(row.kept_size), abandoned_size: Number(row.abandoned_size) }
+}
+
+export const storeRestart = async (sql: Sql, restart: Restart): Promise<void> => {
+  await sql(
+    `insert into evidence_restarts
+       (generation, kept_size, abandoned_size, abandoned_root, audit_record, accepted_by, accepted_at)
+     values ($1, $2, $3, $4, $5, $6, now())`,
+    [
+      restart.generation,
+      BigInt(restart.kept_size),
+      BigInt(restart.abandoned_size),
+      restart.abandoned_root,
+      restart.audit_record,
+      restart.accepted_by,
+    ],
+  )
+}

@@ -1,0 +1,55 @@
+import type { Sql } from '../ports.ts'
+import type { Leaf } from './record.ts'
+
+/** Queries of the sealed leaves. */
+
+export type SealedLeaf = Leaf & { readonly index: number }
+
+type LeafRow = {
+  readonly leaf: bigint
+  readonly position: bigint
+  readonly event_id: string
+  readonly stream: string
+  readonly revision: bigint
+  readonly tenant_id: string | null
+  readonly hash: Buffer
+}
+
+const COLUMNS = 'leaf, position, event_id, stream, revision, tenant_id, hash'
+
+const sealedLeafOf = ({ leaf, event_id, tenant_id, hash, position, stream, revision }: LeafRow): SealedLeaf => ({
+  index: Number(leaf),
+  position,
+  eventId: event_id,
+  stream,
+  revision,
+  tenant: tenant_id,
+  hash: Buffer.from(hash),
+})
+
+/** The newest leaves, newest first. */
+export const newestLeaves = async (sql: Sql, limit: number): Promise<SealedLeaf[]> =>
+  (await sql<LeafRow>(`select ${COLUMNS} from evidence_leaves order by leaf desc limit $1`, [limit])).map(sealedLeafOf)
+
+const PAGE = 2_000
+
+/** The leaves before `size` in their order, in pages. */
+export async function* leavesBelow(sql: Sql, size: number): AsyncGenerator<SealedLeaf> {
+  for (let from = 0; from < size; from += PAGE) {
+    const to = Math.min(from + PAGE, size)
+    const rows = await sql<LeafRow>(
+      `select ${COLUMNS} from evidence_leaves where leaf >= $1 and leaf < $2 order by leaf`,
+      [BigInt(from), BigInt(to)],
+    )
+    for (const row of rows) yield sealedLeafOf(row)
+  }
+}
+
+/** The leaf of an event; the oldest, if the store has two events with one id. */
+export const leafOfEvent = async (sql: Sql, eventId: string): Promise<SealedLeaf | undefined> => {
+  const rows = await sql<LeafRow>(
+    `select ${COLUMNS} from evidence_leaves where event_id = $1::uuid order by leaf limit 1`,
+    [eventId],
+  )
+  return rows.map(sealedLeafOf)[0]
+}

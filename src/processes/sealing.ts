@@ -1,0 +1,230 @@
+import { checkContinues, SealedEventsLost } from '../evidence/continuity.ts'
+import type { HeadFile } from '../evidence/headFile.ts'
+import { type Head, isLater, type SigningKey, signHead } from '../evidence/heads.ts'
+import { headsAfter, lastHead, lastRestart, storeHead, storeKey, type Restart } from '../evidence/headStore.ts'
+import { newestLeaves } from '../evidence/leaves.ts'
+import type { Frontier } from '../evidence/merkle.ts'
+import { leafOf } from '../evidence/record.ts'
+import { consistencyProof, loadFrontier, rootAt, storeLeaves } from '../evidence/tree.ts'
+import { logIn } from '../commands/logIdentity.ts'
+import { acquireCheckpoint, fenceCheckpoint, moveCheckpoint } from '../feeds/checkpoints.ts'
+import type { Feed, Run } from '../feeds/feedLoop.ts'
+import type { Database, EventStore, World } from '../ports.ts'
+
+/**
+ * The process that seals the log: each event becomes a leaf of the tree in Postgres, and while there are new leaves a head is
+ * signed every few seconds. It runs beside the writes and never holds them up; one process at a time has its lease.
+ *
+ *   sealed      the leaves of a batch, their nodes and the checkpoint are committed in one transaction
+ *   published   the head of the tree is on the disk in the file of heads, and then in Postgres
+ *
+ * The tree is a function of the log, so that a process that was replaced while it slept can publish no head that another
+ * one contradicts. A process that was killed between the file and Postgres finds its head in the file at the next start.
+ * A log that has lost sealed events stops the process (SealedEventsLost) until an operator accepts it.
+ */
+
+export const SEALING = 'sealing'
+/** The leaves that are looked for in the log, newest first: the newest may have been removed by a setting of their streams. */
+const CHECKED_LEAVES = 20
+
+/** The figures of the metrics. */
+export type SealingProgress = {
+  /** Called after each batch and after each head: the leaves that no head covers yet, and the time of the newest head. */
+  readonly progressed: (unsigned: number, headAtMs: number | undefined) => void
+}
+
+export type SealingDependencies = SealingProgress & {
+  readonly database: Database
+  readonly store: EventStore
+  readonly world: World
+  readonly headFile: HeadFile
+  /** Rejects where no key is configured. */
+  readonly signingKey: () => Promise<SigningKey>
+  /** The least time between two heads. */
+  readonly everyMs: number
+}
+
+/** The state of a run. */
+type Sealed = {
+  frontier: Frontier
+  /** The position of the last leaf. */
+  position: bigint
+  /** The newest head of this generation, which the tree has to agree with. */
+  head: Head | undefined
+  /** Whether the tree was compared with that head. */
+  isCompared: boolean
+  wake: PromiseWithResolvers<void>
+}
+
+type Opened = {
+  readonly key: SigningKey
+  readonly log: string
+  readonly restart: Restart | undefined
+  readonly epoch: bigint
+  readonly sealed: Sealed
+}
+
+const generationOf = (restart: Restart | undefined): number => restart?.generation ?? 1
+
+/** Makes the file and Postgres have the same newest head: each may lack those that a killed process has published. */
+const adoptHeads = async (
+  { database: { sql }, headFile }: SealingDependencies,
+  restart: Restart | undefined,
+): Promise<Head | undefined> => {
+  const [stored, written] = [await lastHead(sql), await headFile.last()]
+  if (written && written.generation > generationOf(restart))
+    throw new SealedEventsLost(
+      `The file ${headFile.path} has heads of generation ${written.generation}, which Postgres does not know: it was restored from an older backup.`,
+    )
+  if (written && (stored === undefined || isLater(written, stored)) && written.generation === generationOf(restart))
+    await storeHead(sql, written)
+  for (let after = written; ; ) {
+    const missing = await headsAfter(sql, after)
+    if (missing.length === 0) break
+    await headFile.append(missing)
+    after = missing.at(-1)
+  }
+  const newest = await lastHead(sql)
+  return newest?.generation === generationOf(restart) ? newest : undefined
+}
+
+const open = async (dependencies: SealingDependencies, epoch: bigint): Promise<Opened> => {
+  const { database, store, world, signingKey } = dependencies
+  const { sql } = database
+  const key = await signingKey()
+  await acquireCheckpoint(sql, SEALING, epoch)
+  await storeKey(sql, key)
+  const restart = await lastRestart(sql)
+  const head = await adoptHeads(dependencies, restart)
+  const leaves = await newestLeaves(sql, CHECKED_LEAVES)
+  await checkContinues(store, leaves, world)
+  const frontier = await loadFrontier(sql)
+  const log = (await logIn(store)) ?? ''
+  const position = leaves[0]?.position ?? 0n
+  const sealed = { frontier, position, head, isCompared: false, wake: Promise.withResolvers<void>() }
+  return { key, log, restart, epoch, sealed }
+}
+
+/**
+ * Whether the tree has reached the newest head, with which it is compared once: the tables may be older than the file of
+ * heads. Throws SealedEventsLost where they differ.
+ */
+const agreesWithHead = async ({ database: { sql }, store }: SealingDependencies, sealed: Sealed): Promise<boolean> => {
+  const { head, frontier, position } = sealed
+  if (head === undefined || sealed.isCompared) return true
+  if (frontier.size >= head.tree_size) {
+    const root = (await rootAt(sql, head.tree_size)).toString('hex')
+    if (root !== head.root)
+      throw new SealedEventsLost(`The log differs from the head of ${head.tree_size} events, signed at ${head.time}.`)
+    sealed.isCompared = true
+    return true
+  }
+  const end = await store.head()
+  if (position >= BigInt(head.position) || end < BigInt(head.position))
+    throw new SealedEventsLost(
+      `The log has ${frontier.size} events up to position ${end}, and the head signed at ${head.time} has ${head.tree_size} up to position ${head.position}.`,
+    )
+  return false
+}
+
+const nextHead = async (
+  { database: { sql }, world }: SealingDependencies,
+  { key, log, restart, sealed }: Opened,
+): Promise<Head> => {
+  const { frontier, position, head } = sealed
+  const { generation: _, accepted_by: __, ...begins } = restart ?? { generation: 1, accepted_by: '' }
+  const previous = head?.tree_size ?? restart?.kept_size ?? 0
+  const unsigned = {
+    v: 1 as const,
+    log,
+    generation: generationOf(restart),
+    tree_size: frontier.size,
+    root: frontier.root().toString('hex'),
+    position: position.toString(),
+    time: new Date(world.now()).toISOString(),
+    previous_size: previous,
+    ...(head === undefined && restart !== undefined && { restart: begins as NonNullable<Head['restart']> }),
+    consistency: (await consistencyProof(sql, previous, frontier.size)).map(hash => hash.toString('hex')),
+  }
+  return signHead(unsigned, key)
+}
+
+const report = ({ progressed }: SealingProgress, { frontier, head }: Sealed): void =>
+  progressed(frontier.size - (head?.tree_size ?? 0), head && Date.parse(head.time))
+
+/** Signs a head over all leaves, if there are new ones. */
+const publish = async (dependencies: SealingDependencies, opened: Opened): Promise<void> => {
+  const { database, store, world, headFile } = dependencies
+  const { sealed, epoch } = opened
+  if (!(await agreesWithHead(dependencies, sealed)) || sealed.frontier.size <= (sealed.head?.tree_size ?? 0)) return
+  await checkContinues(store, await newestLeaves(database.sql, CHECKED_LEAVES), world)
+  const head = await nextHead(dependencies, opened)
+  world.crashPoint('before_head')
+  await fenceCheckpoint(SEALING, epoch)(database.sql)
+  await headFile.append([head])
+  world.crashPoint('after_head_file')
+  await database.transaction(async sql => {
+    await fenceCheckpoint(SEALING, epoch)(sql)
+    await storeHead(sql, head)
+  })
+  sealed.head = head
+  sealed.isCompared = true
+  report(dependencies, sealed)
+}
+
+const processBatchOf =
+  (dependencies: SealingDependencies, { epoch, sealed }: Opened): Run['processBatch'] =>
+  async (events, position) => {
+    const { database, world } = dependencies
+    const leaves = events.map(leafOf)
+    let frontier = sealed.frontier
+    await database.transaction(async sql => {
+      // First, so that a process that was replaced fails before it inserts leaves that another one has.
+      await moveCheckpoint(sql, [SEALING], position, epoch)
+      frontier = await storeLeaves(sql, sealed.frontier, leaves)
+    })
+    world.crashPoint('after_leaves')
+    sealed.frontier = frontier
+    sealed.position = leaves.at(-1)?.position ?? sealed.position
+    if (leaves.length === 0) return
+    report(dependencies, sealed)
+    sealed.wake.resolve()
+  }
+
+/** Resolves at the next leaf, or at the signal. */
+const untilLeaves = async (sealed: Sealed, signal: AbortSignal): Promise<void> => {
+  const stop = (): void => sealed.wake.resolve()
+  signal.addEventListener('abort', stop, { once: true })
+  if (!signal.aborted) await sealed.wake.promise
+  signal.removeEventListener('abort', stop)
+  sealed.wake = Promise.withResolvers()
+}
+
+/** Publishes a head when there are new leaves, and waits at least `everyMs` between two. */
+const publishing = async (dependencies: SealingDependencies, opened: Opened, signal: AbortSignal): Promise<void> => {
+  const { sealed } = opened
+  const { world, everyMs } = dependencies
+  report(dependencies, sealed)
+  if (sealed.frontier.size > (sealed.head?.tree_size ?? 0)) sealed.wake.resolve()
+  while (!signal.aborted) {
+    await untilLeaves(sealed, signal)
+    const sinceHeadMs = world.now() - (sealed.head ? Date.parse(sealed.head.time) : 0)
+    // The clock may have been set back since the last head.
+    await world.sleep(Math.min(everyMs, Math.max(0, everyMs - sinceHeadMs)), signal)
+    if (!signal.aborted) await publish(dependencies, opened)
+  }
+}
+
+export const sealingFeed = (dependencies: SealingDependencies): Feed => ({
+  name: SEALING,
+  withBytes: true,
+  beginRun: async (epoch, signal) => {
+    const opened = await open(dependencies, epoch)
+    const { frontier, position } = opened.sealed
+    return {
+      after: frontier.size === 0 ? 'start' : position,
+      processBatch: processBatchOf(dependencies, opened),
+      background: () => publishing(dependencies, opened, signal),
+    }
+  },
+})

@@ -1,0 +1,242 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { appendFile, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { openHeadFile } from '../../src/evidence/headFile.ts'
+import { type SigningKey, signingKeyOf } from '../../src/evidence/heads.ts'
+import { canonicalRecord } from '../../src/evidence/record.ts'
+import { EpochSuperseded } from '../../src/feeds/checkpoints.ts'
+import type { Database, NewEvent } from '../../src/ports.ts'
+import { sealingFeed } from '../../src/processes/sealing.ts'
+import { createTables } from '../../src/schema/tables.ts'
+import { hashOfLeaf, type HeadLine, isSignedBy, naiveRoot } from '../evidence/independent.ts'
+import { useTestPostgres } from '../feeds/fixtures.ts'
+import { eventually } from '../support/eventually.ts'
+import { removeFolder } from '../support/folders.ts'
+import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+import { rejectionOf } from '../support/rejection.ts'
+import { temporaryDirectory } from '../support/service.ts'
+import { createVirtualWorld } from '../support/virtualWorld.ts'
+import { type DrivenRun, drive } from './harness.ts'
+
+const EVERY_MS = 10_000
+
+let events = 0
+const event = (tenant = 'acme'): NewEvent => {
+  events += 1
+  const id = `00000000-0000-4000-8000-${events.toString().padStart(12, '0')}`
+  return { id, type: 'OrderCreated', data: { n: events }, metadata: { tenant } }
+}
+
+describe('the sealing', () => {
+  const postgres = useTestPostgres()
+  const key: SigningKey = signingKeyOf(generateKeyPairSync('ed25519').privateKey)
+  let database: Database
+  let folder: string
+  let log: MemoryLog
+  let runs: DrivenRun[] = []
+  let epoch = 0n
+  let world = createVirtualWorld()
+
+  beforeEach(async () => {
+    database = await postgres.ledgerDatabase()
+    await createTables(database, 'evidence')
+    folder = await temporaryDirectory()
+    log = createMemoryLog()
+    world = createVirtualWorld()
+  })
+  afterEach(async () => {
+    for (const run of runs) await run.stop().catch(() => undefined)
+    runs = []
+    await removeFolder(folder)
+  })
+
+  const path = (): string => join(folder, 'heads.jsonl')
+  const feed = (on = log) =>
+    sealingFeed({
+      database,
+      store: on.open(),
+      world,
+      headFile: openHeadFile(path()),
+      signingKey: () => Promise.resolve(key),
+      everyMs: EVERY_MS,
+      progressed: () => undefined,
+    })
+  const start = async (on = log): Promise<DrivenRun> => {
+    epoch += 1n
+    const run = await drive(feed(on), on, epoch)
+    runs.push(run)
+    return run
+  }
+  const append = async (count: number, on = log): Promise<void> => {
+    for (let n = 0; n < count; n += 1) await on.open().append(`order-${events}`, [event()], 'no_stream')
+  }
+  const linesIn = async (): Promise<string[]> =>
+    (await readFile(path(), 'utf8').catch(() => '')).split('\n').filter(line => line !== '')
+  const heads = async (): Promise<HeadLine[]> => (await linesIn()).map(line => JSON.parse(line) as HeadLine)
+  const rootOf = (on: MemoryLog, size: number): string =>
+    naiveRoot(on.events.slice(0, size).map(one => hashOfLeaf(canonicalRecord(one)))).toString('hex')
+  const headOf = (size: number): Promise<HeadLine> =>
+    eventually(async () => (await heads()).find(({ tree_size }) => tree_size === size))
+  const stored = (): Promise<{ tree_size: bigint }[]> =>
+    database.sql('select tree_size from evidence_heads order by generation, tree_size')
+  /** The head is in the file before it is in Postgres. */
+  const storedOf = (size: number) =>
+    eventually(async () => (await stored()).some(row => row.tree_size === BigInt(size)))
+
+  it('signs the tree over all events, which anyone can compute again', async () => {
+    const run = await start()
+    for (const size of [1, 3, 40, 41]) {
+      await append(size - log.events.length)
+      await run.processNew()
+      const head = await headOf(size)
+      expect(head.root).to.equal(rootOf(log, size))
+      expect(head.position).to.equal(String(log.head()))
+      expect(isSignedBy(head, key.publicKey)).to.equal(true)
+      expect(isSignedBy({ ...head, tree_size: size + 1 }, key.publicKey)).to.equal(false)
+    }
+  })
+
+  it('waits between two heads, and signs none while nothing happens', async () => {
+    const run = await start()
+    await append(1)
+    await run.processNew()
+    await storedOf(1)
+    await run.processNew()
+    await append(1)
+    await run.processNew()
+    const [first, second] = [await headOf(1), await headOf(2)]
+    expect(Date.parse(second.time) - Date.parse(first.time)).to.be.at.least(EVERY_MS)
+    expect((await heads()).map(({ tree_size }) => tree_size)).to.deep.equal([1, 2])
+  })
+
+  it('continues after a restart, with the heads that it has', async () => {
+    const first = await start()
+    await append(5)
+    await first.processNew()
+    await storedOf(5)
+    await first.stop()
+    await append(6)
+    const second = await start()
+    await second.processNew()
+    const head = await headOf(11)
+    expect(head).to.include({ previous_size: 5, root: rootOf(log, 11), generation: 1 })
+    expect((await heads()).map(({ tree_size }) => tree_size)).to.deep.equal([5, 11])
+  })
+
+  it('seals nothing twice when two processes run it, and the older one writes no more', async () => {
+    const older = await start()
+    await append(4)
+    await older.processNew()
+    await storedOf(4)
+    const newer = await start()
+    await append(3)
+    expect(await rejectionOf(older.processNew())).to.be.instanceOf(EpochSuperseded)
+    await newer.processNew()
+    const head = await headOf(7)
+    expect(head.root).to.equal(rootOf(log, 7))
+    await append(1)
+    expect(await rejectionOf(older.processNew())).to.be.instanceOf(EpochSuperseded)
+    await newer.processNew()
+    expect((await headOf(8)).root).to.equal(rootOf(log, 8))
+    for (const { tree_size, root } of await heads()) expect(root).to.equal(rootOf(log, tree_size))
+  })
+
+  it('takes a head that is in the file and not in Postgres, as after a kill between the two', async () => {
+    const run = await start()
+    await append(3)
+    await run.processNew()
+    await storedOf(3)
+    await run.stop()
+    await database.sql('delete from evidence_heads')
+    await append(2)
+    const next = await start()
+    await next.processNew()
+    expect((await headOf(5)).previous_size).to.equal(3)
+    expect((await stored()).map(row => Number(row.tree_size))).to.include(3)
+  })
+
+  it('removes a torn line of the file, and writes heads again that the file has lost', async () => {
+    const run = await start()
+    await append(2)
+    await run.processNew()
+    await storedOf(2)
+    await run.stop()
+    await appendFile(path(), '{"tree_size":9')
+    const second = await start()
+    await append(1)
+    await second.processNew()
+    await storedOf(3)
+    expect((await heads()).map(({ tree_size }) => tree_size)).to.deep.equal([2, 3])
+    await second.stop()
+    await rm(path())
+    await start()
+    expect((await heads()).map(({ tree_size }) => tree_size)).to.deep.equal([2, 3])
+  })
+
+  it('stops at a damaged file of heads, and says so', async () => {
+    await writeFile(path(), 'no head\n')
+    expect((await rejectionOf(start())).message).to.match(/^The last line of the file of heads is damaged/)
+  })
+
+  it('stops when the log ends before the sealed events, as after a restore from an older backup', async () => {
+    const run = await start()
+    await append(6)
+    await run.processNew()
+    await storedOf(6)
+    await run.stop()
+    const restored = createMemoryLog()
+    for (const { id, type, data, metadata, stream } of log.events.slice(0, 4))
+      await restored.open().append(stream, [{ id, type, data, metadata }], 'no_stream')
+    const lost = await rejectionOf(start(restored))
+    expect(lost.message).to.match(/^The log ends at position \d+, and events up to \d+ are sealed: it was truncated/)
+    expect(lost.message).to.include('evidence accept')
+    await append(8, restored)
+    expect((await rejectionOf(start(restored))).message).to.match(/^The sealed event \S+ .* is not in the log/)
+    expect(await heads()).to.have.length(1)
+  })
+
+  it('stops when the tables were lost and the log is not that of the file of heads', async () => {
+    const run = await start()
+    await append(6)
+    await run.processNew()
+    await storedOf(6)
+    await run.stop()
+    await database.sql('truncate evidence_leaves, evidence_nodes, evidence_heads')
+    const other = createMemoryLog()
+    await append(9, other)
+    const next = await start(other)
+    await next.processNew()
+    expect((await rejectionOf(next.background)).message).to.match(/^The log differs from the head of 6 events/)
+    runs = []
+  })
+
+  it('makes the tree again when the tables were lost, and goes on with the same heads', async () => {
+    const run = await start()
+    await append(6)
+    await run.processNew()
+    await storedOf(6)
+    await run.stop()
+    await database.sql('truncate evidence_leaves, evidence_nodes, evidence_heads')
+    await append(1)
+    const next = await start()
+    await next.processNew()
+    expect(await headOf(7)).to.include({ previous_size: 6, root: rootOf(log, 7) })
+  })
+
+  it('goes on when the newest sealed event may be removed by a setting of its stream', async () => {
+    const run = await start()
+    await append(3)
+    const last = log.events.at(-1)
+    await run.processNew()
+    await storedOf(3)
+    await run.stop()
+    const scavenged = createMemoryLog()
+    for (const { id, type, data, metadata, stream } of log.events.slice(0, 2))
+      await scavenged.open().append(stream, [{ id, type, data, metadata }], 'no_stream')
+    await scavenged.open().append(`$$${last?.stream}`, [{ ...event(), data: { $tb: 1 } }], 'no_stream')
+    await append(1, scavenged)
+    const next = await start(scavenged)
+    await next.stop()
+  })
+})
