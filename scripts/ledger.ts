@@ -9,6 +9,7 @@ import { importCommand } from './ledger/import.ts'
 import { issuerCommand } from './ledger/issuer.ts'
 import { keysCommand } from './ledger/keys.ts'
 import { manifestCommand } from './ledger/manifest.ts'
+import { personalDataCommand } from './ledger/personalData.ts'
 import { printNotice } from './ledger/print.ts'
 import { projectionsCommand } from './ledger/projections.ts'
 import { streamsCommand } from './ledger/streams.ts'
@@ -31,6 +32,7 @@ const ledger = new Command('ledger')
   .addCommand(issuerCommand)
   .addCommand(keysCommand)
   .addCommand(manifestCommand)
+  .addCommand(personalDataCommand)
   .addCommand(projectionsCommand)
   .addCommand(streamsCommand)
   .addCommand(subscriptionsCommand)

@@ -6,7 +6,10 @@ import { z } from 'zod'
 export const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const SUFFIX = /^[0-9A-HJKMNP-TV-Z]{26}$/
 
-/** All kinds of ids by prefix; `ref`, `rfd`, `acc`, `man`, `ten`, `bnd` and `sec` occur in no route, and `ent` names no stream. */
+/**
+ * All kinds of ids by prefix; `ref`, `rfd`, `acc`, `man`, `ten`, `bnd` and `sec` occur in no route, `ent` names no stream, and
+ * `prs` names a personal text (src/commands/personalTexts.ts).
+ */
 export const ID_PREFIXES = [
   'ord',
   'inv',
@@ -22,6 +25,7 @@ export const ID_PREFIXES = [
   'bnd',
   'sec',
   'ent',
+  'prs',
 ] as const
 export type IdPrefix = (typeof ID_PREFIXES)[number]
 export type Id<P extends IdPrefix> = `${P}_${string}`

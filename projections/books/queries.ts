@@ -58,15 +58,24 @@ export type AccountsRequest = {
   readonly limit: number
   readonly currency?: string | undefined
   readonly kind?: string | undefined
-  readonly customer_reference?: string | undefined
+  /** Only accounts whose customer_reference is one of these. */
+  readonly customers?: readonly string[] | undefined
 }
 
 /** The accounts that have an entry, by code. */
-export const accountsPage = ({ tenant, position, after, limit, ...filters }: AccountsRequest): Query<AccountAt> => {
+export const accountsPage = ({
+  tenant,
+  position,
+  after,
+  limit,
+  customers,
+  ...filters
+}: AccountsRequest): Query<AccountAt> => {
   const values: unknown[] = [tenant, position, after ?? '', limit]
   const where = Object.entries(filters).flatMap(([name, value]) =>
     value === undefined ? [] : [`and ${name} = $${values.push(value)}`],
   )
+  if (customers !== undefined) where.push(`and customer_reference = any($${values.push(customers)}::text[])`)
   return {
     text: withSums(`select ${ACCOUNT_MEMBERS} from ${accounts.name}
       where (tenant_id, code) > ($1, $3) and tenant_id <= $1 and position <= $2 ${where.join(' ')}

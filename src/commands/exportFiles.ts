@@ -106,6 +106,7 @@ export const deleteEarlier = (sql: Sql, { id, attempt }: Attempt): Promise<void>
 export const deleteFile = async (sql: Sql, id: string): Promise<void> => {
   await deleteChunks(sql, 'operation_id = $1', [id])
   await sql('delete from operation_progress where operation_id = $1', [id])
+  await sql('delete from export_erasures where operation_id = $1', [id])
 }
 
 /** The attempts whose chunks belong to no file: the operation did not succeed, or succeeded with another attempt. */

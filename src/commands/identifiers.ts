@@ -72,6 +72,10 @@ export const idOfKey = <P extends IdPrefix>(prefix: P, { scope, key, secret }: S
   return idFromBytes(prefix, createHmac('sha256', keyOf(secret)).update(JSON.stringify(parts)).digest())
 }
 
+/** The keyed hash of the parts, as base64url: equal for equal parts, and not to be computed without the secret. */
+export const keyedHash = (secret: Uint8Array, parts: readonly string[]): string =>
+  createHmac('sha256', keyOf(secret)).update(JSON.stringify(parts)).digest('base64url')
+
 /** The idempotency record of a request. `request` is the validated request without server-made values. */
 export const newIdempotencyRecord = (
   { scope, key }: Omit<ScopedKey, 'secret'>,

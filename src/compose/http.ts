@@ -4,6 +4,7 @@ import { createLocalCounter, openSharedCounter } from '../adapters/rateLimiter/c
 import { DRAIN_MS, TOPIC_WAIT_MS } from '../commands/timeBudgets.ts'
 import { createApiVersionUsage } from '../commands/apiVersionUsage.ts'
 import { createDenials } from '../commands/denials.ts'
+import { createPersonalTexts } from '../commands/personalTexts.ts'
 import { createTenantStatuses } from '../commands/tenantStatus.ts'
 import type { Config } from '../config.ts'
 import { createIssuer, type Issuer } from '../embedded/issuer/issuer.ts'
@@ -135,6 +136,7 @@ const createServices = async (
   ...opened,
   ledger,
   database,
+  personalTexts: createPersonalTexts(database.sql, ledger),
   cursors: createCursors(await cursorSecret(database), () => ledger.world.now()),
   rateLimits: createRateLimits(config.rateLimits, {
     local: siblings?.counter ?? createLocalCounter(),

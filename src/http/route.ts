@@ -4,6 +4,7 @@ import type { ApiKeySecrets } from '../identity/apiKeySecrets.ts'
 import type { Principal, PrincipalKind, Scope } from '../identity/principal.ts'
 import type { Context, Ledger } from '../commands/commandHandler.ts'
 import type { Denials } from '../commands/denials.ts'
+import type { PersonalTexts } from '../commands/personalTexts.ts'
 import type { TenantStatuses } from '../commands/tenantStatus.ts'
 import type { ScopedKey } from '../commands/identifiers.ts'
 import type { Database, Json } from '../ports.ts'
@@ -34,6 +35,7 @@ export type Reply = {
 export type Services = {
   readonly ledger: Ledger
   readonly database: Database
+  readonly personalTexts: PersonalTexts
   readonly cursors: Cursors
   readonly rateLimits: RateLimits
   readonly pace: Pace

@@ -1,6 +1,6 @@
 -- The tables of feeds, processes and requests. `ledger projections reset` empties those that are made from the log
 -- (src/commands/logIdentity.ts) and keeps the others: export_chunks, operation_progress, fact_base, late_facts, facts_head,
--- retired_api_versions, api_version_usage.
+-- retired_api_versions, api_version_usage, personal_texts, export_erasures.
 
 -- The checkpoint of each feed and of each read model.
 create table if not exists checkpoints (
@@ -215,4 +215,28 @@ create table if not exists previous_projections (
   projection text primary key,
   position bigint not null,
   replaced_at timestamptz not null default now()
+);
+-- The personal texts of resources, which events name by their tokens (src/commands/personalTexts.ts). Nothing can make this
+-- table anew, so it belongs into every backup. An erasure removes the text and keeps the row.
+create table if not exists personal_texts (
+  token text primary key,
+  tenant_id text not null,
+  kind text not null,
+  -- A keyed hash of tenant, kind and text, by which a text that is used again finds its token.
+  digest text not null,
+  text text,
+  created_at timestamptz not null default now(),
+  erased_at timestamptz,
+  check ((text is null) = (erased_at is not null))
+);
+create index if not exists personal_texts_digest on personal_texts (digest);
+-- A text that is used again after its erasure has a second token, so that earlier uses stay erased.
+create unique index if not exists personal_texts_present on personal_texts (digest) where erased_at is null;
+create index if not exists personal_texts_erased on personal_texts (kind, tenant_id) where erased_at is not null;
+-- How many texts of the tenant and kind were erased when the file of an export was written: when there are more, the file may
+-- have an erased text. No row: none was, for the file of an earlier build.
+create table if not exists export_erasures (
+  operation_id text primary key,
+  attempt integer not null,
+  erased bigint not null
 );

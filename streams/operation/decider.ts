@@ -32,6 +32,8 @@ export type CompleteExport = FileSummary & { type: 'CompleteExport'; run: string
 export type CancelOperation = { type: 'CancelOperation' }
 /** `at` is the present time. An operation whose expiry is later stays as it is. */
 export type ExpireOperation = { type: 'ExpireOperation'; at: string }
+/** Ends a finished export before its time: its file may have a text that was erased. */
+export type WithdrawFile = { type: 'WithdrawFile' }
 export type OperationCommand =
   | RequestExport
   | StartAttempt
@@ -39,6 +41,7 @@ export type OperationCommand =
   | CompleteExport
   | CancelOperation
   | ExpireOperation
+  | WithdrawFile
 
 export type OperationCode = 'resource_not_found' | 'concurrent_modification'
 
@@ -107,6 +110,11 @@ const expire = ({ at }: ExpireOperation, operation: OperationState): Decision =>
   return [{ type: 'OperationExpired', data: {} }]
 }
 
+const withdraw = (operation: OperationState): Decision => {
+  if (operation.status === 'none') return reject('resource_not_found')
+  return operation.status === 'succeeded' ? [{ type: 'OperationExpired', data: {} }] : NOTHING
+}
+
 const decide = (command: OperationCommand, state: OperationState): Decision => {
   switch (command.type) {
     case 'RequestExport':
@@ -121,6 +129,8 @@ const decide = (command: OperationCommand, state: OperationState): Decision => {
       return cancel(state)
     case 'ExpireOperation':
       return expire(command, state)
+    case 'WithdrawFile':
+      return withdraw(state)
   }
 }
 

@@ -18,11 +18,15 @@ export const orderFacts: FactMap<OrderEvent> = {
     description: 'The first fact of an order. The order is open: its lines and its total may still change.',
     schema: z.object({
       order_id,
-      customer_reference: orNull(z.string(), 'The customer’s own reference.'),
+      customer_reference: orNull(
+        z.string(),
+        'A token of the customer’s own reference, equal for orders with the same reference until it is erased: ' +
+          'GET /orders/{order_id} shows the reference. In facts of earlier builds, the reference itself.',
+      ),
       ...moneyMembers,
       total_amount,
     }),
-    example: { ...example, customer_reference: 'PO-2026-117' },
+    example: { ...example, customer_reference: 'prs_01JB3N8Q6Z4T1V7W9XAC2E5GHK' },
     data: ({ id, event: { data } }) => ({
       order_id: id,
       customer_reference: data.customer_reference,

@@ -4,6 +4,7 @@ import { checkStreamAgreement } from './checks/streamAgreement.ts'
 import { checkManifests, checkReader, checkSubscriptions, checkTopics } from './checks/facts.ts'
 import { checkOtherLogs } from './checks/otherLogs.ts'
 import { checkParked } from './checks/parked.ts'
+import { checkPersonalTexts, readAllTexts } from './checks/personalTexts.ts'
 import { checkReadModels } from './checks/readModels.ts'
 import { violation, type Violation } from './checks/violation.ts'
 import { TENANT_CALLERS } from './clients/callers.ts'
@@ -110,7 +111,8 @@ const checkAtEnd = async (run: Run): Promise<readonly Violation[]> => {
   return [
     ...(await checkFinalReaders(run)),
     ...checkManifests(service.log, history),
-    ...checkAnswers(history, service.log, service.refusals.keys),
+    ...checkAnswers(history, service.log, service.refusals.keys, await readAllTexts(service.engine)),
+    ...(await checkPersonalTexts(service.log, service.engine, history)),
     ...(await checkOtherLogs(service.log, service.engine)),
     ...checkLogged(service.loggedProblems),
   ]

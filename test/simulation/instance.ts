@@ -2,6 +2,7 @@ import { EVENT_STREAMS_POOL_MAX } from '../../src/compose/databasePools.ts'
 import { createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
 import { adoptLog, checkLog, type SeenFact } from '../../src/commands/logIdentity.ts'
 import { createDenials } from '../../src/commands/denials.ts'
+import { createPersonalTexts } from '../../src/commands/personalTexts.ts'
 import { createTenantStatuses } from '../../src/commands/tenantStatus.ts'
 import { type FeedSettings, type FeedStates, startFeeds } from '../../src/compose/feeds.ts'
 import {
@@ -59,6 +60,7 @@ const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping
   return {
     ledger,
     database,
+    personalTexts: createPersonalTexts(database.sql, ledger),
     stopping,
     cursors: createCursors(SECRET, () => machine.world.now()),
     rateLimits: createRateLimits(

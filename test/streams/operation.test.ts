@@ -22,6 +22,7 @@ const failedOnce = (attempt: number, run: string): OperationEvent => ({
 })
 const failed = (attempt: number, code: string): OperationEvent => ({ type: 'OperationFailed', data: { attempt, code } })
 const cancelled: OperationEvent = { type: 'OperationCancelled', data: {} }
+const withdraw = { type: 'WithdrawFile' } as const
 const expired: OperationEvent = { type: 'OperationExpired', data: {} }
 
 describe('an operation', () => {
@@ -119,6 +120,17 @@ describe('an operation', () => {
       given(exportRequested).when(expireAt('2026-01-31T23:59:59.999Z')).expectNothing())
     it('not when it has no file', () => {
       for (const end of [failed(1, 'x'), cancelled]) given(exportRequested, end).when(expire).expectNothing()
+    })
+    it('before its time, when its file is withdrawn: a finished one only, and once', () => {
+      const completed = [exportRequested, started(1, 'a'), exportCompleted(1, 'a')]
+      given(...completed)
+        .when(withdraw)
+        .expectOnce(expired)
+      for (const other of [[], [started(1, 'a')], [cancelled], [failed(1, 'x')]])
+        given(exportRequested, ...other)
+          .when(withdraw)
+          .expectNothing()
+      given().when(withdraw).expectRejected('resource_not_found')
     })
     it('not before it exists', () => given().when(expire).expectRejected('resource_not_found'))
   })

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { expect } from 'chai'
+import type { Client as PostgresClient } from 'pg'
 import { invoices } from '../../projections/invoices/projection.ts'
 import { invoiceView } from '../../projections/invoices/queries.ts'
 import { orders } from '../../projections/orders/projection.ts'
@@ -9,6 +10,7 @@ import { paymentView } from '../../projections/payments/queries.ts'
 import { fold, type Projection, type ResourceRow } from '../../projections/projection.ts'
 import { randomId } from '../../src/commands/identifiers.ts'
 import { newEventOf } from '../../src/commands/storedEvents.ts'
+import { tokensOf, withTexts } from '../../src/commands/personalTexts.ts'
 import { decode } from '../../src/feeds/decode.ts'
 import type { EventStore } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
@@ -128,6 +130,14 @@ export const foldedUpTo = async (
     .filter(({ row }) => row.state !== 'deleted')
     .toSorted((a, b) => newestFirst(a.row, b.row))
     .map(({ shown }) => shown)
+}
+
+/** The views with the texts in place of their tokens. */
+export const withTextsOf = async (postgres: PostgresClient, views: readonly Read[]): Promise<Read[]> => {
+  const select = 'select token, text from personal_texts where token = any($1)'
+  const { rows } = await postgres.query<{ token: string; text: string | null }>(select, [tokensOf(views)])
+  const texts = new Map(rows.map(({ token, text }) => [token, text]))
+  return views.map(view => withTexts(view, texts))
 }
 
 const CONCURRENCY = 64

@@ -5,6 +5,7 @@ import { createLocalCounter } from '../../src/adapters/rateLimiter/counters.ts'
 import { createTenantStatuses } from '../../src/commands/tenantStatus.ts'
 import { createDenials } from '../../src/commands/denials.ts'
 import { createLedger } from '../../src/commands/commandHandler.ts'
+import { createPersonalTexts } from '../../src/commands/personalTexts.ts'
 import {
   type Authenticate,
   createAddressOf,
@@ -94,6 +95,7 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
   const usual: Services = {
     ledger,
     database,
+    personalTexts: createPersonalTexts(database.sql, ledger),
     stopping: stopping.signal,
     cursors: createCursors(SECRET, () => ledger.world.now()),
     rateLimits: createRateLimits(different.limits ?? UNLIMITED, {

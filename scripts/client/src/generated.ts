@@ -464,6 +464,14 @@ export interface NewReplay {
       };
 }
 
+/**
+ * A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second.
+ * @format date-time
+ * @maxLength 30
+ * @pattern ^(?:(?:\d\d[2468][048]|\d\d[13579][26]|\d\d0[48]|[02468][048]00|[13579][26]00)-02-29|\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|(?:02)-(?:0[1-9]|1\d|2[0-8])))T(?:(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z))$
+ */
+export type Timestamp = string;
+
 export interface Order {
   /** @pattern ^ord_[0-9A-HJKMNP-TV-Z]{26}$ */
   id: string;
@@ -481,6 +489,7 @@ export interface Order {
   updated_at: Timestamp;
   created_by: string;
   metadata: Partial<Record<string, string>>;
+  /** Null also when an operator has erased it; the ETag is another one then. */
   customer_reference: string | null;
   description: string | null;
   /** An ISO 4217 code, upper case, of a currency with a known exponent. */
@@ -513,14 +522,6 @@ export interface Order {
    */
   total_amount: number;
 }
-
-/**
- * A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second.
- * @format date-time
- * @maxLength 30
- * @pattern ^(?:(?:\d\d[2468][048]|\d\d[13579][26]|\d\d0[48]|[02468][048]00|[13579][26]00)-02-29|\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|(?:02)-(?:0[1-9]|1\d|2[0-8])))T(?:(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z))$
- */
-export type Timestamp = string;
 
 /** RFC 9457 problem details, with a stable code and retry guidance. */
 export interface Problem {
@@ -1110,7 +1111,7 @@ export interface DeadLetter {
 
 export interface Account {
   /**
-   * The code of an account, such as cash.USD or receivables.USD.CUST-17.
+   * The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by GET /accounts?customer_reference=. For orders of earlier builds it ends with the reference itself.
    * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
    */
   code: string;
@@ -1124,7 +1125,7 @@ export interface Account {
    * @max 4
    */
   exponent: number;
-  /** The customer of receivables, as in the order that was invoiced; null for other accounts. */
+  /** The customer of receivables, as in the order that was invoiced; null for other accounts, and when it was erased. */
   customer_reference: string | null;
   /** The side on which the balances grow. */
   normal_side: "debit" | "credit";
@@ -1198,7 +1199,7 @@ export interface JournalEntry {
 
 export interface Posting {
   /**
-   * The code of an account, such as cash.USD or receivables.USD.CUST-17.
+   * The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by GET /accounts?customer_reference=. For orders of earlier builds it ends with the reference itself.
    * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
    */
   account: string;
@@ -1215,7 +1216,7 @@ export interface Posting {
 
 export interface TrialBalanceRow {
   /**
-   * The code of an account, such as cash.USD or receivables.USD.CUST-17.
+   * The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by GET /accounts?customer_reference=. For orders of earlier builds it ends with the reference itself.
    * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
    */
   account: string;
@@ -3391,7 +3392,7 @@ export namespace Accounts {
   export namespace ReadAccount {
     export type RequestParams = {
       /**
-       * The code of an account, such as cash.USD or receivables.USD.CUST-17.
+       * The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by GET /accounts?customer_reference=. For orders of earlier builds it ends with the reference itself.
        * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
        */
       code: string;
@@ -3449,7 +3450,7 @@ export namespace Accounts {
   export namespace ListAccountEntries {
     export type RequestParams = {
       /**
-       * The code of an account, such as cash.USD or receivables.USD.CUST-17.
+       * The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by GET /accounts?customer_reference=. For orders of earlier builds it ends with the reference itself.
        * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
        */
       code: string;

@@ -2,15 +2,23 @@ import { Problem } from '../response/problemCatalogue.ts'
 
 /** Entity tags, If-Match, If-None-Match and If-Range (RFC 9110 §8.8.3 and §13.1). */
 
-/** A strong entity tag, one per stream revision and API version. */
-export const etagOf = (revision: bigint, apiVersion: string): string => `"${revision}.${apiVersion}"`
+/**
+ * A strong entity tag, one per stream revision and API version. The erasure of a text changes a representation without an
+ * event, so its tag differs then.
+ */
+export const etagOf = (revision: bigint, apiVersion: string, hasErased = false): string =>
+  `"${revision}${hasErased ? ERASED : ''}.${apiVersion}"`
+
+const ERASED = '-erased'
 
 /**
  * The tag of a resource with progress, which changes without an event. Revision and tick together determine the
  * representation, so the tag is strong.
  */
-export const etagAt = (revision: bigint, tick: number, apiVersion: string): string =>
-  tick === 0 ? etagOf(revision, apiVersion) : `"${revision}-${tick}.${apiVersion}"`
+export const etagAt = (revision: bigint, tick: number, apiVersion: string, hasErased = false): string => {
+  const suffix = `${tick === 0 ? '' : `-${tick}`}${hasErased ? ERASED : ''}`
+  return `"${revision}${suffix}.${apiVersion}"`
+}
 
 /** One tag, and a list of tags, for the contract. The parser below also accepts empty list elements. */
 export const ENTITY_TAG = /^(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/

@@ -4,7 +4,8 @@ import { positionOf } from '../../feeds/checkpoints.ts'
 import type { Sql } from '../../ports.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { definedOnly, keyInCursor, pageReply } from './paging.ts'
-import { PRIVATE_CACHING } from './commonReplies.ts'
+import { withTexts } from '../../commands/personalTexts.ts'
+import { PRIVATE_CACHING, textsFor } from './commonReplies.ts'
 import type { Call, Reply } from '../route.ts'
 
 /** Lists that come from read models, and the wait until a read model has reached a position. */
@@ -38,10 +39,11 @@ export const readPage = async <R extends ListedRow>(
   const last = items.at(-1)
   const nextCursor =
     rows.length > limit && last ? call.cursors.seal(binding, { created_at: last.created_at, id: last.id }) : null
+  const texts = await textsFor(call, items)
   return pageReply(
     call,
     {
-      items: items.map(render),
+      items: items.map(row => render(withTexts(row, texts))),
       hasMore: nextCursor !== null,
       nextCursor,
       asOfPosition: position.toString(),

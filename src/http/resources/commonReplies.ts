@@ -4,6 +4,7 @@ import type { Id, IdPrefix } from '../../../streams/ids.ts'
 import type { CreationResult } from '../../commands/idempotentCreation.ts'
 import type { Entity, Kind } from '../../commands/entities.ts'
 import type { Loaded, AggregateRepository } from '../../commands/aggregateRepository.ts'
+import { hasErased, NO_TEXTS, type Texts, tokensOf, withTexts } from '../../commands/personalTexts.ts'
 import { etagOf, isNotModified } from '../request/conditional.ts'
 import { problemOfKeyConflict, problemOfRejection } from '../response/rejectionDetails.ts'
 import { Problem } from '../response/problemCatalogue.ts'
@@ -24,6 +25,15 @@ export const visible = <R extends ResourceRow>(call: AnyCall, row: R | undefined
 /** The caching headers of resources: private caches only, with revalidation before each use. */
 export const PRIVATE_CACHING = { 'Cache-Control': 'private, no-cache', Vary: 'Authorization, X-API-Key, API-Version' }
 
+/** The personal texts of the rows, which have tokens. No statement when there are none. Throws Unavailable. */
+export const textsFor = async (call: AnyCall, rows: readonly object[]): Promise<Texts> => {
+  const tokens = tokensOf(rows)
+  return tokens.length === 0 ? NO_TEXTS : call.personalTexts.read(call.principal.tenant, tokens)
+}
+
+const etagFor = ({ apiVersion }: AnyCall, row: ResourceRow, texts: Texts): string =>
+  etagOf(row.revision, apiVersion, hasErased(row, texts))
+
 type AsOf = { readonly as_of?: string | undefined }
 
 /**
@@ -42,9 +52,11 @@ export const readOne = async <K extends Kind>(
     call,
     asOf === undefined ? (await aggregates.load(entity, id)).row : await rowAsOf(aggregates, entity, id, asOf),
   )
-  const etag = etagOf(row.revision, call.apiVersion)
+  const texts = await textsFor(call, [row])
+  const etag = etagFor(call, row, texts)
   const headers = { ETag: etag, ...PRIVATE_CACHING }
-  return isNotModified(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body: render(row), headers }
+  if (isNotModified(call.ifNoneMatch, etag)) return { status: 304, headers }
+  return { status: 200, body: render(withTexts(row, texts)), headers }
 }
 
 const rowAsOf = async <K extends Kind>(
@@ -64,11 +76,14 @@ const rowAsOf = async <K extends Kind>(
   return row
 }
 
-/** The If-Match of the call as a test of the loaded row. A resource that is not visible is 404, before any 412. */
+/**
+ * The If-Match of the call as a test of the loaded row. A resource that is not visible is 404, before any 412. `texts`: those of
+ * the row before the command. A token that came since then is of a text that was just stored.
+ */
 export const ifMatchOf =
-  (call: AnyCall) =>
+  (call: AnyCall, texts = NO_TEXTS) =>
   (row: ResourceRow | undefined): boolean =>
-    call.ifMatch?.(etagOf(visible(call, row).revision, call.apiVersion)) ?? true
+    call.ifMatch?.(etagFor(call, visible(call, row), texts)) ?? true
 
 /** The result of a command (`Handled`) on any kind of stream with rows of type R. */
 type HandledRow<R> =
@@ -77,49 +92,58 @@ type HandledRow<R> =
   | { readonly ok: false; readonly stale: { readonly row: R | undefined } }
 
 /** The reply to a command on an existing resource: the resource after the command. */
-export const replyToCommand = <R extends ResourceRow>(
+export const replyToCommand = async <R extends ResourceRow>(
   call: AnyCall,
   handled: HandledRow<R>,
   render: Render<R>,
-): Reply => {
-  if (handled.ok && handled.row)
-    return { status: 200, body: render(handled.row), headers: changedHeaders(call, handled) }
-  if ('stale' in handled) throw preconditionFailed(call, handled.stale.row)
+): Promise<Reply> => {
+  if (handled.ok && handled.row) {
+    const texts = await textsFor(call, [handled.row])
+    const body = render(withTexts(handled.row, texts))
+    return { status: 200, body, headers: changedHeaders(call, handled, texts) }
+  }
+  if ('stale' in handled) throw await preconditionFailed(call, handled.stale.row)
   if ('rejected' in handled) throw problemOfRejection(handled)
   throw new Error('A command on a resource left no resource.')
 }
 
-export const changedHeaders = (call: AnyCall, { row, position }: Pick<Loaded<Kind>, 'row' | 'position'>) => ({
-  ...(row ? { ETag: etagOf(row.revision, call.apiVersion) } : {}),
+export const changedHeaders = (
+  call: AnyCall,
+  { row, position }: Pick<Loaded<Kind>, 'row' | 'position'>,
+  texts = NO_TEXTS,
+) => ({
+  ...(row ? { ETag: etagFor(call, row, texts) } : {}),
   'Ledger-Position': position.toString(),
 })
 
-const preconditionFailed = (call: AnyCall, row: ResourceRow | undefined): Problem =>
+const preconditionFailed = async (call: AnyCall, row: ResourceRow | undefined): Promise<Problem> =>
   new Problem('precondition_failed', {
     detail: 'Read the resource again and decide anew.',
-    ...(row ? { headers: { ETag: etagOf(row.revision, call.apiVersion) } } : {}),
+    ...(row ? { headers: { ETag: etagFor(call, row, await textsFor(call, [row])) } } : {}),
   })
 
 /** The reply to a creating command, for the first request and for replays of its key. */
-export const replyToCreation = <R extends ResourceRow>(
+export const replyToCreation = async <R extends ResourceRow>(
   call: AnyCall,
   created: CreationResult<R>,
   path: string,
   render: Render<R>,
-): Reply => {
+): Promise<Reply> => {
   switch (created.kind) {
     case 'created':
-    case 'replayed':
+    case 'replayed': {
+      const texts = await textsFor(call, [created.row])
       return {
         status: 201,
-        body: render(created.row),
+        body: render(withTexts(created.row, texts)),
         headers: {
           Location: `${path}/${created.row.id}`,
-          ETag: etagOf(created.row.revision, call.apiVersion),
+          ETag: etagFor(call, created.row, texts),
           'Ledger-Position': created.position.toString(),
           ...(created.kind === 'replayed' ? { 'Idempotent-Replayed': 'true' } : {}),
         },
       }
+    }
     case 'refused':
       throw problemOfRejection(created.rejection, created)
     case 'key_reused':

@@ -4,6 +4,7 @@ import { idSchema, type OperationId } from '../../../streams/ids.ts'
 import type { ExportFormat } from '../../../streams/operation/index.ts'
 import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
 import { operationEntity } from '../../commands/entities.ts'
+import { mayHaveErased } from '../../commands/exportErasures.ts'
 import { bytesOf } from '../../commands/exportFiles.ts'
 import { isNotModified } from '../request/conditional.ts'
 import { Problem } from '../response/problemCatalogue.ts'
@@ -28,13 +29,20 @@ const offers = Object.values(CONTENT_TYPES)
 
 type ExportCall = Call<{ id: OperationId }, unknown, unknown>
 
-/** The row of an export that has a file. Throws Problem: 410 after it has expired, 404 in any other state. */
+/**
+ * The row of an export that has a file. Throws Problem: 410 after it has expired, or if it may have a text that was erased since
+ * then; 404 in any other state.
+ */
 export const finishedExport = async (call: ExportCall): Promise<OperationRow> => {
-  const { ledger, params } = call
+  const { ledger, params, database } = call
   const row = visible(call, (await ledger.aggregates.load(operationEntity, params.id)).row)
   // Checked by time too, since the worker records the expiry a little later.
   if (row.state === 'expired' || Date.parse(row.expires_at) <= ledger.world.now()) throw new Problem('export_expired')
-  if (row.state === 'succeeded') return row
+  if (row.state === 'succeeded') {
+    const { id, attempt, tenant_id: tenant, resource } = row
+    if (await mayHaveErased(database.sql, { id, attempt, tenant, resource })) throw new Problem('export_expired')
+    return row
+  }
   throw new Problem('resource_not_found', { detail: `There is no file: the export is ${row.state}.` })
 }
 

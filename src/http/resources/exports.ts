@@ -1,23 +1,24 @@
 import { z } from 'zod'
 import type { OperationRow } from '../../../projections/operations/projection.ts'
 import { idSchema, type OperationId } from '../../../streams/ids.ts'
+import type { IdempotencyRecord } from '../../../streams/idempotencyRecord.ts'
 import { EXPORT_FORMATS, EXPORT_RESOURCES } from '../../../streams/operation/index.ts'
-import { create } from '../../commands/idempotentCreation.ts'
-import { operationEntity } from '../../commands/entities.ts'
+import { create, replay } from '../../commands/idempotentCreation.ts'
+import { type KindOf, operationEntity } from '../../commands/entities.ts'
 import { takeExportSlot } from '../../commands/exportQuota.ts'
 import { idOfKey, randomId } from '../../commands/identifiers.ts'
-import type { JsonObject } from '../../ports.ts'
+import { type JsonObject, Unavailable } from '../../ports.ts'
 import { finishedExport, readContent, recordExportRead } from './exportContent.ts'
 import { idempotencyRecordIfKeyed } from '../request/idempotencyKey.ts'
 import { invoiceFilters } from './invoices.ts'
 import { renderOperation } from './operations.ts'
 import { operationSchema } from './operationSchema.ts'
-import { orderFilters } from './orders.ts'
+import { orderFilters } from './orderSchemas.ts'
 import { definedOnly } from './paging.ts'
 import { paymentFilters } from './payments.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { replyToCreation, readOne } from './commonReplies.ts'
-import { type AnyRoute, route } from '../route.ts'
+import { type AnyRoute, type Call, type Reply, route } from '../route.ts'
 import { metadataSchema, timeSchema, NOT_MODIFIED } from './commonSchemas.ts'
 
 /** The endpoints that create exports and read their manifests. */
@@ -69,14 +70,10 @@ const createExport = route({
     const { resource, format, metadata } = call.body
     const id = idempotency ? idOfKey('op', idempotency) : randomId('op', ledger.world)
     const filters = definedOnly(call.body.filters ?? {})
-    if (!(await takeExportSlot(call.database, call.principal, id, call.exportsAtOnceMax)))
-      throw new Problem('quota_exceeded', { detail: `There are ${call.exportsAtOnceMax} exports of yours under way.` })
-    const idempotencyRecord = idempotencyRecordIfKeyed(call, {
-      resource,
-      format,
-      filters,
-      metadata,
-    } satisfies JsonObject)
+    const asked = { resource, format, filters, metadata } satisfies JsonObject
+    const idempotencyRecord = idempotencyRecordIfKeyed(call, asked)
+    const answer = await takeSlotOrReplay(call, id, idempotencyRecord)
+    if (answer) return acceptedReply(call, answer)
     const expires_at = new Date(ledger.world.now() + KEPT_DAYS * DAY_MS).toISOString()
     const command = {
       type: 'RequestExport' as const,
@@ -88,9 +85,37 @@ const createExport = route({
       claim: idempotencyRecord,
     }
     const created = await create(ledger, operationEntity, id, { command, context, idempotencyRecord })
-    return { ...replyToCreation(call, created, '/operations', renderOperation), status: 202 }
+    return acceptedReply(call, created)
   },
 })
+
+type AnyCall = Call<unknown, unknown, unknown>
+type Created = Awaited<ReturnType<typeof create<KindOf<typeof operationEntity>>>>
+
+const acceptedReply = async (call: AnyCall, created: Created): Promise<Reply> => ({
+  ...(await replyToCreation(call, created, '/operations', renderOperation)),
+  status: 202,
+})
+
+/**
+ * Takes the place of this export. While Postgres does not answer, a key that was used before gets its answer: after a 503,
+ * which promises no effect, the caller would take another key, and there would be two exports. Throws Problem: 429; Unavailable.
+ */
+const takeSlotOrReplay = async (
+  { ledger, database, principal, exportsAtOnceMax }: AnyCall,
+  id: OperationId,
+  record: IdempotencyRecord | null,
+): Promise<Created | undefined> => {
+  try {
+    if (await takeExportSlot(database, principal, id, exportsAtOnceMax)) return undefined
+  } catch (error) {
+    const answer =
+      error instanceof Unavailable && record ? await replay(ledger, operationEntity, id, record) : undefined
+    if (answer === undefined) throw error
+    return answer
+  }
+  throw new Problem('quota_exceeded', { detail: `There are ${exportsAtOnceMax} exports of yours under way.` })
+}
 
 const manifestSchema = z
   .object({

@@ -4,7 +4,9 @@ import type { Recorded } from '../../../streams/envelope.ts'
 import { type Id, type IdPrefix, idSchema } from '../../../streams/ids.ts'
 import { type Entity, type Kind, invoiceEntity, orderEntity, paymentEntity } from '../../commands/entities.ts'
 import type { Scope } from '../../identity/principal.ts'
+import { withTexts } from '../../commands/personalTexts.ts'
 import { Problem } from '../response/problemCatalogue.ts'
+import { textsFor } from './commonReplies.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { keyInCursor, pageReply } from './paging.ts'
 import { timeSchema } from './commonSchemas.ts'
@@ -82,8 +84,13 @@ const historyOf = <K extends Kind>(
       const page = history.slice(after + 1, after + 1 + query.limit)
       const end = after + page.length
       const hasMore = end + 1 < history.length
+      const entries = page.map(render)
+      const texts = await textsFor(
+        call,
+        entries.map(({ data }) => data),
+      )
       return pageReply(call, {
-        items: page.map(render),
+        items: entries.map(entry => ({ ...entry, data: withTexts(entry.data, texts) })),
         hasMore,
         nextCursor: hasMore ? cursors.seal(binding, { after: end }) : null,
         asOfPosition: String(history.at(-1)?.position),

@@ -1,100 +1,74 @@
 import { z } from 'zod'
 import type { OrderRow } from '../../../projections/orders/projection.ts'
-import { orderPage, orderView } from '../../../projections/orders/queries.ts'
-import { idSchema } from '../../../streams/ids.ts'
-import { AMOUNT_MAX } from '../../../streams/money.ts'
-import { create } from '../../commands/idempotentCreation.ts'
+import { orderPage } from '../../../projections/orders/queries.ts'
+import { idSchema, type OrderId } from '../../../streams/ids.ts'
+import { create, replay } from '../../commands/idempotentCreation.ts'
 import { orderEntity } from '../../commands/entities.ts'
 import { handle } from '../../commands/commandHandler.ts'
 import { idOfKey, randomId } from '../../commands/identifiers.ts'
+import { type PersonalText, storeUnlessBound, type Texts } from '../../commands/personalTexts.ts'
 import { readPage } from './collection.ts'
-import { idempotencyRecordIfKeyed } from '../request/idempotencyKey.ts'
+import { idempotencyRecordIfKeyed, idempotencyRecordOf } from '../request/idempotencyKey.ts'
 import { mergePatch } from '../request/mergePatch.ts'
 import { Problem } from '../response/problemCatalogue.ts'
-import { replyToCommand, replyToCreation, changedHeaders, ifMatchOf, readOne, visible } from './commonReplies.ts'
-import { type AnyRoute, route } from '../route.ts'
 import {
-  amountSchema,
-  asOfQuery,
-  currencySchema,
-  exponentSchema,
-  metadataPatchSchema,
-  metadataSchema,
-  resourceShape,
-  textSchema,
-  resourceById,
-} from './commonSchemas.ts'
-import { createdQuery, pageQuery, listOf } from './paging.ts'
+  replyToCommand,
+  replyToCreation,
+  changedHeaders,
+  ifMatchOf,
+  readOne,
+  textsFor,
+  visible,
+} from './commonReplies.ts'
+import { type AnyRoute, type Call, route } from '../route.ts'
+import { asOfQuery, metadataSchema, resourceById, textSchema } from './commonSchemas.ts'
+import { newOrder, orderFilters, orderPatch, orderSchema, render, storedLines } from './orderSchemas.ts'
+import { pageQuery, listOf } from './paging.ts'
 import { violationsOf } from '../request/violations.ts'
 
 /** The endpoints of orders. */
-
-const LINES_MAX = 200
-const QUANTITY_MAX = 1_000_000
-
-const newLine = z.strictObject({
-  sku: textSchema,
-  description: textSchema.nullable().default(null),
-  quantity: z.int().min(1).max(QUANTITY_MAX),
-  unit_amount: amountSchema,
-})
-
-const newLines = z
-  .array(newLine)
-  .min(1)
-  .max(LINES_MAX)
-  .refine(lines => totalOf(lines) <= AMOUNT_MAX, { message: `The lines add up to more than ${AMOUNT_MAX}.` })
-
-const totalOf = (lines: readonly { quantity: number; unit_amount: number }[]): bigint =>
-  lines.reduce((sum, { quantity, unit_amount }) => sum + BigInt(quantity) * BigInt(unit_amount), 0n)
-
-const newOrder = z
-  .strictObject({
-    customer_reference: textSchema.nullable().default(null),
-    description: textSchema.nullable().default(null),
-    currency: currencySchema,
-    lines: newLines,
-    metadata: metadataSchema.default({}),
-  })
-  .meta({ id: 'NewOrder' })
-
-const orderSchema = z
-  .object({
-    id: idSchema('ord'),
-    state: z.enum(['open', 'invoiced', 'completed', 'cancelled']),
-    ...resourceShape,
-    customer_reference: z.string().nullable(),
-    description: z.string().nullable(),
-    currency: currencySchema,
-    exponent: exponentSchema,
-    lines: z.array(
-      z.object({
-        sku: z.string(),
-        description: z.string().nullable(),
-        quantity: z.int(),
-        unit_amount: amountSchema,
-      }),
-    ),
-    total_amount: amountSchema,
-  })
-  .meta({ id: 'Order' })
-
-/** The filters of lists and exports of orders. */
-export const orderFilters = {
-  ...createdQuery,
-  state: orderSchema.shape.state.optional(),
-  currency: currencySchema.optional(),
-}
-
-const render: (row: OrderRow) => z.input<typeof orderSchema> = orderView
-
-const storedLines = (lines: z.output<typeof newLines>) =>
-  lines.map(line => ({ ...line, unit_amount: BigInt(line.unit_amount) }))
 
 const byId = z.object({ id: idSchema('ord') })
 const PATH = '/orders'
 const common = { tag: 'Orders', rateClass: 'default' } as const
 const changed = { description: 'The order.', schema: orderSchema, headers: ['ETag', 'Ledger-Position'] } as const
+
+type AnyCall = Call<unknown, unknown, unknown>
+
+/** The customer reference as a personal text of the caller's tenant; null where there is none. */
+const referenceOf = ({ principal }: AnyCall, text: string | null | undefined): PersonalText | null =>
+  typeof text === 'string' ? { tenant: principal.tenant, kind: 'customer_reference', text } : null
+
+type CreateCall = Call<unknown, unknown, z.output<typeof newOrder>>
+
+/** The request as it is compared with a later one under its key: in the log the keyed hash stands for the reference. */
+const comparable = async (call: CreateCall, reference: PersonalText | null) => ({
+  ...call.body,
+  customer_reference: reference === null ? null : await call.personalTexts.digest(reference),
+})
+
+/** Creates the order, or finds the one that the same key created. */
+const createOnce = async (call: CreateCall) => {
+  const { body, ledger, context, idempotency, personalTexts } = call
+  const id = idempotency ? idOfKey('ord', idempotency) : randomId('ord', ledger.world)
+  const reference = referenceOf(call, body.customer_reference)
+  const idempotencyRecord = idempotencyRecordIfKeyed(call, await comparable(call, reference))
+  const createWith = (customer_reference: string | null) => {
+    const { currency, description, metadata } = body
+    const terms = { customer_reference, description, currency, lines: storedLines(body.lines), metadata }
+    const command = { type: 'CreateOrder' as const, ...terms, claim: idempotencyRecord }
+    return create(ledger, orderEntity, id, { command, context, idempotencyRecord })
+  }
+  if (reference === null) return createWith(null)
+  const answerOfKey = async () =>
+    idempotencyRecord === null ? undefined : replay(ledger, orderEntity, id, idempotencyRecord)
+  const stored = await storeUnlessBound(personalTexts, reference, answerOfKey)
+  const created = 'answer' in stored ? stored.answer : await createWith(stored.token)
+  if (created.kind !== 'key_reused' || idempotency === undefined) return created
+  // An earlier build recorded the reference itself.
+  const formerly = await replay(ledger, orderEntity, id, idempotencyRecordOf(idempotency, call, body))
+  return formerly === undefined || formerly.kind === 'key_reused' ? created : formerly
+}
 
 const createOrder = route({
   ...common,
@@ -107,14 +81,7 @@ const createOrder = route({
   idempotencyKey: 'honoured',
   responses: { 201: { ...changed, headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
   errors: [],
-  handler: async call => {
-    const { body, ledger, context, idempotency } = call
-    const id = idempotency ? idOfKey('ord', idempotency) : randomId('ord', ledger.world)
-    const idempotencyRecord = idempotencyRecordIfKeyed(call, body)
-    const command = { type: 'CreateOrder' as const, ...body, lines: storedLines(body.lines), claim: idempotencyRecord }
-    const created = await create(ledger, orderEntity, id, { command, context, idempotencyRecord })
-    return replyToCreation(call, created, PATH, render)
-  },
+  handler: async call => replyToCreation(call, await createOnce(call), PATH, render),
 })
 
 const readOrder = route({
@@ -142,21 +109,27 @@ const listOrders = route({
   handler: call => readPage(call, { name: 'orders_v1', page: orderPage, render }),
 })
 
-// A null member is removed (RFC 7396), so a nullable member becomes null. Lines cannot be removed.
-const orderPatch = z
-  .strictObject({
-    customer_reference: textSchema.nullable().optional(),
-    description: textSchema.nullable().optional(),
-    lines: newLines.optional(),
-    metadata: metadataPatchSchema.nullable().optional(),
-  })
-  .meta({ id: 'OrderPatch' })
-
 /** The metadata after the patch. Throws Problem when it exceeds its limits as a whole. */
 const patchedMetadata = (current: OrderRow['metadata'], patch: z.output<typeof orderPatch>['metadata']) => {
   const merged = metadataSchema.safeParse(patch === null ? {} : mergePatch(current, patch))
   if (merged.success) return merged.data
   throw new Problem('validation_failed', { errors: violationsOf(merged.error, '', ['metadata']) })
+}
+
+/** The order before a command with If-Match, and its texts, which its tag depends on. Throws Problem: 404. */
+const beforeCommand = async (
+  call: Call<{ id: OrderId }, unknown, unknown>,
+): Promise<{ readonly row: OrderRow; readonly texts: Texts }> => {
+  const row = visible(call, (await call.ledger.aggregates.load(orderEntity, call.params.id)).row)
+  return { row, texts: await textsFor(call, [row]) }
+}
+
+/** The token of the new reference; absent when the patch leaves it as it is. */
+const patchedReference = async (call: AnyCall, text: string | null | undefined) => {
+  const reference = referenceOf(call, text)
+  if (reference === null) return text === null ? { customer_reference: null } : {}
+  const { personalTexts } = call
+  return { customer_reference: (await personalTexts.store(reference)) ?? (await personalTexts.storeAgain(reference)) }
 }
 
 const changeOrder = route({
@@ -174,17 +147,16 @@ const changeOrder = route({
   errors: ['order_state_conflict'],
   handler: async call => {
     const { metadata, lines, customer_reference, description } = call.body
-    const { row } = await call.ledger.aggregates.load(orderEntity, call.params.id)
     // The patch applies to the revision that If-Match names: if the order has changed, the precondition fails.
-    const current = visible(call, row)
+    const { row: current, texts } = await beforeCommand(call)
     const command = {
       type: 'ChangeOrder' as const,
-      ...(customer_reference === undefined ? {} : { customer_reference }),
+      ...(await patchedReference(call, customer_reference)),
       ...(description === undefined ? {} : { description }),
       ...(lines === undefined ? {} : { lines: storedLines(lines) }),
       ...(metadata === undefined ? {} : { metadata: patchedMetadata(current.metadata, metadata) }),
     }
-    const request = { command, context: call.context, ifMatch: ifMatchOf(call) }
+    const request = { command, context: call.context, ifMatch: ifMatchOf(call, texts) }
     return replyToCommand(call, await handle(call.ledger, orderEntity, call.params.id, request), render)
   },
 })
@@ -202,8 +174,9 @@ const cancelOrder = route({
   responses: { 200: changed },
   errors: ['order_state_conflict', 'order_has_invoices'],
   handler: async call => {
+    const { texts } = await beforeCommand(call)
     const command = { type: 'CancelOrder' as const, reason: call.body.reason }
-    const request = { command, context: call.context, ifMatch: ifMatchOf(call) }
+    const request = { command, context: call.context, ifMatch: ifMatchOf(call, texts) }
     return replyToCommand(call, await handle(call.ledger, orderEntity, call.params.id, request), render)
   },
 })
@@ -220,10 +193,11 @@ const deleteOrder = route({
   responses: { 204: { description: 'The resource is deleted.', headers: ['Ledger-Position'] } },
   errors: ['order_has_invoices'],
   handler: async call => {
+    const { texts } = await beforeCommand(call)
     const request = {
       command: { type: 'DeleteOrder' as const },
       context: call.context,
-      ifMatch: ifMatchOf(call),
+      ifMatch: ifMatchOf(call, texts),
     }
     const handled = await handle(call.ledger, orderEntity, call.params.id, request)
     if (!handled.ok) return replyToCommand(call, handled, render)

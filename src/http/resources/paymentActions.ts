@@ -30,7 +30,7 @@ const settlePayment = route({
   responses: { 200: changed },
   errors: ['payment_state_conflict'],
   handler: async call =>
-    replyToCommand(
+    await replyToCommand(
       call,
       await settle(call.ledger, call.params.id, { type: 'SettlePayment' }, call.context),
       renderPayment,
@@ -89,7 +89,7 @@ const refundPayment = route({
     const idempotencyRecord = idempotencyRecordOf(idempotency, call, { ...params, amount, reason: body.reason })
     const request = { id: idOfKey('rfd', idempotency), payment_id: params.id, reason: body.reason, idempotencyRecord }
     const refunded = await refund(ledger, { ...request, amount: amount === null ? null : BigInt(amount) }, context)
-    const { status: _, headers, ...rest } = replyToCreation(call, refunded, '/payments', renderPayment)
+    const { status: _, headers, ...rest } = await replyToCreation(call, refunded, '/payments', renderPayment)
     const { Location: __, ...kept } = headers ?? {}
     return { status: 200, headers: kept, ...rest }
   },

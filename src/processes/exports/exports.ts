@@ -1,13 +1,14 @@
 import type { Recorded } from '../../../streams/envelope.ts'
 import type { OperationId } from '../../../streams/ids.ts'
-import type { OperationCommand, OperationEvent } from '../../../streams/operation/index.ts'
+import type { FileSummary, OperationCommand, OperationEvent } from '../../../streams/operation/index.ts'
 import { type KindOf, operationEntity } from '../../commands/entities.ts'
+import { exportsWithErased, mayHaveErased } from '../../commands/exportErasures.ts'
 import { deleteAttempt, deleteEarlier, deleteFile, strayFiles } from '../../commands/exportFiles.ts'
 import { type Handled, handle } from '../../commands/commandHandler.ts'
 import type { Feed } from '../../feeds/feedLoop.ts'
 import { createTimer, type Timer } from '../../feeds/timer.ts'
 import { Unavailable } from '../../ports.ts'
-import { type ExportDependencies, writeExportFile, untilReflected } from './writeFile.ts'
+import { type ExportAttempt, type ExportDependencies, writeExportFile, untilReflected } from './writeFile.ts'
 import { exportedReadModels } from './exportedReadModels.ts'
 import { createExpiry, type Expiry } from './expiry.ts'
 import { type Receiver, openIntake } from '../eventIntake.ts'
@@ -30,6 +31,9 @@ const NAME = 'exports'
 const AT_ONCE_MAX = 2
 const TICK_MS = 100
 const RETRY_MS = 1_000
+/** A file that may have an erased text is not served any more (exportContent.ts); this deletes it. */
+const WITHDRAW_EVERY_MS = 10_000
+const WITHDRAWN_AT_ONCE = 100
 const SWEEP_EVERY_MS = 60_000
 const FAILURE_CODE = 'internal_error'
 
@@ -55,6 +59,24 @@ const newRun = ({ ledger }: ExportDependencies): string =>
 const OPEN_STATUSES: ReadonlySet<string> = new Set(['none', 'pending', 'running'])
 const hasEnded = (sent: Sent): boolean => sent.ok && !OPEN_STATUSES.has(sent.state.status)
 
+/** Texts may be erased while a file is written. After this many files in a row it is left to be withdrawn. */
+const FILES_PER_ATTEMPT_MAX = 3
+
+/** Writes the file of the attempt, and writes it again when a text that it may have was erased meanwhile. */
+const writeWithoutErased = async (
+  dependencies: ExportDependencies,
+  attempt: ExportAttempt,
+  signal: AbortSignal,
+): Promise<FileSummary> => {
+  const { sql } = dependencies.database
+  for (let file = 1; ; file++) {
+    const summary = await writeExportFile(dependencies, attempt, signal)
+    const isLast = file === FILES_PER_ATTEMPT_MAX
+    if (isLast || !(await mayHaveErased(sql, { ...attempt, resource: attempt.terms.resource }))) return summary
+    await deleteAttempt(sql, attempt)
+  }
+}
+
 /**
  * Makes one attempt, unless the operation has ended. Resolves to whether it has ended now. It has not if a newer attempt has
  * begun meanwhile: that is the attempt of a worker that was replaced and may not complete it, so the export is tried again.
@@ -75,7 +97,7 @@ const attemptOnce = async (
   const { attempt, terms } = started.state
   try {
     await deleteEarlier(dependencies.database.sql, { id, attempt })
-    const summary = await writeExportFile(dependencies, { id, attempt, tenant: metadata.tenant, terms }, signal)
+    const summary = await writeWithoutErased(dependencies, { id, attempt, tenant: metadata.tenant, terms }, signal)
     return hasEnded(await send({ type: 'CompleteExport', run, ...summary }))
   } catch (error) {
     if (signal.aborted || error instanceof Unavailable) throw error
@@ -85,26 +107,34 @@ const attemptOnce = async (
   }
 }
 
-const expireOne = async (dependencies: ExportDependencies, id: string, at: string): Promise<void> => {
+/** Sends the command, and deletes the file when the operation is expired. */
+const expireBy = async (dependencies: ExportDependencies, id: string, command: OperationCommand): Promise<void> => {
   const { database, ledger } = dependencies
   const [first] = await ledger.aggregates.history(operationEntity, id as OperationId)
   if (first === undefined) return
-  const expired = await sender(dependencies, first, newRun(dependencies))({ type: 'ExpireOperation', at })
+  const expired = await sender(dependencies, first, newRun(dependencies))(command)
   if (expired.ok && expired.state.status === 'expired') await deleteFile(database.sql, id)
+}
+
+const withdrawErased = async (dependencies: ExportDependencies): Promise<void> => {
+  for (const id of await exportsWithErased(dependencies.database.sql, WITHDRAWN_AT_ONCE))
+    await expireBy(dependencies, id, { type: 'WithdrawFile' })
 }
 
 const deleteStrayFiles = async ({ database: { sql } }: ExportDependencies): Promise<void> => {
   for (const stray of await strayFiles(sql)) await deleteAttempt(sql, stray)
 }
 
-/** Deletes stray files once in SWEEP_EVERY_MS; after Unavailable again in the next period. */
-const sweeper = (dependencies: ExportDependencies, timer: Timer) => {
+type Periodic = { readonly everyMs: number; readonly work: (dependencies: ExportDependencies) => Promise<void> }
+
+/** Does the work once in a period; after Unavailable again in the next one. */
+const periodically = (dependencies: ExportDependencies, timer: Timer, { everyMs, work }: Periodic) => {
   const { world } = dependencies.ledger
   let dueAtMs = 0
   return async (): Promise<void> => {
     if (world.monotonicMs() >= dueAtMs) {
-      dueAtMs = world.monotonicMs() + SWEEP_EVERY_MS
-      await deleteStrayFiles(dependencies).catch((error: unknown) => {
+      dueAtMs = world.monotonicMs() + everyMs
+      await work(dependencies).catch((error: unknown) => {
         if (!(error instanceof Unavailable)) throw error
       })
     }
@@ -183,10 +213,17 @@ export const exportsFeed = (dependencies: ExportDependencies): Feed => ({
     const { database, ledger } = dependencies
     const { store, world } = ledger
     const timer = createTimer(world)
-    const expiry = createExpiry(dependencies, timer, (id, at) => expireOne(dependencies, id, at))
+    const expiry = createExpiry(dependencies, timer, (id, at) =>
+      expireBy(dependencies, id, { type: 'ExpireOperation', at }),
+    )
     const jobs = createJobs(dependencies, timer, expiry)
     const { after, processBatch, serve } = await openIntake({ name: NAME, database, store, world, epoch, timer }, jobs)
-    const regular = [serve, expiry.expireOverdue, sweeper(dependencies, timer)]
+    const regular = [
+      serve,
+      expiry.expireOverdue,
+      periodically(dependencies, timer, { everyMs: SWEEP_EVERY_MS, work: deleteStrayFiles }),
+      periodically(dependencies, timer, { everyMs: WITHDRAW_EVERY_MS, work: withdrawErased }),
+    ]
     return { after, processBatch, background: () => runJobs({ jobs, regular, timer }, signal) }
   },
 })

@@ -1,6 +1,8 @@
 import type { ExportFormat, ExportTerms, FileSummary } from '../../../streams/operation/index.ts'
+import { erasedBefore, keepErasedBefore } from '../../commands/exportErasures.ts'
 import { type Attempt, fileSink, type Progress, saveProgress } from '../../commands/exportFiles.ts'
 import type { Ledger } from '../../commands/commandHandler.ts'
+import { readTexts, tokensOf, withTexts } from '../../commands/personalTexts.ts'
 import { positionOf } from '../../feeds/checkpoints.ts'
 import type { Database, FileFormat, Log, Sql } from '../../ports.ts'
 import { type ExportedReadModel, exportedReadModels } from './exportedReadModels.ts'
@@ -92,17 +94,20 @@ export const writeExportFile = async (
     const report = progressOf(dependencies, exportAttempt, counted?.count ?? 0n)
     const sink = fileSink(database.sql, exportAttempt)
     const writer = formats[terms.format](source.columns)
+    const erased = await erasedBefore(sql, { tenant, resource: terms.resource })
     let rowCount = 0
     await report(0n)
     for await (const rows of batches(source.rows(selection), BATCH_ROWS)) {
       signal.throwIfAborted()
-      await sink.write(writer.write(rows.map(source.view)))
+      const texts = await readTexts(sql, tenant, tokensOf(rows))
+      await sink.write(writer.write(rows.map(row => source.view(withTexts(row, texts)))))
       rowCount += rows.length
       await report(BigInt(rowCount))
     }
     signal.throwIfAborted()
     await sink.write(writer.end())
     const written = await sink.end()
+    await keepErasedBefore(database.sql, exportAttempt, erased)
     return { ...written, row_count: rowCount, from_position: 0n, to_position: upTo }
   })
 }

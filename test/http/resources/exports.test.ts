@@ -11,7 +11,7 @@ import { EXPORT_FORMATS, EXPORT_RESOURCES } from '../../../streams/operation/ind
 import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
 import { newKey, pay, wordsOf } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
-import { askFor, download, ended, fetched, foldedUpTo, manyPayments } from '../../support/exportSteps.ts'
+import { askFor, download, ended, fetched, foldedUpTo, manyPayments, withTextsOf } from '../../support/exportSteps.ts'
 import { inFormat, type Read } from '../../support/exportFileReaders.ts'
 import { sharedService, type TestService, writtenBy } from '../../support/service.ts'
 
@@ -140,7 +140,7 @@ describe('exports', () => {
           const position = BigInt(manifest.to_position)
           expect(manifest).to.include({ resource, format, from_position: '0' })
           expect(position >= written, 'the file has the last write of the caller').to.equal(true)
-          const folded = await foldedUpTo(store, resource, { tenant: TENANT, position })
+          const folded = await withTextsOf(postgres, await foldedUpTo(store, resource, { tenant: TENANT, position }))
           expect(folded.length).to.be.at.least(resource === 'invoices' ? 1 : 3)
           expect(rows).to.deep.equal(folded.map(view => inFormat(format, view)))
         })

@@ -1,3 +1,4 @@
+import type { Texts } from '../../../src/commands/personalTexts.ts'
 import { partsOf } from '../../../streams/aggregate.ts'
 import type { SimulatedLog } from '../eventStore.ts'
 import type { History } from '../history.ts'
@@ -55,17 +56,22 @@ const refusedWithoutEffect = (answered: readonly Answered[], log: SimulatedLog):
 }
 
 /** `refused`: the ids of which a table has refused a row. */
-export const checkAnswers = (history: History, log: SimulatedLog, refused: ReadonlySet<string>): Violation[] => {
+export const checkAnswers = (
+  history: History,
+  log: SimulatedLog,
+  refused: ReadonlySet<string>,
+  texts: Texts,
+): Violation[] => {
   const answered = history.attempts.filter(isAnswered)
   return [
     ...noInternalErrors(answered),
     ...refusedWithoutEffect(answered, log),
     ...oneAnswerPerKey(answered),
     ...refusalsUnderBoundKeysStay(history.attempts, log),
-    ...representationsAreFolds(answered, log),
+    ...representationsAreFolds(answered, log, texts),
     ...readsAreMonotone(answered),
     ...staleMeansNewer(answered),
-    ...listItemsAreFolds(answered, log),
+    ...listItemsAreFolds(answered, log, texts),
     ...listsAreComplete(answered, log, refused),
   ]
 }

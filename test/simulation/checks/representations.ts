@@ -6,6 +6,7 @@ import { payments } from '../../../projections/payments/projection.ts'
 import { paymentView } from '../../../projections/payments/queries.ts'
 import { partsOf } from '../../../streams/aggregate.ts'
 import { aggregates } from '../../../streams/index.ts'
+import { type Texts, withTexts } from '../../../src/commands/personalTexts.ts'
 import type { SimulatedLog } from '../eventStore.ts'
 import { UNKNOWN_EVENT_TYPE } from '../unknownEventType.ts'
 import { type Answered, textOf } from './answered.ts'
@@ -30,21 +31,21 @@ const categoryOf = (id: string): string =>
   Object.values(aggregates).find(({ prefix }) => id.startsWith(`${prefix}_`))?.category ?? ''
 
 /** The representation of the resource at this revision, made from the log. */
-const expectedAt = (log: SimulatedLog, id: string, revision: bigint): string | undefined => {
+const expectedAt = (log: SimulatedLog, texts: Texts, id: string, revision: bigint): string | undefined => {
   const category = categoryOf(id)
   const view = VIEWS[category]
   const row = view && rowOf(log, `${category}-${id}`, view.projection, revision)
-  return row && JSON.stringify(view.render(row as never))
+  return row && JSON.stringify(view.render(withTexts(row, texts) as never))
 }
 
 /** A representation is the fold of its stream up to the revision in its ETag, whichever instance answered. */
-export const representationsAreFolds = (answered: readonly Answered[], log: SimulatedLog): Violation[] =>
+export const representationsAreFolds = (answered: readonly Answered[], log: SimulatedLog, texts: Texts): Violation[] =>
   answered.flatMap(one => {
     const { status, body, headers, text } = one.answer
     const id = body?.['id']
     const revision = revisionIn(headers['ETag'])
     if (status >= 300 || status === 202 || typeof id !== 'string' || revision === undefined) return []
-    const expected = expectedAt(log, id, revision)
+    const expected = expectedAt(log, texts, id, revision)
     if (expected === undefined || expected === text) return []
     return [
       violation('a representation is the fold of its stream', `${textOf(one)} has ${text}, by the log ${expected}`),
@@ -87,12 +88,12 @@ type List = { readonly items: readonly Listed[]; readonly page: { has_more: bool
 const listIn = ({ answer }: Answered): List => answer.body as List
 
 /** Each item of a list is the fold of its stream at its version, and belongs to the caller's tenant. */
-export const listItemsAreFolds = (answered: readonly Answered[], log: SimulatedLog): Violation[] =>
+export const listItemsAreFolds = (answered: readonly Answered[], log: SimulatedLog, texts: Texts): Violation[] =>
   answered.filter(isList).flatMap(one =>
     listIn(one).items.flatMap(item => {
       if (item.tenant_id !== one.sent.caller.tenant)
         return [violation('no row of another tenant is visible', `${textOf(one)} shows ${item.id}`)]
-      const expected = expectedAt(log, item.id, BigInt(item.version))
+      const expected = expectedAt(log, texts, item.id, BigInt(item.version))
       const listed = JSON.stringify(item)
       if (expected === listed) return []
       return [

@@ -4,6 +4,12 @@ import type { Known } from './knownResources.ts'
 
 /** Actions on orders and on the invoices that are raised from them. */
 
+/** In every customer reference: the log must not have it. */
+export const PERSON = 'a person called'
+const PERSONS_MAX = 6
+/** Few names, so that several requests store the same one at once. */
+const referenceOf = (random: Random): string => `${PERSON} ${random.integer(1, PERSONS_MAX)}`
+
 const CURRENCIES = ['USD', 'EUR', 'JPY']
 
 const linesOf = (random: Random) =>
@@ -17,7 +23,8 @@ export const createOrder: Action = async actor => {
   const { client, caller } = actor
   const currency = client.random.pick(CURRENCIES)
   const headers = client.random.chance(0.7) ? { 'idempotency-key': keyOf(actor, 'order') } : {}
-  const body = { currency, lines: linesOf(client.random) }
+  const reference = client.random.chance(0.5) ? { customer_reference: referenceOf(client.random) } : {}
+  const body = { currency, lines: linesOf(client.random), ...reference }
   await sendWithCopies(actor, { operation: 'create_order', caller, headers, body }, 'order')
 }
 
@@ -26,9 +33,11 @@ export const changeOrder: Action = async actor => {
   const order = resources.pick('order', caller.tenant, client.random)
   if (order === undefined) return createOrder(actor)
   const headers = { 'if-match': await etagOf(actor, order, 'order') }
-  const body = client.random.chance(0.5)
-    ? { description: `changed by ${client.action}` }
-    : { lines: linesOf(client.random) }
+  const body = client.random.pick([
+    { description: `changed by ${client.action}` },
+    { lines: linesOf(client.random) },
+    { customer_reference: referenceOf(client.random) },
+  ])
   const request = { operation: 'change_order', caller, id: order.id, headers, body }
   await sendWithCopies(actor, request, 'order')
 }

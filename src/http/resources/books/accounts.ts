@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { accountAt, accountsPage, type AccountAt, entriesPage } from '../../../../projections/books/queries.ts'
 import { accountView, entryView, trialBalanceRow } from '../../../../projections/bookViews.ts'
-import { type AnyRoute, route } from '../../route.ts'
+import { isPersonalToken } from '../../../commands/personalTexts.ts'
+import { type AnyRoute, type Call, route } from '../../route.ts'
 import { currencySchema, resourceById, textSchema } from '../commonSchemas.ts'
 import { listOf, pageQuery } from '../paging.ts'
 import { accountCodeSchema, accountSchema, booksQuery, entrySchema, trialBalanceRowSchema } from './bookSchemas.ts'
@@ -12,7 +13,20 @@ import { type BookFilters, type PageAt, readBooksItem, readBooksPage } from './b
 const common = { method: 'GET', tag: 'Books', scope: 'ledger:read', rateClass: 'default' } as const
 const byCode = z.object({ code: accountCodeSchema })
 
-const accountPage = (at: PageAt, filters: BookFilters) => accountsPage({ ...at, ...filters })
+type Listing = Call<unknown, { readonly customer_reference?: string | undefined }, unknown>
+
+/** The values of the column for a customer: the token, or, of the events of an earlier build, the reference itself. */
+const customersOf = async ({ query, principal, personalTexts }: Listing): Promise<readonly string[] | undefined> => {
+  const { customer_reference: text } = query
+  if (text === undefined) return undefined
+  const token = await personalTexts.find({ tenant: principal.tenant, kind: 'customer_reference', text })
+  return [...(isPersonalToken(text) ? [] : [text]), ...(token === undefined ? [] : [token])]
+}
+
+const accountPage =
+  (customers?: readonly string[]) =>
+  (at: PageAt, { currency }: BookFilters) =>
+    accountsPage({ ...at, currency, customers })
 const keyOf = ({ code }: AccountAt): string => code
 
 const listAccounts = route({
@@ -28,7 +42,8 @@ const listAccounts = route({
   }),
   ...listOf(accountSchema),
   order: ['code'],
-  handler: call => readBooksPage(call, { page: accountPage, keyOf, render: accountView }),
+  handler: async call =>
+    readBooksPage(call, { page: accountPage(await customersOf(call)), keyOf, render: accountView }),
 })
 
 const readAccount = route({
@@ -78,7 +93,7 @@ const readTrialBalance = route({
   query: z.object({ ...pageQuery, ...booksQuery, currency: currencySchema.optional() }),
   ...listOf(trialBalanceRowSchema),
   order: ['account'],
-  handler: call => readBooksPage(call, { page: accountPage, keyOf, render: trialBalanceRow }),
+  handler: call => readBooksPage(call, { page: accountPage(), keyOf, render: trialBalanceRow }),
 })
 
 export const accountRoutes: readonly AnyRoute[] = [listAccounts, readAccount, listAccountEntries, readTrialBalance]

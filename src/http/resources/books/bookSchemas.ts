@@ -18,8 +18,10 @@ export const accountCodeSchema = z
   .string()
   .regex(ACCOUNT_CODE)
   .meta({
-    description: 'The code of an account, such as cash.USD or receivables.USD.CUST-17.',
-    examples: ['receivables.USD.CUST-17'],
+    description:
+      'The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by ' +
+      'GET /accounts?customer_reference=. For orders of earlier builds it ends with the reference itself.',
+    examples: ['receivables.USD.prs_01JB3N8Q6Z4T1V7W9XAC2E5GHK'],
   })
 
 /** The moment of every answer about the books. */
@@ -43,7 +45,8 @@ export const accountSchema = z
     currency: currencySchema,
     exponent: exponentSchema,
     customer_reference: z.string().nullable().meta({
-      description: 'The customer of receivables, as in the order that was invoiced; null for other accounts.',
+      description:
+        'The customer of receivables, as in the order that was invoiced; null for other accounts, and when it was erased.',
     }),
     normal_side: z.enum(DIRECTIONS).meta({ description: 'The side on which the balances grow.' }),
     balances: z
@@ -87,7 +90,12 @@ export const entrySchema = z
         examples: [
           [
             { account: 'cash.USD', direction: 'debit', amount: 1_099, currency: 'USD' },
-            { account: 'receivables.USD.CUST-17', direction: 'credit', amount: 1_099, currency: 'USD' },
+            {
+              account: 'receivables.USD.prs_01JB3N8Q6Z4T1V7W9XAC2E5GHK',
+              direction: 'credit',
+              amount: 1_099,
+              currency: 'USD',
+            },
           ],
         ],
       }),

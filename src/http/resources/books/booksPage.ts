@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { waitApplied } from '../collection.ts'
-import { PRIVATE_CACHING } from '../commonReplies.ts'
+import { hasErased, withTexts } from '../../../commands/personalTexts.ts'
+import { PRIVATE_CACHING, textsFor } from '../commonReplies.ts'
 import { etagAt, isNotModified } from '../../request/conditional.ts'
 import type { Query } from '../../../../projections/page.ts'
 import type { Row } from '../../../ports.ts'
@@ -51,7 +52,8 @@ export const readBooksPage = async <R extends Row>(
     rows.length > limit && last
       ? call.cursors.seal(binding, { position: position.toString(), after: keyOf(last) })
       : null
-  const listed = { items: items.map(render), hasMore: nextCursor !== null, nextCursor }
+  const texts = await textsFor(call, items)
+  const listed = { items: items.map(row => render(withTexts(row, texts))), hasMore: nextCursor !== null, nextCursor }
   return pageReply(
     call,
     { ...listed, asOfPosition: position.toString(), parameters: { ...asked, limit } },
@@ -83,8 +85,10 @@ export const readBooksItem = async <R extends Row>(
 ): Promise<Reply> => {
   const position = await booksAt(call, call.query)
   const row = await firstRow(call, query(call.principal.tenant, position))
-  const etag = etagAt(...version(row), call.apiVersion)
+  const texts = await textsFor(call, [row])
+  const etag = etagAt(...version(row), call.apiVersion, hasErased(row, texts))
   const waited = call.minPosition === undefined ? {} : waitApplied(call)
   const headers = { ETag: etag, ...PRIVATE_CACHING, ...waited }
-  return isNotModified(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body: render(row), headers }
+  if (isNotModified(call.ifNoneMatch, etag)) return { status: 304, headers }
+  return { status: 200, body: render(withTexts(row, texts)), headers }
 }

@@ -94,7 +94,7 @@ const issueApiKey = route({
     }
     const created = await create(ledger, apiKeyEntity, id, { command, context, idempotencyRecord })
     // The state at creation, so that a replay has the same response after later changes.
-    const reply = replyToCreation(call, created, PATH, row => apiKeyView(secrets, row, row.created_at))
+    const reply = await replyToCreation(call, created, PATH, row => apiKeyView(secrets, row, row.created_at))
     const first = created.kind === 'created' ? nonce : await firstNonceOf(call, id)
     return { ...reply, body: { ...(reply.body as object), secret: secrets.keyOf(id, first) } }
   },
@@ -193,7 +193,7 @@ const replyOfFirstRotation = async (
   const secrets = secretsOf(call)
   const outcome = conflict ?? { kind: 'replayed' as const, row, position: last.position }
   const secret = secrets.keyOf(id, nonce)
-  const { body, headers } = replyToCreation(call, outcome, PATH, of => ({
+  const { body, headers } = await replyToCreation(call, outcome, PATH, of => ({
     ...apiKeyView(secrets, of, of.updated_at),
     secret,
   }))

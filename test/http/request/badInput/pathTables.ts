@@ -27,10 +27,10 @@ export const NO_IDS: Texts = {
     `with ${letter} at its beginning`,
     `ord_${letter}123456789ABCDEFGHJKMNPQRS`,
   ]),
-  ...each(['inv', 'pay', 'op', 'sub', 'key', 'ref', 'rfd', 'acc', 'man', 'ten', 'bnd', 'evt', 'or', 'ordr'], prefix => [
-    `with the prefix ${prefix}`,
-    `${prefix}_<ord.>`,
-  ]),
+  ...each(
+    ['inv', 'pay', 'op', 'sub', 'key', 'ref', 'rfd', 'acc', 'man', 'ten', 'bnd', 'prs', 'evt', 'or', 'ordr'],
+    prefix => [`with the prefix ${prefix}`, `${prefix}_<ord.>`],
+  ),
   'without its prefix': '<ord.>',
   'with its prefix twice': 'ord_<ord>',
   'its prefix alone': 'ord_',

@@ -1,0 +1,115 @@
+import { Command } from 'commander'
+import { openDatabase } from '../../src/adapters/postgres/database.ts'
+import type { Context, Ledger } from '../../src/commands/commandHandler.ts'
+import {
+  erasePersonalTexts,
+  type Erasure,
+  type PersonalRecord,
+  type PersonalSelector,
+  showPersonalTexts,
+} from '../../src/commands/personalErasure.ts'
+import { isPersonalToken } from '../../src/commands/personalTexts.ts'
+import { TENANT_PATTERN } from '../../src/identity/principal.ts'
+import type { Database } from '../../src/ports.ts'
+import { StartupError } from '../../src/startupError.ts'
+import { findConnections, howToStart } from './connections.ts'
+import { operatorContext, withLedger } from './operatorContext.ts'
+import { print, printJson } from './print.ts'
+
+/** `personal-data`: shows and erases the texts that events name by tokens (src/commands/personalData.md). */
+
+type Options = {
+  readonly tenant: string
+  readonly customerReference?: string
+  readonly token?: string
+  readonly json: boolean
+}
+
+/** Exactly one of the options names the text. Throws a StartupError. */
+const selectorOf = ({ tenant, customerReference, token }: Options): PersonalSelector => {
+  if (!TENANT_PATTERN.test(tenant))
+    throw new StartupError('A tenant is 1 to 63 of a-z, 0-9 and -, not beginning with -.')
+  if ((customerReference === undefined) === (token === undefined))
+    throw new StartupError('Name one text: --customer-reference <text>, or --token <token>.')
+  if (customerReference !== undefined) return { tenant, kind: 'customer_reference', text: customerReference }
+  if (isPersonalToken(token)) return { tenant, token }
+  throw new StartupError('A token is prs_ and 26 characters.')
+}
+
+type Work<T> = (database: Database, ledger: Ledger, selector: PersonalSelector, context: Context) => Promise<T>
+
+const execute = async <T>(options: Options, work: Work<T>): Promise<T> => {
+  const selector = selectorOf(options)
+  const { config, addresses } = await findConnections()
+  if (addresses.event_store === null || addresses.postgres === null) throw new StartupError(howToStart(config.dataDir))
+  const database = openDatabase({ connectionString: addresses.postgres, applicationName: 'ledger-personal-data' })
+  try {
+    return await withLedger(addresses.event_store, ledger =>
+      work(database, ledger, selector, operatorContext(selector.tenant)),
+    )
+  } finally {
+    await database.close()
+  }
+}
+
+const sentencesOf = ({ erased, erased_before, in_events }: Erasure): readonly string[] => [
+  ...erased.map(token => `${token} is erased.`),
+  ...erased_before.map(token => `${token} was erased before.`),
+  ...(erased.length + erased_before.length === 0 ? ['There is no such text.'] : []),
+  ...(in_events > 0 ? [`${in_events} orders of an earlier build have the text in their events, where it stays.`] : []),
+]
+
+const erase = async (options: Options): Promise<void> => {
+  const erasure = await execute(options, erasePersonalTexts)
+  // A text that stays somewhere is a finding.
+  if (erasure.in_events > 0) process.exitCode = 1
+  if (options.json) return printJson({ tenant: options.tenant, ...erasure })
+  for (const sentence of sentencesOf(erasure)) print(sentence)
+}
+
+const lineOf = ({ token, text, created_at, erased_at }: PersonalRecord): string =>
+  erased_at === null ? `${token}  since ${created_at}  ${JSON.stringify(text)}` : `${token}  erased ${erased_at}`
+
+const show = async (options: Options): Promise<void> => {
+  const texts = await execute(options, showPersonalTexts)
+  if (options.json) return printJson({ tenant: options.tenant, texts })
+  for (const line of texts.length === 0 ? ['There is no such text.'] : texts.map(lineOf)) print(line)
+}
+
+const subcommand = (name: string, description: string, json: string): Command =>
+  new Command(name)
+    .description(description)
+    .requiredOption('--tenant <tenant>', 'the name of the tenant, as in its tokens: acme')
+    .option('--customer-reference <text>', 'the customer reference of orders, exactly as it was given')
+    .option('--token <token>', 'the token of the text, as events and facts have it: prs_…')
+    .option('--json', `print JSON: ${json}`, false)
+
+const EFFECT = `
+After an erasure every instance shows null in place of the text within seconds, the ETags of these resources change, and
+files of exports that may have the text are expired. Events, facts, balances and proofs are the same as before, since they
+have the token only. The same text given again later gets another token; erase it again. Each command is an audit record
+(GET /audit-records) with the token, whose subject is the user of the operating system. After a restore of Postgres from a
+backup, repeat the erasures since that backup: GET /audit-records?operation=erase_personal_data lists their tokens.
+Exit code 1 also if an earlier build has stored the text in events, where it stays. See src/commands/personalData.md.
+
+Examples:
+  npm run -s ledger -- personal-data show --tenant acme --customer-reference "Jane Doe"
+  npm run -s ledger -- personal-data erase --tenant acme --customer-reference "Jane Doe"`
+
+export const personalDataCommand = new Command('personal-data')
+  .description('Shows and erases texts about persons, which events name by tokens.')
+  .addCommand(
+    subcommand(
+      'erase',
+      'Erases a text for ever; a repetition erases nothing more.',
+      '{tenant, erased: [token], erased_before: [token], in_events}',
+    ).action(erase),
+  )
+  .addCommand(
+    subcommand(
+      'show',
+      'Shows a text with its token, and the tokens of its erased uses.',
+      '{tenant, texts: [{token, kind, text, created_at, erased_at}]}',
+    ).action(show),
+  )
+  .addHelpText('after', EFFECT)

@@ -1,0 +1,220 @@
+import { LRUCache } from 'lru-cache'
+import { isId, type Id } from '../../streams/ids.ts'
+import { type Sql, Unavailable, type World } from '../ports.ts'
+import type { Ledger } from './commandHandler.ts'
+import { keyedHash, randomId } from './identifiers.ts'
+
+/**
+ * The side store of personal texts: the table personal_texts. Events are never changed, so a text that may have to be erased
+ * is not in them: they have a token in its place, and every reader gets the text from this table, or null after its erasure.
+ * See personalData.md.
+ *
+ * A text is stored before the event that has its token is appended. When the append then fails, the text remains without a
+ * reader; the next use of the same text finds it.
+ */
+
+/** The kinds of personal texts, each with the prefix of its tokens. */
+const PREFIXES = { customer_reference: 'prs' } as const
+export type PersonalKind = keyof typeof PREFIXES
+export type PersonalToken = Id<(typeof PREFIXES)[PersonalKind]>
+
+/** A text as a tenant gives it. It is compared exactly, without any normalisation. */
+export type PersonalText = { readonly tenant: string; readonly kind: PersonalKind; readonly text: string }
+
+/** By token: the text, or null where it was erased. */
+export type Texts = ReadonlyMap<string, string | null>
+export const NO_TEXTS: Texts = new Map()
+
+/** The members of resources and events that have such a text. */
+const PERSONAL_MEMBERS = ['customer_reference'] as const
+
+/**
+ * Whether the value of such a member is a token. The events of earlier builds have the text itself; a token is random, so no
+ * text of theirs is one.
+ */
+export const isPersonalToken = (value: unknown): value is PersonalToken =>
+  typeof value === 'string' && Object.values(PREFIXES).some(prefix => isId(prefix, value))
+
+const tokensIn = (row: object): PersonalToken[] =>
+  PERSONAL_MEMBERS.map(member => Reflect.get(row, member) as unknown).filter(isPersonalToken)
+
+export const tokensOf = (rows: readonly object[]): readonly PersonalToken[] => [...new Set(rows.flatMap(tokensIn))]
+
+/** The row with its texts in place of its tokens; null for a text that was erased, or is not in the table. */
+export const withTexts = <R extends object>(row: R, texts: Texts): R => {
+  const tokens = PERSONAL_MEMBERS.filter(member => isPersonalToken(Reflect.get(row, member)))
+  if (tokens.length === 0) return row
+  return {
+    ...row,
+    ...Object.fromEntries(tokens.map(member => [member, texts.get(String(Reflect.get(row, member))) ?? null])),
+  }
+}
+
+/**
+ * Whether the row has the token of an erased text, so that its representation differs from the earlier one. A token that was
+ * not looked up counts as present.
+ */
+export const hasErased = (row: object, texts: Texts): boolean => tokensIn(row).some(token => texts.get(token) === null)
+
+/** Reads the texts of the tokens in one statement; none for no tokens. A token of another tenant has no text. */
+export const readTexts = async (sql: Sql, tenant: string, tokens: readonly string[]): Promise<Texts> => {
+  if (tokens.length === 0) return NO_TEXTS
+  const rows = await sql<{ token: string; text: string | null }>(
+    'select token, text from personal_texts where tenant_id = $1 and token = any($2::text[])',
+    [tenant, tokens],
+  )
+  return new Map(rows.map(({ token, text }) => [token, text]))
+}
+
+/** The number of texts of this kind that the tenant has had erased. It never decreases. */
+export const erasedCount = async (sql: Sql, tenant: string, kind: PersonalKind): Promise<bigint> => {
+  const [counted] = await sql<{ count: bigint }>(
+    'select count(*) as count from personal_texts where kind = $1 and tenant_id = $2 and erased_at is not null',
+    [kind, tenant],
+  )
+  return counted?.count ?? 0n
+}
+
+/** The keyed hash of a text. It needs the secret of the log, and no database. */
+export const digestOf = async (
+  { idSecret }: Pick<Ledger, 'idSecret'>,
+  { tenant, kind, text }: PersonalText,
+): Promise<string> => keyedHash(await idSecret(), ['personal text', kind, tenant, text])
+
+export type PersonalTexts = {
+  /** Stands for the text in the idempotency record of a request, so that equal requests are recognised without the text. */
+  readonly digest: (personal: PersonalText) => Promise<string>
+  /**
+   * Stores the text, and resolves to its token; a text that is there keeps its token. Undefined for a text that was erased
+   * (or is stored by another request at this moment): `storeAgain` gives it a new token. Both throw Unavailable with the effect `none`, because a stored text that no event
+   * names is no effect for the caller.
+   */
+  readonly store: (personal: PersonalText) => Promise<PersonalToken | undefined>
+  readonly storeAgain: (personal: PersonalText) => Promise<PersonalToken>
+  /** The token of a text that is stored and not erased: for filters. Throws Unavailable. */
+  readonly find: (personal: PersonalText) => Promise<PersonalToken | undefined>
+  /** The text of each of these tokens, or null. An erasure takes effect within SEEN_FOR_MS. Throws Unavailable. */
+  readonly read: (tenant: string, tokens: readonly string[]) => Promise<Texts>
+}
+
+/** How long a text that was read or stored is used without another statement, and so the longest delay of an erasure. */
+const SEEN_FOR_MS = 2_000
+const SEEN_MAX = 10_000
+/** Other requests may store or erase the same text meanwhile. */
+const STORE_ATTEMPTS_MAX = 5
+
+const INSERT = `insert into personal_texts (token, tenant_id, kind, digest, text) select $1, $2, $3, $4, $5`
+const PRESENT = 'select token from personal_texts where digest = $4 and erased_at is null'
+
+/** One statement: most texts are stored, or found, by it. `unless` is the condition under which nothing is stored. */
+const storing = (unless: string): string =>
+  `with stored as (${INSERT} where not exists (${unless}) on conflict do nothing returning token)
+    select token from stored union all ${PRESENT}`
+const STORE = storing('select from personal_texts where digest = $4')
+const STORE_AGAIN = storing(PRESENT)
+
+const withoutEffect = async <T>(work: Promise<T>): Promise<T> => {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof Unavailable)) throw error
+    throw new Unavailable(error.dependency, { effect: 'none', cause: error })
+  }
+}
+
+type Seen = {
+  readonly remember: (text: { tenant: string; token: string; text: string | null }, sinceMs: number) => void
+  /** Undefined for a text that was not seen lately. */
+  readonly recall: (tenant: string, token: string) => string | null | undefined
+}
+
+const createSeen = (world: Pick<World, 'monotonicMs'>): Seen => {
+  const seen = new LRUCache<string, { readonly text: string | null; readonly untilMs: number }>({ max: SEEN_MAX })
+  const keyOf = (tenant: string, token: string): string => `${tenant} ${token}`
+  return {
+    remember: ({ tenant, token, text }, sinceMs) =>
+      void seen.set(keyOf(tenant, token), { text, untilMs: sinceMs + SEEN_FOR_MS }),
+    recall: (tenant, token) => {
+      const known = seen.get(keyOf(tenant, token))
+      return known !== undefined && known.untilMs > world.monotonicMs() ? known.text : undefined
+    },
+  }
+}
+
+const readSeen = async (
+  { sql, seen, world }: { readonly sql: Sql; readonly seen: Seen; readonly world: World },
+  tenant: string,
+  tokens: readonly string[],
+): Promise<Texts> => {
+  const texts = new Map<string, string | null>()
+  for (const token of tokens) {
+    const text = seen.recall(tenant, token)
+    if (text !== undefined) texts.set(token, text)
+  }
+  const sinceMs = world.monotonicMs()
+  const unknown = tokens.filter(token => !texts.has(token))
+  const found = await readTexts(sql, tenant, unknown)
+  for (const token of unknown) {
+    const text = found.get(token) ?? null
+    seen.remember({ tenant, token, text }, sinceMs)
+    texts.set(token, text)
+  }
+  return texts
+}
+
+export const createPersonalTexts = (sql: Sql, ledger: Pick<Ledger, 'idSecret' | 'world'>): PersonalTexts => {
+  const { world } = ledger
+  const seen = createSeen(world)
+
+  const storeBy = async (statement: string, personal: PersonalText): Promise<PersonalToken | undefined> => {
+    const { tenant, kind, text } = personal
+    const sinceMs = world.monotonicMs()
+    const values = [randomId(PREFIXES[kind], world), tenant, kind, await digestOf(ledger, personal), text]
+    const [found] = await withoutEffect(sql<{ token: PersonalToken }>(statement, values))
+    if (found) seen.remember({ tenant, token: found.token, text }, sinceMs)
+    return found?.token
+  }
+
+  return {
+    digest: personal => digestOf(ledger, personal),
+    store: personal => storeBy(STORE, personal),
+    storeAgain: async personal => {
+      for (let attempt = 1; attempt <= STORE_ATTEMPTS_MAX; attempt++) {
+        const token = await storeBy(STORE_AGAIN, personal)
+        if (token !== undefined) return token
+      }
+      const cause = new Error('The text was stored and erased by others at each attempt.')
+      throw new Unavailable('database', { effect: 'none', cause })
+    },
+    find: async personal => {
+      const digest = await digestOf(ledger, personal)
+      const present = 'select token from personal_texts where digest = $1 and erased_at is null'
+      return (await sql<{ token: PersonalToken }>(present, [digest]))[0]?.token
+    },
+    read: (tenant, tokens) => readSeen({ sql, seen, world }, tenant, tokens),
+  }
+}
+
+/**
+ * Stores the text of a creating command whose idempotency key may have been used before. A used key is answered by
+ * `answerOfKey` where storing would be wrong or is not possible: the text was erased since the first request, and would be
+ * there again; or Postgres does not answer, and a 503 would tell the caller that nothing was created. Throws Unavailable with
+ * the effect `none` for a new key.
+ */
+export const storeUnlessBound = async <T>(
+  texts: PersonalTexts,
+  personal: PersonalText,
+  answerOfKey: () => Promise<T | undefined>,
+): Promise<{ readonly token: PersonalToken } | { readonly answer: T }> => {
+  try {
+    const token = await texts.store(personal)
+    if (token !== undefined) return { token }
+  } catch (error) {
+    if (!(error instanceof Unavailable)) throw error
+    const answer = await answerOfKey()
+    if (answer === undefined) throw error
+    return { answer }
+  }
+  const answer = await answerOfKey()
+  return answer === undefined ? { token: await texts.storeAgain(personal) } : { answer }
+}
