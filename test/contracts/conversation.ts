@@ -50,7 +50,7 @@ export const conversations = (): Conversations =>
 const WHOLE_MAX = 10_000
 const SETTLED_LOOPS = 5
 /** The longest wait for a caught-up message that the real server sent; it is long, for a loaded machine. */
-const CAUGHT_UP_MAX_MS = 10_000
+const CAUGHT_UP_MAX_MS = 120_000
 type Position = { readonly commit: bigint; readonly prepare: bigint }
 type Recorded = NonNullable<ResolvedEvent['event']>
 type Failure = Error & { readonly type?: string; readonly expectedVersion?: unknown; readonly actualVersion?: unknown }

@@ -18,7 +18,7 @@ const APPENDS = 1000
 const WRITERS = 20
 const KILLS = 2
 const KILLED_WITHIN_MS = 150
-const HEAL_MAX_MS = 30_000
+const HEAL_MAX_MS = 120_000
 const RETRY_MS = 50
 
 /** Resends an append with the same ids until the store is available. */

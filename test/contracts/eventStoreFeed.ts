@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type EventStore, type StoredEvent, Unavailable } from '../../src/ports.ts'
+import { holdsInOneOf } from '../support/comparedTimes.ts'
 import { rejectionOf } from '../support/rejection.ts'
 import { all, caughtUp, event, events, feed, idsOf, newCategory, newStream } from './eventStoreFixtures.ts'
 
@@ -8,7 +9,7 @@ const CATCH_UP_EVENTS = 2000
 const LATENCY_SAMPLES = 20
 const LATENCY_MEDIAN_MAX_MS = 250
 /** A subscription that ignores its signal would never end. */
-const STOPPED_MAX_MS = 10_000
+const STOPPED_MAX_MS = 120_000
 
 const positionsOf = (list: readonly StoredEvent[]): bigint[] => list.map(({ position }) => position)
 const isIncreasing = (positions: readonly bigint[]): boolean =>
@@ -228,17 +229,20 @@ export const describeFeed = (shared: () => EventStore): void => {
       const category = newCategory()
       const received = feed(store, { after: await store.head(), categories: [category] })
       await received.until(caughtUp)
-      const tookMs: number[] = []
-      for (let n = 1; n <= LATENCY_SAMPLES; n += 1) {
-        await store.append(newStream(category), [event()], 'no_stream')
-        const storedAtMs = performance.now()
-        await received.until(({ events: got }) => got.length === n)
-        tookMs.push(performance.now() - storedAtMs)
-      }
+      await holdsInOneOf(async () => {
+        const tookMs: number[] = []
+        for (let sample = 0; sample < LATENCY_SAMPLES; sample += 1) {
+          const delivered = received.events.length + 1
+          await store.append(newStream(category), [event()], 'no_stream')
+          const storedAtMs = performance.now()
+          await received.until(({ events: got }) => got.length === delivered)
+          tookMs.push(performance.now() - storedAtMs)
+        }
+        // The median is compared, because other load of the machine delays some events, and a store that polls delays all.
+        const median = tookMs.sort((a, b) => a - b)[LATENCY_SAMPLES / 2]
+        expect(median).to.be.lessThan(LATENCY_MEDIAN_MAX_MS)
+      })
       await received.stop()
-      // The median is compared, because other load of the machine delays some events, and a store that polls delays all.
-      const median = tookMs.sort((a, b) => a - b)[LATENCY_SAMPLES / 2]
-      expect(median).to.be.lessThan(LATENCY_MEDIAN_MAX_MS)
     })
 
     it('delivers a large backlog completely and in order to a slow reader', async () => {

@@ -13,7 +13,7 @@ export type EventStoreUnderTest = {
   stop(): Promise<void>
 }
 
-const FEED_WAIT_MAX_MS = 30_000
+const FEED_WAIT_MAX_MS = 120_000
 
 export const event = (data: JsonObject = {}, type = 'Happened'): NewEvent => ({
   id: randomUUID(),
@@ -39,7 +39,7 @@ export const revisionsOf = (list: readonly StoredEvent[]): bigint[] => list.map(
 export type Feed = {
   readonly items: FeedItem[]
   readonly events: StoredEvent[]
-  /** Resolves when the condition is met. Rejects after 30 s, and when the subscription fails. */
+  /** Resolves when the condition is met. Rejects after two minutes, and when the subscription fails. */
   until(holds: (feed: Feed) => boolean): Promise<void>
   stop(): Promise<void>
 }

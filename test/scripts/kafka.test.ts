@@ -14,7 +14,7 @@ import { removeFolder } from '../support/folders.ts'
 const MAIN = fileURLToPath(new URL('../../scripts/kafka/main.ts', import.meta.url))
 const LIBS = fileURLToPath(new URL('../../.data/kafka-libs', import.meta.url))
 
-const READY_MAX_MS = 60_000
+const READY_MAX_MS = 240_000
 
 type Running = { readonly process: ChildProcess; readonly out: () => string; readonly err: () => string }
 

@@ -24,7 +24,7 @@ export type KafkaForTests = {
 /** `given`: KAFKA_BROKERS · `real`: started by the tests · `mock`: kcat's, which cannot create topics · `none`. */
 export type KafkaKind = 'given' | 'real' | 'mock' | 'none'
 
-const MOCK_START_MS = 30_000
+const MOCK_START_MS = 120_000
 
 const kindHere = (): KafkaKind => {
   if ((process.env.KAFKA_BROKERS ?? '') !== '') return 'given'

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { anOrder, clientOf, type Client } from '../../support/client.ts'
+import { holdsInOneOf } from '../../support/comparedTimes.ts'
 import { sharedService } from '../../support/service.ts'
 import { send } from '../../support/rawHttp.ts'
 
@@ -64,10 +65,12 @@ describe('the violations of a request', () => {
       return performance.now() - startedAtMs
     }
     const best = { many: Infinity, one: Infinity }
-    for (let round = 0; round < ROUNDS; round++) {
-      best.one = Math.min(best.one, await tookMs(one))
-      best.many = Math.min(best.many, await tookMs(many))
-    }
-    expect(best.many / best.one, JSON.stringify(best)).to.be.below(TIMES_MAX)
+    await holdsInOneOf(async () => {
+      for (let round = 0; round < ROUNDS; round++) {
+        best.one = Math.min(best.one, await tookMs(one))
+        best.many = Math.min(best.many, await tookMs(many))
+      }
+      expect(best.many / best.one, JSON.stringify(best)).to.be.below(TIMES_MAX)
+    })
   })
 })

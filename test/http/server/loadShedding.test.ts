@@ -4,6 +4,7 @@ import { expect } from 'chai'
 import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import type { EventStore } from '../../../src/ports.ts'
 import { type Answer, anOrder, type Client, clientOf, newKey } from '../../support/client.ts'
+import { holdsInOneOf } from '../../support/comparedTimes.ts'
 import { eventually } from '../../support/eventually.ts'
 import {
   quietHead,
@@ -198,21 +199,30 @@ describe('an overloaded service', () => {
   }
 
   it(`with ${FLOOD} concurrent requests serves as many as it can in time, and stores nothing of the others`, async () => {
-    const usual = await load(USUAL_CLIENTS, FLOOD_MS)
+    await holdsInOneOf(async () => {
+      const usual = await load(USUAL_CLIENTS, FLOOD_MS)
+      const flooded = await flood()
+      expect(flooded.counts['201']).to.be.greaterThan((usual.counts['201'] ?? 0) / FLOOD_COST_MAX)
+      expect(medianOf(flooded.turns)).to.be.below(Math.max(DELAY_MAX_MS, FLOOD_COST_MAX * Math.max(...usual.turns)))
+    })
+  })
+
+  /** More requests than the service can serve, of which it stores those alone that it has not refused. */
+  const flood = async (): Promise<Load> => {
     const known = new Set(await orderIds(await quietHead(store)))
-    const { created, counts, turns } = await load(FLOOD, FLOOD_MS)
+    const flooded = await load(FLOOD, FLOOD_MS)
+    const { created, counts } = flooded
     // Refused by the caller's own limit, without a free slot, or without time.
     expect((counts['429'] ?? 0) + (counts['503'] ?? 0) + (counts['504'] ?? 0)).to.be.greaterThan(0)
-    expect(counts['201']).to.be.greaterThan((usual.counts['201'] ?? 0) / FLOOD_COST_MAX)
     expect(Object.keys(counts).filter(status => !['201', '429', '503', '504'].includes(status))).to.deep.equal([])
-    expect(medianOf(turns)).to.be.below(Math.max(DELAY_MAX_MS, FLOOD_COST_MAX * Math.max(...usual.turns)))
     // The effect of a 504 is unknown. Every stored order was acknowledged or got a 504; none was refused.
     const last = created.reduce((a, { position }) => (a > position ? a : position), 0n)
     const found = (await orderIds(last)).filter(id => !known.has(id))
     const acknowledged = new Set(created.map(({ id }) => id))
     expect([...acknowledged].filter(id => !found.includes(id))).to.deep.equal([])
     expect(found.filter(id => !acknowledged.has(id)).length).to.be.at.most(counts['504'] ?? 0)
-  })
+    return flooded
+  }
 
   const ask = (agent: Agent, asking: string) =>
     new Promise<{ status: number; body: { id: string }; position: string }>((resolve, reject) => {
