@@ -114,14 +114,17 @@ const membersOf = (table: string): string => ENTRY_MEMBERS.map(name => `${table}
 
 const withPostings = (found: string): string => `with found as materialized (${found})
   select ${membersOf('found')},
-      (select r.event_id from ${entries.name} r where r.reverses = found.event_id and r.position <= $2) as reversed_by,
+      (select event_id from (select * from ${entries.name} where reverses = found.event_id offset 0) r
+        where r.position <= $2) as reversed_by,
       (select json_agg(json_build_object('account', p.account, 'direction', p.direction, 'amount', p.amount) order by p.line)
         from ${postings.name} p where p.position = found.position) as postings
     from found order by found.position desc`
 
 export const entryAt = (tenant: string, eventId: string, position: bigint): Query<EntryAt> => ({
   text: withPostings(
-    `select ${membersOf('e')} from ${entries.name} e where event_id = $3 and tenant_id = $1 and position <= $2`,
+    // `offset 0` keeps the other conditions, and their indexes, out of the look-up by the unique id.
+    `select ${membersOf('e')} from (select * from ${entries.name} where event_id = $3 offset 0) e
+      where e.tenant_id = $1 and e.position <= $2`,
   ),
   values: [tenant, position, eventId],
 })
@@ -139,7 +142,7 @@ export type EntriesRequest = {
   readonly payment_id?: string | undefined
 }
 
-/** The ids to filter by, the one with the fewest entries first: its index is followed, and the others are conditions. */
+/** The ids to filter by, that with the fewest entries first: its index is followed, and the others are conditions. */
 const ID_FILTERS = ['payment_id', 'invoice_id', 'order_id'] as const
 
 const ofAccount = `exists (select from ${balances.name} b
@@ -148,23 +151,34 @@ const ofAccount = `exists (select from ${balances.name} b
 /** The entries of an account, by the index of its balances. */
 const pageOfAccount = `select ${membersOf('e')} from (
     select position from ${balances.name} where tenant_id = $1 and account = $5 and change <> 0
-      and position <= $2 and position < $3 order by tenant_id desc, account desc, position desc limit $4) b
+      and position < $3 order by tenant_id desc, account desc, position desc limit $4) b
     cross join lateral (select * from ${entries.name} where position = b.position) e`
+
+/**
+ * The entries before a position whose column has the value, in the order that only the index of the column has; `offset 0` keeps
+ * other conditions out, which other indexes would satisfy.
+ */
+const indexed = (column: string, value: string): string => `(select * from ${entries.name}
+  where (${column}, position) < (${value}, $3) and ${column} >= ${value}
+  order by ${column} desc, position desc offset 0) e`
 
 /** Newest first. */
 export const entriesPage = (request: EntriesRequest): Query<EntryAt> => {
   const { tenant, position, before, limit, account } = request
-  const values: unknown[] = [tenant, position, before ?? position + 1n, limit]
+  const end = before === undefined || before > position ? position + 1n : before
+  const values: unknown[] = [tenant, position, end, limit]
   if (account !== undefined) values.push(account)
-  const filters = ID_FILTERS.filter(name => request[name] !== undefined)
-  if (account !== undefined && filters.length === 0) return { text: withPostings(pageOfAccount), values }
-  const where = filters.map(name => `and e.${name} = $${values.push(request[name])}`)
-  const order = filters[0] ?? 'tenant_id'
+  const [first, ...others] = ID_FILTERS.filter(name => request[name] !== undefined)
+  if (account !== undefined && first === undefined) return { text: withPostings(pageOfAccount), values }
+  const source = first === undefined ? indexed('tenant_id', '$1') : indexed(first, `$${values.push(request[first])}`)
+  const conditions = [
+    'e.tenant_id = $1',
+    ...others.map(name => `e.${name} = $${values.push(request[name])}`),
+    ...(account === undefined ? [] : [ofAccount]),
+  ]
   return {
-    text: withPostings(`select ${membersOf('e')} from ${entries.name} e
-      where e.tenant_id = $1 and e.position <= $2 and e.position < $3 ${where.join(' ')}
-      ${account === undefined ? '' : `and ${ofAccount}`}
-      order by e.${order} desc, e.position desc limit $4`),
+    text: withPostings(`select ${membersOf('e')} from ${source} where ${conditions.join(' and ')}
+      order by e.${first ?? 'tenant_id'} desc, e.position desc limit $4`),
     values,
   }
 }

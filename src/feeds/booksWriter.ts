@@ -39,19 +39,23 @@ const WRITE = `with customer as (${insertInto(customers)}
 
 const KNOWN_CUSTOMERS = `select id, customer_reference from ${customers.name} where id = any($1::text[])`
 
-/** Each look-up has an order that only one index has, so that Postgres uses it without statistics of the tables. */
+/** `offset 0` keeps the condition of the kind, and the order, out of the look-up by the index of the id. */
 const KNOWN_ENTRIES = `select n.key, e.event_id from unnest($1::text[], $2::text[], $3::text[]) n(key, kind, id)
   cross join lateral (
-    (select event_id from ${entries.name} where payment_id = n.id and kind = n.kind order by payment_id, position limit 1)
-    union all
-    (select event_id from ${entries.name} where invoice_id = n.id and kind = n.kind order by invoice_id, position limit 1)
-  ) e`
+    select event_id from (
+      (select event_id, kind, position from ${entries.name} where payment_id = n.id offset 0) union all
+      (select event_id, kind, position from ${entries.name} where invoice_id = n.id offset 0)) own
+    where kind = n.kind order by position limit 1) e`
 
-/** The last entry of each tenant and the last balance of each account, before a position. */
+/**
+ * The last entry of each tenant and the last balance of each account, before a position. Each order is one that only one index
+ * has, so that Postgres follows it without statistics of the tables.
+ */
 const EARLIER = `select t.tenant_id, null as account, e.position, e.at, null::bigint as debits, null::bigint as credits,
       null::bigint as pending
     from unnest($1::text[]) t(tenant_id) cross join lateral (
-      select position, at from ${entries.name} where tenant_id = t.tenant_id and position < $4
+      select position, at from ${entries.name}
+        where (tenant_id, position) < (t.tenant_id, $4) and tenant_id >= t.tenant_id
         order by tenant_id desc, position desc limit 1) e
   union all
   select a.tenant_id, a.account, b.position, null, b.debits, b.credits, b.pending
