@@ -19,6 +19,8 @@ export type ChildOptions = {
   readonly args: readonly string[]
   /** Options of Node, in front of the module. */
   readonly nodeOptions?: readonly string[]
+  /** Variables beside those of this process. */
+  readonly variables?: Readonly<Record<string, string>>
   /** Called with each line on stderr, and with each line on stdout after the child is ready. */
   readonly log?: (line: string) => void
   /** Called once, when the child ended too often within a minute and is not restarted any more. */
@@ -51,9 +53,13 @@ const modulePath = (module: string | URL): string =>
   module instanceof URL || module.startsWith('file:') ? fileURLToPath(module) : module
 
 /** `detached`: Ctrl-C at the terminal reaches the service only, which then stops its children in order. */
-const spawnModule = ({ module, nodeOptions = [] }: ChildOptions, args: readonly string[]): SpawnedProcess =>
+const spawnModule = (
+  { module, nodeOptions = [], variables = {} }: ChildOptions,
+  args: readonly string[],
+): SpawnedProcess =>
   spawn(process.execPath, [...nodeOptions, modulePath(module), ...args, '--with-parent'], {
     detached: true,
+    env: { ...process.env, ...variables },
     stdio: 'pipe',
   })
 

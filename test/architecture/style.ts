@@ -123,7 +123,13 @@ const noIgnoredResults: Rule = ({ path, text }) =>
     : []
 
 /** The reader of the environment, telemetry (which starts before it), and the launcher of Postgres (which passes PATH on). */
-const ENVIRONMENT_READERS = new Set(['src/config.ts', 'src/telemetry.ts', 'src/embedded/postgres/cluster.ts'])
+const ENVIRONMENT_READERS = new Set([
+  'src/config.ts',
+  'src/telemetry.ts',
+  'src/embedded/postgres/cluster.ts',
+  // Passes it on to its child.
+  'src/embedded/childSupervisor.ts',
+])
 const environmentReadOnce: Rule = ({ path, text }) =>
   !path.startsWith('src/') || ENVIRONMENT_READERS.has(path)
     ? []

@@ -11,7 +11,7 @@ import { openTail } from '../../src/embedded/eventstore/tail.ts'
 const EVENTS = 60_000
 const MIB = 1024 * 1024
 /** Both caches, and the ids of the newest events. */
-const CACHES_MAX_MIB = 70
+const CACHES_MAX_MIB = 52
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void

@@ -7,7 +7,7 @@ import { METASTREAM_TRUNCATION, NO_TRUNCATION, type Truncation, truncationOf } f
 /** The cache of stream heads, metadata and recent events. */
 
 const STREAMS_MAX = 40_000
-const CACHED_BYTES_MAX = 24 * 1024 * 1024
+const CACHED_BYTES_MAX = 16 * 1024 * 1024
 export const RECENT_EVENTS_MAX = 32
 const RECENT_BYTES_MAX = 256 * 1024
 /** The memory that an entry takes without its events: measured, and rounded up. */

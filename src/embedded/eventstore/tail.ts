@@ -4,7 +4,7 @@ import { endOf, memoryWithEncoding } from './record.ts'
 
 /** The newest part of the log in memory, for live subscriptions and for reads of the log's end. */
 
-const TAIL_BYTES_MAX = 24 * 1024 * 1024
+const TAIL_BYTES_MAX = 16 * 1024 * 1024
 
 /** The newest events in memory, which live subscribers read. Slower subscribers read pages from Postgres. */
 export type Tail = {
