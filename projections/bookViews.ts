@@ -2,7 +2,7 @@ import { type EntryId, idFromBytes, type IdPrefix, isId, type Id, CROCKFORD } fr
 import { exponentOf } from '../streams/money.ts'
 import { ENTRY_KINDS, type EntryKind } from './bookings.ts'
 import { type AccountType, chartRow, type Direction } from './chartOfAccounts.ts'
-import type { AccountAt, EntryAt } from './books/queries.ts'
+import type { AccountAt, EntryAt, PostingAt } from './books/queries.ts'
 
 /** The views of accounts, entries and the trial balance, over HTTP and in exports. */
 
@@ -132,3 +132,41 @@ export const entryView = (row: EntryAt): EntryView => ({
     currency: row.currency,
   })),
 })
+
+/** One posting, as the row of an exported journal or of the statement of an account. */
+export type PostingView = Omit<EntryView, 'id' | 'reversed_by' | 'postings'> & {
+  readonly entry_id: EntryId
+  /** The number of the posting in its entry, from 1. */
+  readonly line: number
+  readonly account: string
+  readonly direction: Direction
+  readonly amount: number
+  readonly currency: string
+  readonly exponent: number
+  /** The balance of the account after the entry, on the normal side of the account. */
+  readonly balance: number
+}
+
+const kindOfAccount = (code: string): string => code.slice(0, code.indexOf('.'))
+
+export const postingView = (row: PostingAt): PostingView => {
+  const { account, currency, debits, credits } = row
+  const isDebitSide = chartRow(kindOfAccount(account)).normal_side === 'debit'
+  const {
+    id: entry_id,
+    reversed_by: _,
+    postings: __,
+    ...entry
+  } = entryView({ ...row, reversed_by: null, postings: [] })
+  return {
+    entry_id,
+    ...entry,
+    line: row.line + 1,
+    account,
+    direction: row.direction as Direction,
+    amount: Number(row.amount),
+    currency,
+    exponent: exponentOf(currency),
+    balance: Number(isDebitSide ? debits - credits : credits - debits),
+  }
+}

@@ -1,4 +1,4 @@
-import type { Query } from '../page.ts'
+import type { Filters, Query } from '../page.ts'
 import { BOOKS_TABLES } from './projection.ts'
 
 /**
@@ -181,4 +181,57 @@ export const entriesPage = (request: EntriesRequest): Query<EntryAt> => {
       order by e.${first ?? 'tenant_id'} desc, e.position desc limit $4`),
     values,
   }
+}
+
+/** One posting with its entry. `debits` and `credits` are the sums of its account after the entry. */
+export type PostingAt = Omit<EntryAt, 'reversed_by' | 'postings'> & {
+  readonly line: number
+  readonly account: string
+  readonly direction: string
+  readonly amount: bigint
+  readonly debits: bigint
+  readonly credits: bigint
+}
+
+export type PostingsRequest = { readonly tenant: string; readonly filters: Filters }
+
+/** The filters of postings, as conditions on the tables of `POSTINGS`. */
+const POSTING_FILTERS: Readonly<Record<string, string>> = {
+  account: 'b.account =',
+  order_id: 'e.order_id =',
+  invoice_id: 'e.invoice_id =',
+  payment_id: 'e.payment_id =',
+  created_after: 'e.at >',
+  created_before: 'e.at <',
+}
+
+const POSTINGS = `from ${entries.name} e
+  join ${postings.name} p on p.position = e.position
+  join ${balances.name} b on b.tenant_id = e.tenant_id and b.account = p.account and b.position = e.position`
+
+const postingsWhere = ({ tenant, filters }: PostingsRequest): { where: string; values: unknown[] } => {
+  const values: unknown[] = [tenant]
+  const conditions = Object.entries(filters).flatMap(([name, value]) => {
+    if (value === undefined) return []
+    const condition = POSTING_FILTERS[name]
+    if (condition === undefined) throw new Error(`Postings have no filter ${name}.`)
+    const type = name.startsWith('created_') ? '::timestamptz' : ''
+    return [`and ${condition} $${values.push(value)}${type}`]
+  })
+  return { where: `where e.tenant_id = $1 and b.tenant_id = $1 ${conditions.join(' ')}`, values }
+}
+
+/** All postings in the order of the journal. */
+export const allPostings = (request: PostingsRequest): Query<PostingAt> => {
+  const { where, values } = postingsWhere(request)
+  return {
+    text: `select ${membersOf('e')}, p.line, p.account, p.direction, p.amount, b.debits, b.credits
+      ${POSTINGS} ${where} order by e.position, p.line`,
+    values,
+  }
+}
+
+export const postingCount = (request: PostingsRequest): Query<{ count: bigint }> => {
+  const { where, values } = postingsWhere(request)
+  return { text: `select count(*) as count ${POSTINGS} ${where}`, values }
 }

@@ -5,7 +5,7 @@ import { positionSchema } from '../position.ts'
 
 /** The events of operations. */
 
-export const EXPORT_RESOURCES = ['orders', 'invoices', 'payments'] as const
+export const EXPORT_RESOURCES = ['orders', 'invoices', 'payments', 'journal_entries'] as const
 export type ExportResource = (typeof EXPORT_RESOURCES)[number]
 
 export const EXPORT_FORMATS = ['csv', 'jsonl', 'parquet'] as const

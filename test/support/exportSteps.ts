@@ -90,6 +90,8 @@ export const fetched = async (
   return { manifest, rows, bytes }
 }
 
+/** The resources whose rows are views of streams. */
+export const STREAM_RESOURCES = ['orders', 'invoices', 'payments'] as const
 const PREFIXES = { orders: 'order', invoices: 'invoice', payments: 'payment' } as const
 const folds = {
   orders: (events: readonly Recorded<never>[]) => view(orders, orderView, events),
@@ -110,7 +112,7 @@ const view = <E extends AnyEvent, R extends ResourceRow>(
 /** The views of the tenant's resources by the streams, as of the position, newest first. */
 export const foldedUpTo = async (
   store: EventStore,
-  resource: ExportResource,
+  resource: (typeof STREAM_RESOURCES)[number],
   { tenant, position }: { tenant: string; position: bigint },
 ): Promise<Read[]> => {
   const streams = new Map<string, Recorded<never>[]>()

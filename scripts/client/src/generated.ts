@@ -357,6 +357,33 @@ export type NewExport =
        * @default {}
        */
       metadata?: Partial<Record<string, string>>;
+    }
+  | {
+      resource: "journal_entries";
+      format: "csv" | "jsonl" | "parquet";
+      /** The filters of the resource’s list. */
+      filters?: {
+        /** A time by RFC 3339, in UTC or with an offset (encode + as %2B in a URL), in the years 1 to 9999, with at most nine digits of a second. */
+        created_after?: TimeParameter;
+        /** A time by RFC 3339, in UTC or with an offset (encode + as %2B in a URL), in the years 1 to 9999, with at most nine digits of a second. */
+        created_before?: TimeParameter;
+        /**
+         * The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by GET /accounts?customer_reference=. For orders of earlier builds it ends with the reference itself.
+         * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
+         */
+        account?: string;
+        /** @pattern ^ord_[0-9A-HJKMNP-TV-Z]{26}$ */
+        order_id?: string;
+        /** @pattern ^inv_[0-9A-HJKMNP-TV-Z]{26}$ */
+        invoice_id?: string;
+        /** @pattern ^pay_[0-9A-HJKMNP-TV-Z]{26}$ */
+        payment_id?: string;
+      };
+      /**
+       * Key-value pairs of the caller, stored and returned unchanged.
+       * @default {}
+       */
+      metadata?: Partial<Record<string, string>>;
     };
 
 export interface NewApiKey {
@@ -809,7 +836,7 @@ export interface HistoryEntry {
 export interface ExportManifest {
   /** @pattern ^op_[0-9A-HJKMNP-TV-Z]{26}$ */
   operation_id: string;
-  resource: "orders" | "invoices" | "payments";
+  resource: "orders" | "invoices" | "payments" | "journal_entries";
   format: "csv" | "jsonl" | "parquet";
   filters: Partial<Record<string, string>>;
   /**
@@ -2261,10 +2288,10 @@ export namespace Payments {
 
 export namespace Exports {
   /**
-   * @description Permitted with a user’s token or a workload’s token that has the scope exports:write. An Idempotency-Key makes the request safe to repeat. Rate class: exports. Deadline: 10 s.
+   * @description A file of journal_entries has one row for each posting, oldest first, with the balance of its account after the entry. With the filter account it is the statement of that account; created_after and created_before are bounds of the time of the entry. Permitted with a user’s token or a workload’s token that has the scope exports:write. An Idempotency-Key makes the request safe to repeat. Rate class: exports. Deadline: 10 s.
    * @tags Exports
    * @name CreateExport
-   * @summary Export orders, invoices or payments to a file
+   * @summary Export orders, invoices, payments or the journal to a file
    * @request POST:/exports
    * @secure
    */
@@ -4769,11 +4796,11 @@ export class Api<
   };
   exports = {
     /**
-     * @description Permitted with a user’s token or a workload’s token that has the scope exports:write. An Idempotency-Key makes the request safe to repeat. Rate class: exports. Deadline: 10 s.
+     * @description A file of journal_entries has one row for each posting, oldest first, with the balance of its account after the entry. With the filter account it is the statement of that account; created_after and created_before are bounds of the time of the entry. Permitted with a user’s token or a workload’s token that has the scope exports:write. An Idempotency-Key makes the request safe to repeat. Rate class: exports. Deadline: 10 s.
      *
      * @tags Exports
      * @name CreateExport
-     * @summary Export orders, invoices or payments to a file
+     * @summary Export orders, invoices, payments or the journal to a file
      * @request POST:/exports
      * @secure
      */

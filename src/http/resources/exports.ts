@@ -15,6 +15,7 @@ import { renderOperation } from './operations.ts'
 import { operationSchema } from './operationSchema.ts'
 import { orderFilters } from './orderSchemas.ts'
 import { definedOnly } from './paging.ts'
+import { postingFilters } from './books/bookSchemas.ts'
 import { paymentFilters } from './payments.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { replyToCreation, readOne } from './commonReplies.ts'
@@ -41,6 +42,7 @@ const newExport = z
     newExportOf('orders', orderFilters),
     newExportOf('invoices', invoiceFilters),
     newExportOf('payments', paymentFilters),
+    newExportOf('journal_entries', postingFilters),
   ])
   .meta({ id: 'NewExport' })
 
@@ -53,7 +55,10 @@ const createExport = route({
   path: '/exports',
   operationId: 'create_export',
   audited: 'created',
-  summary: 'Export orders, invoices or payments to a file',
+  summary: 'Export orders, invoices, payments or the journal to a file',
+  description:
+    'A file of journal_entries has one row for each posting, oldest first, with the balance of its account after the entry. With the ' +
+    'filter account it is the statement of that account; created_after and created_before are bounds of the time of the entry.',
   scope: 'exports:write',
   body: newExport,
   idempotencyKey: 'honoured',

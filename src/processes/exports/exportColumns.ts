@@ -1,3 +1,4 @@
+import type { PostingView } from '../../../projections/bookViews.ts'
 import type { InvoiceView } from '../../../projections/invoices/queries.ts'
 import type { OrderView } from '../../../projections/orders/queries.ts'
 import type { PaymentView } from '../../../projections/payments/queries.ts'
@@ -65,4 +66,25 @@ export const paymentColumns: ColumnsOf<PaymentView> = {
   settlement: 'text',
   failure: 'json',
   refunded_amount: 'bigint',
+}
+
+/** The journal has one row for each posting, so that a spreadsheet can sum debits and credits. */
+export const postingColumns: ColumnsOf<PostingView> = {
+  entry_id: 'text',
+  at: 'timestamptz',
+  position: 'text',
+  event_id: 'text',
+  kind: 'text',
+  description: 'text',
+  order_id: 'text',
+  invoice_id: 'text',
+  payment_id: 'text',
+  reverses: 'text',
+  line: 'integer',
+  account: 'text',
+  direction: 'text',
+  amount: 'bigint',
+  currency: 'text',
+  exponent: 'integer',
+  balance: 'bigint',
 }

@@ -1,3 +1,6 @@
+import { BOOKS } from '../../../projections/books/projection.ts'
+import { allPostings, type PostingAt, postingCount } from '../../../projections/books/queries.ts'
+import { postingView } from '../../../projections/bookViews.ts'
 import { invoices } from '../../../projections/invoices/projection.ts'
 import { invoiceView } from '../../../projections/invoices/queries.ts'
 import { orders } from '../../../projections/orders/projection.ts'
@@ -8,7 +11,7 @@ import { paymentView } from '../../../projections/payments/queries.ts'
 import type { Columns, Projection, ResourceRow } from '../../../projections/projection.ts'
 import type { ExportResource } from '../../../streams/operation/index.ts'
 import type { Row } from '../../ports.ts'
-import { invoiceColumns, orderColumns, paymentColumns } from './exportColumns.ts'
+import { invoiceColumns, orderColumns, paymentColumns, postingColumns } from './exportColumns.ts'
 
 /** The read models that can be exported: the queries of their rows, and the view that is written of each row. */
 
@@ -17,7 +20,6 @@ type Selection = Pick<PageRequest, 'tenant' | 'filters'>
 export type ExportedReadModel = {
   /** The read model, and so the name of its checkpoint. */
   readonly name: string
-  readonly category: string
   readonly columns: Columns
   readonly rows: (selection: Selection) => Query
   readonly count: (selection: Selection) => Query<{ count: bigint }>
@@ -25,20 +27,28 @@ export type ExportedReadModel = {
 }
 
 const exportedReadModel = <R extends ResourceRow>(
-  projection: Pick<Projection<never, R>, 'name' | 'category' | 'columns'>,
+  projection: Pick<Projection<never, R>, 'name' | 'columns'>,
   columns: Columns,
   view: (row: R) => object,
 ): ExportedReadModel => ({
   name: projection.name,
-  category: projection.category,
   columns,
   rows: selection => wholeOf(projection, selection),
   count: selection => countOf(projection, selection),
   view: row => view(row as R),
 })
 
+const journal: ExportedReadModel = {
+  name: BOOKS,
+  columns: postingColumns,
+  rows: allPostings,
+  count: postingCount,
+  view: row => postingView(row as PostingAt),
+}
+
 export const exportedReadModels: Readonly<Record<ExportResource, ExportedReadModel>> = {
   orders: exportedReadModel(orders, orderColumns, orderView),
   invoices: exportedReadModel(invoices, invoiceColumns, invoiceView),
   payments: exportedReadModel(payments, paymentColumns, paymentView),
+  journal_entries: journal,
 }

@@ -7,11 +7,12 @@ import { createLedger, handle } from '../../../src/commands/commandHandler.ts'
 import { randomId } from '../../../src/commands/identifiers.ts'
 import type { EventStore } from '../../../src/ports.ts'
 import { realWorld } from '../../../src/clockAndRandomness.ts'
-import { EXPORT_FORMATS, EXPORT_RESOURCES } from '../../../streams/operation/index.ts'
+import { EXPORT_FORMATS } from '../../../streams/operation/index.ts'
 import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
 import { newKey, pay, wordsOf } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
-import { askFor, download, ended, fetched, foldedUpTo, manyPayments, withTextsOf } from '../../support/exportSteps.ts'
+import { askFor, download, ended, fetched, foldedUpTo, manyPayments } from '../../support/exportSteps.ts'
+import { STREAM_RESOURCES, withTextsOf } from '../../support/exportSteps.ts'
 import { inFormat, type Read } from '../../support/exportFileReaders.ts'
 import { sharedService, type TestService, writtenBy } from '../../support/service.ts'
 
@@ -132,7 +133,7 @@ describe('exports', () => {
   })
 
   describe('the file', () => {
-    for (const resource of EXPORT_RESOURCES)
+    for (const resource of STREAM_RESOURCES)
       for (const format of EXPORT_FORMATS)
         it(`of ${resource} as ${format} equals the streams at the position of its manifest`, async () => {
           const id = await askFor(client, { resource, format })

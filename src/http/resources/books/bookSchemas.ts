@@ -11,6 +11,7 @@ import {
   sumSchema,
   timeSchema,
 } from '../commonSchemas.ts'
+import { createdQuery } from '../paging.ts'
 
 /** The schemas of accounts, journal entries and the trial balance. */
 
@@ -33,6 +34,15 @@ export const booksQuery = {
   as_of_position: positionSchema
     .optional()
     .meta({ description: 'The books as of this position of the log. Not together with as_of.' }),
+}
+
+/** The filters of an export of the journal; with `account` it is the statement of that account. */
+export const postingFilters = {
+  ...createdQuery,
+  account: accountCodeSchema.optional(),
+  order_id: idSchema('ord').optional(),
+  invoice_id: idSchema('inv').optional(),
+  payment_id: idSchema('pay').optional(),
 }
 
 const balanceSchema = (description: string) => z.int().meta({ description })
