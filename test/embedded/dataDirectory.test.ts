@@ -88,7 +88,7 @@ describe('the data directory', () => {
     const other = holder(path)
     await other.ready
     setTimeout(() => other.process.kill('SIGKILL'), 300)
-    await (await openDataDirectory(path, { waitMs: 5_000 })).release()
+    await (await openDataDirectory(path, { waitMs: 120_000 })).release()
   })
 
   it('is private, also one that was readable for others', async () => {

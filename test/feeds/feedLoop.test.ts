@@ -117,6 +117,7 @@ describe('running feeds', () => {
       const seen = createReports()
       const dependencies = { store: log.open(), database, world: realWorld(), report: seen.report }
       running.push(runFeeds('tests', [projector()], dependencies, stop.signal))
+      await eventually(() => seen.states.length > 0)
       await new Promise(resolve => setTimeout(resolve, 200))
       expect(seen.states.map(({ state }) => state)).to.deep.equal(['waiting'])
       mine.abort()

@@ -219,8 +219,11 @@ describe('the delivery of subscriptions', () => {
     expect(broker.calls).to.include(`grant books ${topicNamesOf(id).groupPrefix}`)
     allowance = { allowed: false, reason: 'scope_revoked' }
     await eventually(() => broker.calls.includes(`revoke ${topicNamesOf(id).groupPrefix}`))
-    const { row } = await ledger.aggregates.load(subscriptionEntity, id)
-    expect(row).to.include({ state: 'stopped', stop_reason: 'scope_revoked' })
+    const stopped = await eventually(async () => {
+      const { row } = await ledger.aggregates.load(subscriptionEntity, id)
+      return row?.state === 'stopped' && row
+    })
+    expect(stopped).to.include({ stop_reason: 'scope_revoked' })
     const count = sentTo(id).length
     await send(id, { type: 'ReplaySubscription', from_position: 0n, from_time: null, to_position: 1n, claim: null })
     await delay(1_000)

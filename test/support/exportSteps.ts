@@ -62,11 +62,11 @@ export const askFor = async (client: Client, wanted: Wanted): Promise<string> =>
 const ENDS = ['succeeded', 'failed', 'cancelled', 'expired']
 
 /** The operation after it has ended. */
-export const ended = (client: Client, id: string, maxMs = 30_000): Promise<Answer> =>
+export const ended = (client: Client, id: string): Promise<Answer> =>
   eventually(async () => {
     const answer = await client.get(`/operations/${id}`)
     return ENDS.includes(answer.body?.state) && answer
-  }, maxMs)
+  })
 
 /** The manifest and the rows of a finished export, after the file was checked against the manifest. */
 export const fetched = async (

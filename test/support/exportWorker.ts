@@ -18,7 +18,7 @@ import { removeFolder } from './folders.ts'
 
 const TENANT = 'many'
 /** Long enough for a busy machine to kill the worker long before the last chunk. */
-const CHUNK_SECONDS = 0.5
+const CHUNK_SECONDS = 1
 /** The memory of an export does not depend on its number of rows. */
 export const GROWTH_MAX_MIB = 60
 

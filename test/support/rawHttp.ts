@@ -68,7 +68,7 @@ export type Awaited = {
 const LOOK_EVERY_MS = 2
 /** The wait for an additional response on a connection that stays open. */
 const ADDITIONAL_MS = 30
-const EXCHANGE_MAX_MS = 30_000
+const EXCHANGE_MAX_MS = 120_000
 
 /**
  * Sends bytes (Latin-1) that no client library would send, and reads the responses. Each is checked against the

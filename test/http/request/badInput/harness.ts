@@ -51,7 +51,7 @@ export const ANY_VERSION = ['If-Match', '*'] as const
 export const SUFFIX = '0123456789ABCDEFGHJKMNPQRS'
 
 /** Far above the duration of any of these requests, also on a loaded machine that sheds load. */
-export const ANSWER_MAX_MS = 30_000
+export const ANSWER_MAX_MS = 120_000
 /** The deadline of the body is no part of these sets, so that a loaded machine does not exceed it. */
 const BODY_DEADLINE_MS = 30_000
 const INTERNALS = /\.ts:\d|node:internal|\bat \S+ \(|\b(?:Type|Range|Syntax|Zod)Error\b/
