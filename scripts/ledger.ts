@@ -5,6 +5,7 @@ import { clientsCommand } from './ledger/clients.ts'
 import { consumeCommand } from './ledger/consume.ts'
 import { deadLettersCommand } from './ledger/deadLetters.ts'
 import { doctorCommand } from './ledger/doctor.ts'
+import { exportCommand } from './ledger/export.ts'
 import { importCommand } from './ledger/import.ts'
 import { issuerCommand } from './ledger/issuer.ts'
 import { keysCommand } from './ledger/keys.ts'
@@ -28,6 +29,7 @@ const ledger = new Command('ledger')
   .addCommand(consumeCommand)
   .addCommand(deadLettersCommand)
   .addCommand(doctorCommand)
+  .addCommand(exportCommand)
   .addCommand(importCommand)
   .addCommand(issuerCommand)
   .addCommand(keysCommand)

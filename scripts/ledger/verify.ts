@@ -3,6 +3,8 @@ import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { StartupError } from '../../src/startupError.ts'
 import { findConnections, howToStart } from './connections.ts'
+import { verifyFolder } from './evidence/folder.ts'
+import { interruptible } from './interruption.ts'
 import { print, printJson } from './print.ts'
 import { progressFor } from './progress.ts'
 import type { Outcome, Verified, VerifyCheck } from './verify/check.ts'
@@ -13,11 +15,8 @@ import { logCheck } from './verify/log.ts'
 /** The checks of a running service or of the configured stores, in their order. */
 const CHECKS: readonly VerifyCheck[] = [logCheck]
 
-type Options = { readonly json: boolean; readonly only?: string }
+type Options = { readonly json: boolean; readonly only?: string; readonly key?: string; readonly heads?: string }
 type Checked = Outcome & { readonly check: string }
-
-const interrupted = (): StartupError =>
-  new StartupError('Interrupted. Nothing was changed; from the beginning: npm run ledger -- verify')
 
 const selected = (only: string | undefined): readonly VerifyCheck[] => {
   const checks = CHECKS.filter(({ name }) => only === undefined || only === name)
@@ -25,22 +24,18 @@ const selected = (only: string | undefined): readonly VerifyCheck[] => {
   throw new StartupError(`There is no check ${JSON.stringify(only)}: ${CHECKS.map(({ name }) => name).join(', ')}.`)
 }
 
-/** Opens the stores of the running service, or the configured ones, while `work` runs. Ctrl-C aborts its signal. */
-const withStores = async <T>({ json }: Options, work: (verified: Verified) => Promise<T>): Promise<T> => {
+/** Opens the stores of the running service, or the configured ones, while `work` runs. */
+const withStores = async <T>(
+  work: (stores: Pick<Verified, 'store' | 'database' | 'config'>) => Promise<T>,
+): Promise<T> => {
   const { config, addresses } = await findConnections()
   const { event_store, postgres } = addresses
   if (event_store === null || postgres === null) throw new StartupError(howToStart(config.dataDir))
   const store = openEventStore({ connectionString: event_store })
   const database = openDatabase({ connectionString: postgres, applicationName: 'ledger-verify' })
-  const stop = new AbortController()
-  const abort = (): void => stop.abort()
-  process.once('SIGINT', abort)
   try {
-    return await work({ store, database, config, startProgress: progressFor({ json }), signal: stop.signal })
-  } catch (error) {
-    throw stop.signal.aborted ? interrupted() : error
+    return await work({ store, database, config })
   } finally {
-    process.removeListener('SIGINT', abort)
     await Promise.all([store.close(), database.close()])
   }
 }
@@ -49,7 +44,7 @@ const runAll = async (checks: readonly VerifyCheck[], verified: Verified): Promi
   const outcomes: Checked[] = []
   for (const { name, run } of checks) {
     outcomes.push({ check: name, ...(await run(verified)) })
-    if (verified.signal.aborted) throw interrupted()
+    verified.signal.throwIfAborted()
   }
   return outcomes
 }
@@ -70,15 +65,30 @@ const report = (outcomes: readonly Checked[], { json }: Options): void => {
   process.exitCode = isOk ? 0 : 1
 }
 
+/** An export of evidence needs no service; without a folder the stores of the service are verified. */
+const verify = (folder: string | undefined, { only, key, heads, json }: Options, signal: AbortSignal) => {
+  const startProgress = progressFor({ json })
+  if (folder === undefined) {
+    const checks = selected(only)
+    return withStores(stores => runAll(checks, { ...stores, startProgress, signal }))
+  }
+  const given = { ...(key !== undefined && { key }), ...(heads !== undefined && { heads }) }
+  return verifyFolder({ folder, ...given, startProgress, signal })
+}
+
 export const verifyCommand = new Command('verify')
-  .description('Compares the log with everything that is made from it, and names each difference with its place.')
-  .option('--only <check>', `only this check: ${CHECKS.map(({ name }) => name).join(', ')}`)
+  .description('Compares the log with everything that is made from it, or an export of evidence with its proofs.')
+  .argument('[folder]', 'an export of evidence, which is verified without any service')
+  .option('--only <check>', `without a folder: only this check: ${CHECKS.map(({ name }) => name).join(', ')}`)
+  .option('--key <file>', 'with a folder: the public key that must have signed the heads')
+  .option('--heads <file>', 'with a folder: heads from elsewhere, with which the events must agree')
   .option('--json', 'print JSON: {ok, checks: [{check, detail, counts?, findings: [{kind, detail, place?}]}]}', false)
   .addHelpText(
     'after',
-    '\nChanges nothing. Progress is on stderr. Exit code 1 if anything is found, or could not be read.',
+    '\nChanges nothing. Each difference is named with its place: edited, missing, reordered, truncated, surplus.\n' +
+      'Progress is on stderr. Exit code 1 if anything is found, or could not be read.',
   )
-  .action(async (options: Options) => {
-    const checks = selected(options.only)
-    report(await withStores(options, verified => runAll(checks, verified)), options)
+  .action(async (folder: string | undefined, options: Options) => {
+    const outcomes = await interruptible(signal => verify(folder, options, signal))
+    if (outcomes !== undefined) report(outcomes, options)
   })

@@ -1,0 +1,100 @@
+import { createHash, createPublicKey } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { keyIdOf } from '../../../src/evidence/heads.ts'
+import { type Line, linesOf } from '../../../src/evidence/lines.ts'
+import { StartupError } from '../../../src/startupError.ts'
+import { type FileName, type Manifest, MANIFEST, manifestSchema } from './format.ts'
+
+/** The files of an export that is verified: its manifest, their hashes and their lines. */
+
+const MANIFEST_BYTES_MAX = 16 * 1024 * 1024
+
+const isThere = (path: string): Promise<boolean> =>
+  stat(path).then(
+    found => found.isFile(),
+    () => false,
+  )
+
+export type ReadManifest = { readonly manifest: Manifest } | { readonly unreadable: string }
+
+const parseManifest = (text: string): ReadManifest => {
+  try {
+    const document: unknown = JSON.parse(text)
+    const parsed = manifestSchema.safeParse(document)
+    if (parsed.success) return { manifest: parsed.data }
+    const { path, message } = parsed.error.issues[0] ?? { path: [], message: '' }
+    const version = (document as { readonly v?: unknown } | null)?.v
+    if (path[0] === 'v') return { unreadable: `its version ${JSON.stringify(version)} is unknown to this program` }
+    return { unreadable: `${path.join('.')}: ${message}` }
+  } catch {
+    return { unreadable: 'it is not JSON' }
+  }
+}
+
+/** Throws a StartupError where there is no export. */
+export const readManifest = async (folder: string): Promise<ReadManifest> => {
+  const path = join(folder, MANIFEST)
+  if (!(await isThere(path))) {
+    const isFolder = await stat(folder).then(
+      found => found.isDirectory(),
+      () => false,
+    )
+    if (!isFolder) throw new StartupError(`There is no folder ${folder}.`)
+    return { unreadable: 'it is not there: the export is not finished, or not whole' }
+  }
+  const { size } = await stat(path)
+  if (size > MANIFEST_BYTES_MAX) return { unreadable: `it has ${size} bytes, which no manifest has` }
+  return parseManifest(await readFile(path, 'utf8'))
+}
+
+/** Undefined for a file that is not there. */
+export const hashOfFile = async (folder: string, name: string, signal: AbortSignal): Promise<string | undefined> => {
+  const path = join(folder, name)
+  if (!(await isThere(path))) return undefined
+  const hash = createHash('sha256')
+  for await (const chunk of createReadStream(path, { signal })) hash.update(chunk as Buffer)
+  return hash.digest('hex')
+}
+
+/** The lines of a file; none of a file that is not there. */
+export async function* linesIn(path: string, signal: AbortSignal): AsyncGenerator<Line> {
+  if (!(await isThere(path))) return
+  yield* linesOf(createReadStream(path, { signal }))
+}
+
+export const fileIn = (folder: string, name: FileName): string => join(folder, name)
+
+/** The public key in a file, PEM or base64 of SubjectPublicKeyInfo, by its id. Throws a StartupError. */
+export const readPublicKey = async (path: string): Promise<ReadonlyMap<string, string>> => {
+  try {
+    const text = await readFile(path, 'utf8')
+    const key = text.includes('-----BEGIN')
+      ? createPublicKey(text)
+      : createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' })
+    const spki = key.export({ format: 'der', type: 'spki' })
+    return new Map([[keyIdOf(spki), spki.toString('base64')]])
+  } catch (error) {
+    throw new StartupError(`${path} has no public key: PEM, or base64 of SubjectPublicKeyInfo.`, error)
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** The JSON value of a line; the reason where it has none. */
+export const jsonIn = ({ bytes, flaw }: Line): { readonly value: unknown } | { readonly unreadable: string } => {
+  if (flaw === 'too_long') return { unreadable: 'the line is longer than any event' }
+  if (flaw === 'torn') return { unreadable: 'the file ends within the line' }
+  let text: string
+  try {
+    text = utf8.decode(bytes)
+  } catch {
+    return { unreadable: 'the line is not UTF-8' }
+  }
+  try {
+    return { value: JSON.parse(text) as unknown }
+  } catch {
+    return { unreadable: 'the line is not JSON' }
+  }
+}

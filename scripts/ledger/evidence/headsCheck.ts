@@ -1,0 +1,83 @@
+import { follows, type Head, headSchema, isSigned, type PublicKeys } from '../../../src/evidence/heads.ts'
+import type { Line } from '../../../src/evidence/lines.ts'
+import type { Finding, Outcome } from '../verify/check.ts'
+import { jsonIn } from './files.ts'
+
+/** The check of a file of heads by itself: each is signed, and each tree begins with the one before. */
+
+/** Named each; more are counted. */
+const FINDINGS_MAX = 10
+
+export const headIn = (line: Line): Head | { readonly unreadable: string } => {
+  const json = jsonIn(line)
+  if ('unreadable' in json) return json
+  const parsed = headSchema.safeParse(json.value)
+  if (parsed.success) return parsed.data
+  const { path, message } = parsed.error.issues[0] ?? { path: [], message: '' }
+  return { unreadable: path[0] === 'v' ? 'its version is unknown to this program' : `${path.join('.')}: ${message}` }
+}
+
+const placeOf = (line: Line, head: Head) => ({ line: line.number, tree_size: head.tree_size })
+
+const flawOf = (line: Line, head: Head, before: Head | undefined, keys: PublicKeys): Finding | undefined => {
+  const named = `the head of ${head.tree_size} events in line ${line.number}`
+  const place = placeOf(line, head)
+  if (!keys.has(head.key))
+    return { kind: 'unknown_key', detail: `The key ${head.key} of ${named} is not known.`, place }
+  if (!isSigned(head, keys)) return { kind: 'edited', detail: `The signature of ${named} does not fit.`, place }
+  if (before === undefined || before.generation !== head.generation) {
+    const begins = head.restart?.kept_size ?? 0
+    if (before !== undefined && head.restart === undefined)
+      return { kind: 'missing', detail: `Heads before ${named} are missing: it begins no generation.`, place }
+    if (head.previous_size !== begins)
+      return {
+        kind: 'missing',
+        detail: `Heads before ${named} are missing: it follows one of ${head.previous_size}.`,
+        place,
+      }
+    return undefined
+  }
+  if (head.previous_size > before.tree_size)
+    return {
+      kind: 'missing',
+      detail: `Heads before ${named} are missing: it follows one of ${head.previous_size}.`,
+      place,
+    }
+  if (head.previous_size === before.tree_size && !follows(before, head))
+    return { kind: 'edited', detail: `The tree of ${named} does not begin with that of the head before.`, place }
+  return undefined
+}
+
+export type HeadsChecked = Outcome & { readonly last: Head | undefined }
+
+/**
+ * Reads every head. A line that is torn at the end of the service's own file is no finding: a process was killed in it, and the
+ * head never counted; `mayBeTorn` permits that.
+ */
+export const checkHeads = async (
+  lines: AsyncIterable<Line>,
+  keys: PublicKeys,
+  { mayBeTorn = false, advance = () => undefined }: { mayBeTorn?: boolean; advance?: () => void } = {},
+): Promise<HeadsChecked> => {
+  const findings: Finding[] = []
+  let [count, before]: [number, Head | undefined] = [0, undefined]
+  for await (const line of lines) {
+    if (line.flaw === 'torn' && mayBeTorn) break
+    const head = headIn(line)
+    if ('unreadable' in head) {
+      if (findings.length < FINDINGS_MAX)
+        findings.push({
+          kind: 'edited',
+          detail: `Line ${line.number} of the heads is no head: ${head.unreadable}.`,
+          place: { line: line.number },
+        })
+      continue
+    }
+    const flaw = flawOf(line, head, before, keys)
+    if (flaw && findings.length < FINDINGS_MAX) findings.push(flaw)
+    count += 1
+    before = head
+    advance()
+  }
+  return { detail: `${count} heads were read.`, findings, counts: { heads: count }, last: before }
+}

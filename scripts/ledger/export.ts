@@ -1,0 +1,66 @@
+import { resolve } from 'node:path'
+import { Command } from 'commander'
+import { SYSTEM_TENANT } from '../../streams/envelope.ts'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
+import { openDatabase } from '../../src/adapters/postgres/database.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
+import { createLedger } from '../../src/commands/commandHandler.ts'
+import { StartupError } from '../../src/startupError.ts'
+import { recordLook } from './audited.ts'
+import { findConnections, howToStart } from './connections.ts'
+import type { Manifest } from './evidence/format.ts'
+import { writeEvidence } from './evidence/write.ts'
+import { interruptible } from './interruption.ts'
+import { print, printJson } from './print.ts'
+import { progressFor } from './progress.ts'
+
+/** `export --evidence`: writes the sealed events with their proofs into a folder, for auditors. */
+
+type Options = { readonly evidence: boolean; readonly out: string; readonly tenant?: string; readonly json: boolean }
+
+const exportEvidence = async ({ out, tenant: given, json }: Options): Promise<Manifest | undefined> => {
+  const tenant = given ?? null
+  const { config, addresses } = await findConnections()
+  const { event_store, postgres } = addresses
+  if (event_store === null || postgres === null) throw new StartupError(howToStart(config.dataDir))
+  const store = openEventStore({ connectionString: event_store })
+  const database = openDatabase({ connectionString: postgres, applicationName: 'ledger-export' })
+  try {
+    const world = realWorld()
+    const look = { operation: 'export_evidence', tenant: tenant ?? SYSTEM_TENANT, resource: null }
+    await recordLook(createLedger(store, world), look)
+    const startProgress = progressFor({ json })
+    return await interruptible(signal =>
+      writeEvidence({ store, database, world, folder: resolve(out), tenant, startProgress, signal }),
+    )
+  } finally {
+    await Promise.all([store.close(), database.close()])
+  }
+}
+
+const run = async (options: Options): Promise<void> => {
+  if (!options.evidence) throw new StartupError('Say what to export: --evidence. Data of a tenant: POST /exports.')
+  const manifest = await exportEvidence(options)
+  if (manifest === undefined) return
+  const { head, events, missing, surplus } = manifest
+  if (options.json) return printJson({ out: resolve(options.out), ...manifest })
+  print(`${events} events, sealed by the head of ${head.tree_size} events at ${head.time}, are in ${options.out}.`)
+  if (missing + surplus > 0)
+    print(
+      `The log lacks ${missing} sealed events, and has ${surplus} that were never sealed: see npm run -s ledger -- verify.`,
+    )
+  print(`Verify it anywhere: npm run -s ledger -- verify ${options.out}`)
+}
+
+export const exportCommand = new Command('export')
+  .description('Writes the sealed events with leaves, signed heads and a manifest into a folder, for auditors.')
+  .option('--evidence', 'required: the kind of export', false)
+  .requiredOption('--out <folder>', 'a folder that is empty or does not exist')
+  .option('--tenant <tenant>', 'only the events of this tenant; of the others the hashes alone')
+  .option('--json', 'print the manifest as JSON', false)
+  .addHelpText(
+    'after',
+    '\nEnds at the newest signed head. README.md in the folder describes the files and how to verify them without this\n' +
+      'program. The export is an audit record. After Ctrl-C the same command begins again in the same folder.',
+  )
+  .action(run)
