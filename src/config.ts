@@ -129,6 +129,9 @@ const environment = z.object({
 })
 type Environment = z.output<typeof environment>
 
+/** The names of all settings of this file. */
+export const SETTINGS: readonly string[] = Object.keys(environment.shape)
+
 /** In production no embedded dependency may take the place of a missing setting. */
 const NEEDED_IN_PRODUCTION = [
   'EVENTSTORE_URL',

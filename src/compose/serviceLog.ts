@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import type { Config } from '../config.ts'
 import type { Log } from '../ports.ts'
-import { redactedLine } from './logRedaction.ts'
+import { withoutSecrets } from '../redaction.ts'
 
 /** The log of a process: JSON lines, with the correlation id and the trace id where a line is of a request, and no secret. */
 
@@ -64,7 +64,7 @@ export const openLog = async (
   if (isFile) await appendFile(place, '', { mode: LOG_MODE }).then(() => chmod(place, LOG_MODE))
   const base = processName === undefined ? null : { process: processName }
   const write = flushedSoon(destination)
-  const lines = { write: (line: string): void => write(redactedLine(line)) }
+  const lines = { write: (line: string): void => write(withoutSecrets(line)) }
   // Without a serializer an Error is written as an empty object.
   const serializers = { error: pino.stdSerializers.err }
   const log = pino({ level: logLevel, base, serializers, timestamp: pino.stdTimeFunctions.isoTime }, lines)

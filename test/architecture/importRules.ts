@@ -86,6 +86,7 @@ const importRules: readonly ImportRule[] = [
   { layer: 'the file of addresses', files: /^src\/addressesFile\.ts$/, may: ['zod', NODE] },
   { layer: 'retries of requests', files: /^src\/retryAfter\.ts$/, may: [NODE] },
   { layer: 'the metrics', files: /^src\/metrics\.ts$/, may: [TELEMETRY_API] },
+  { layer: 'the redaction', files: /^src\/redaction\.ts$/, may: [] },
   { layer: 'telemetry', files: /^src\/telemetry\.ts$/, may: ['@opentelemetry/[a-z-]+', NODE] },
   {
     layer: 'the evidence',
@@ -230,8 +231,8 @@ const importRules: readonly ImportRule[] = [
     layer: 'scripts',
     files: /^scripts\//,
     may: [
-      'src/(compose|config|addressesFile|ports|startupError|clockAndRandomness|cleanupStack|retryAfter)\\.ts|src/(adapters|embedded|identity|commands|evidence)/.+',
-      'src/feeds/(checkpoints|parkedEvents|rebuild/requests)\\.ts|scripts/.+|(?!src/|test/).+',
+      'src/(compose|config|addressesFile|ports|redaction|startupError|clockAndRandomness|cleanupStack|retryAfter)\\.ts|src/(adapters|embedded|identity|commands|evidence)/.+',
+      'src/schema/locks\\.ts|src/feeds/(checkpoints|parkedEvents|rebuild/requests)\\.ts|scripts/.+|(?!src/|test/).+',
       STORED_EVENTS,
       'src/http/versions/(index|releases)\\.ts',
     ],

@@ -4,7 +4,8 @@ import type { Config } from '../../../src/config.ts'
 import { fetchJwksFrom } from '../../../src/identity/fetchJwks.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
 import { withoutPassword } from '../connections.ts'
-import { type Check, finding, notUsed, ok, reasonOf, within } from './finding.ts'
+import { type Check, finding, notUsed, ok, orFinding, reasonOf, within } from './finding.ts'
+import { checkTopics } from './topics.ts'
 
 /** Checks whether each dependency responds, by the same clients that the service uses. */
 
@@ -86,8 +87,9 @@ export const checkPostgres = async (address: string, database: Database): Promis
 
 const silent = { warn: () => undefined, info: () => undefined, debug: () => undefined }
 
-export const checkKafka = async (address: string | null, { kafka }: Config): Promise<Check> => {
-  if (address === null) return notUsed('Kafka', 'none is configured; the same facts are at GET /events')
+/** The checks of the broker and, if it responds, of the topics. */
+export const checkKafka = async (address: string | null, { kafka }: Config): Promise<readonly Check[]> => {
+  if (address === null) return [notUsed('Kafka', 'none is configured; the same facts are at GET /events')]
   const options = {
     brokers: address.split(','),
     ssl: kafka?.ssl,
@@ -96,19 +98,24 @@ export const checkKafka = async (address: string | null, { kafka }: Config): Pro
     logger: silent,
   }
   const client = openClient(options)
+  const admin = client.admin()
   const describe = async (): Promise<number> => {
-    const admin = client.admin()
     await admin.connect()
     return (await admin.describeCluster()).brokers.length
   }
   try {
     const tried = await attempt(describe, error => refusalOf(error, options) ?? reasonOf(error))
-    if ('value' in tried) return ok('Kafka', `${address}, brokers: ${tried.value}, ${tried.took}`)
-    return finding(
-      'Kafka',
-      `${address} does not answer: ${tried.failed}`,
-      'Start it, or correct KAFKA_BROKERS and KAFKA_SASL_*; the API goes on meanwhile, and the publisher catches up.',
-    )
+    if ('value' in tried) {
+      const broker = ok('Kafka', `${address}, brokers: ${tried.value}, ${tried.took}`)
+      return [broker, await orFinding('topics', () => checkTopics(admin))]
+    }
+    return [
+      finding(
+        'Kafka',
+        `${address} does not answer: ${tried.failed}`,
+        'Start it, or correct KAFKA_BROKERS and KAFKA_SASL_*; the API goes on meanwhile, and the publisher catches up.',
+      ),
+    ]
   } finally {
     client.drop()
   }
@@ -123,5 +130,17 @@ export const checkIssuer = async (issuer: string): Promise<Check> => {
     'issuer',
     `The keys of ${issuer} cannot be had: ${tried.failed}`,
     'Start it, or correct OIDC_ISSUER; tokens with keys that are known already are taken meanwhile.',
+  )
+}
+
+export const checkMetrics = async (metrics: string | null): Promise<Check> => {
+  if (metrics === null) return notUsed('metrics', 'their address is not known here; METRICS_PORT sets it')
+  const tried = await attempt(async () => (await fetch(metrics)).status)
+  if ('value' in tried && tried.value === 200) return ok('metrics', `${metrics}, ${tried.took}`)
+  const why = 'failed' in tried ? tried.failed : `status ${tried.value}`
+  return finding(
+    'metrics',
+    `${metrics} does not answer: ${why}`,
+    'Correct METRICS_PORT; the service goes on meanwhile.',
   )
 }

@@ -1,9 +1,11 @@
+import { withoutSecrets } from '../../../src/redaction.ts'
+
 /** The outcome of one check. A finding says in `way_out` how to mend it. */
 export type Check =
   | { readonly check: string; readonly status: 'ok' | 'not_used'; readonly detail: string }
   | { readonly check: string; readonly status: 'finding'; readonly detail: string; readonly way_out: string }
 
-export const ok = (check: string, detail: string): Check => ({ check, status: 'ok', detail })
+export const ok = (check: string, detail: string): Check => ({ check, status: 'ok', detail: withoutSecrets(detail) })
 
 export const notUsed = (check: string, detail: string): Check => ({ check, status: 'not_used', detail })
 
@@ -11,7 +13,7 @@ export const notUsed = (check: string, detail: string): Check => ({ check, statu
 export const finding = (check: string, detail: string, way_out: string): Check => ({
   check,
   status: 'finding',
-  detail: /[.…]$/.test(detail) ? detail : `${detail}.`,
+  detail: withoutSecrets(/[.…]$/.test(detail) ? detail : `${detail}.`),
   way_out,
 })
 
@@ -35,5 +37,18 @@ export const within = async <T>(work: Promise<T>): Promise<T> => {
     return await Promise.race([work, late])
   } finally {
     clearTimeout(timer)
+  }
+}
+
+/** A check that cannot be made is a finding itself, so that it keeps no other check from being made. */
+export const orFinding = async (check: string, work: () => Promise<Check>): Promise<Check> => {
+  try {
+    return await within(work())
+  } catch (error) {
+    return finding(
+      check,
+      `It cannot be checked: ${reasonOf(error)}`,
+      'Heal the dependencies that other findings name, and ask again.',
+    )
   }
 }

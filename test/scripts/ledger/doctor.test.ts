@@ -1,5 +1,9 @@
 import { expect } from 'chai'
+import { MANIFEST_TOPICS, TOPIC_PARTITIONS } from '../../../projections/factTopics.ts'
+import { clockCheck } from '../../../scripts/ledger/doctor/clock.ts'
 import { PROCESSES } from '../../../scripts/ledger/doctor/feeds.ts'
+import { checkLocks } from '../../../scripts/ledger/doctor/locks.ts'
+import { topicsCheck } from '../../../scripts/ledger/doctor/topics.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import { fulfilment } from '../../../src/processes/fulfilment.ts'
 import { paymentRecovery } from '../../../src/processes/paymentRecovery.ts'
@@ -7,9 +11,23 @@ import { approvedInvoice, type Client, clientOf } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { kafkaForTests, kafkaKind } from '../../support/kafka.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
-import { closedPort, diagnosisOf, emptyFolder, findingsIn, folderWith, ledger, serving, tidyUp } from './fixtures.ts'
+import {
+  closedPort,
+  diagnosisOf,
+  emptyFolder,
+  findingsIn,
+  folderWith,
+  ledger,
+  serving,
+  silentPort,
+  tidyUp,
+} from './fixtures.ts'
 
 const TENANT = 'operators'
+const PARTS = [
+  ...['configuration', 'node', 'data directory', 'disk', 'API', 'event store', 'event store rights', 'Postgres'],
+  ...['versions', 'clock', 'log', 'locks', 'feed facts_v1', 'dead letters', 'issuer', 'metrics'],
+] as const
 
 describe('npm run ledger -- doctor', () => {
   let service: TestService
@@ -39,12 +57,85 @@ describe('npm run ledger -- doctor', () => {
   it('prints a table without the password of Postgres', async () => {
     const { code, stdout } = await ledger(['doctor'])
     expect(code).to.equal(0)
-    for (const part of ['node', 'data directory', 'disk', 'API', 'event store', 'Postgres', 'issuer', 'feed facts_v1'])
-      expect(stdout).to.match(new RegExp(`^ok +${part} `, 'm'))
+    for (const part of PARTS) expect(stdout).to.match(new RegExp(`^ok +${part} `, 'm'))
     expect(stdout)
       .to.include(`held by the process ${service.addresses.pids['service']}`)
       .and.to.include('Nothing was found wrong.')
     expect(stdout).not.to.include(new URL(service.addresses.postgres).password)
+  })
+
+  it('names the holder of each lock, and the versions of the servers', async () => {
+    const ended = await ledger(['doctor', '--json'])
+    const { locks, versions } = JSON.parse(ended.stdout)
+    const projector = locks.find(({ name }: { name: string }) => name === 'projector')
+    expect(projector).to.include({ held: true })
+    expect(projector.holder).to.match(new RegExp(`:${service.addresses.pids['service']}$`))
+    expect(new Date(projector.since).getTime()).to.be.at.most(Date.now() + 60_000)
+    expect(versions.postgres).to.match(/^\d+\.\d+/)
+    expect(versions.event_store).to.match(/^\d+\.\d+\.\d+/)
+    expect(versions.build).to.match(/^\d+\.\d+\.\d+$/)
+  })
+
+  it('prints the configuration without its secrets, and leaves other words alone', async () => {
+    const folder = await folderWith({})
+    const env = {
+      KAFKA_SASL_PASSWORD: 'ledger',
+      API_KEY_PEPPER: 'p'.repeat(40),
+      LOG_LEVEL: 'warn',
+      LEDGER_PROCESES: '2',
+    }
+    const ended = await ledger(['doctor', '--json'], folder, {
+      ...env,
+      KAFKA_SASL_MECHANISM: 'plain',
+      KAFKA_SASL_USERNAME: 'ledger',
+      KAFKA_BROKERS: '127.0.0.1:1',
+    })
+    const { configuration } = JSON.parse(ended.stdout)
+    expect(configuration).to.include({ KAFKA_SASL_PASSWORD: '…', API_KEY_PEPPER: '…', LOG_LEVEL: 'warn' })
+    expect(configuration).to.include({ KAFKA_SASL_USERNAME: 'ledger', LEDGER_DATA_DIR: folder })
+    expect(findingsIn(ended)['configuration']).to.equal('LEDGER_PROCESES is no setting of the service.')
+    expect(ended.stdout).not.to.include('p'.repeat(40))
+  })
+
+  it('ends in time with every finding when the parts accept connections and never answer', async () => {
+    const silent = await silentPort()
+    const folder = await folderWith({
+      api: `http://127.0.0.1:${silent}`,
+      event_store: `esdb://127.0.0.1:${silent}?tls=false`,
+      postgres: `postgres://ledger:secret@127.0.0.1:${silent}/ledger`,
+      issuer: `http://127.0.0.1:${silent}/oauth`,
+      metrics: `http://127.0.0.1:${silent}/metrics`,
+    })
+    const ended = await ledger(['doctor', '--json'], folder)
+    expect(ended.code).to.equal(1)
+    const findings = findingsIn(ended)
+    expect(findings).to.include.all.keys('API', 'event store', 'Postgres', 'issuer', 'metrics')
+    for (const part of ['API', 'issuer', 'metrics']) expect(findings[part]).to.include('no answer in')
+  })
+
+  it('reports a clock that is off, and not one whose question took long', () => {
+    expect(clockCheck(1_900, 0).status).to.equal('ok')
+    expect(clockCheck(5_000, 4_000).status).to.equal('ok')
+    expect(clockCheck(5_000, 10)).to.include({ status: 'finding', detail: 'It is 5.0 s ahead of that of Postgres.' })
+    expect(clockCheck(-9_990, 10)).to.include({ status: 'finding', detail: 'It is 10.0 s behind that of Postgres.' })
+  })
+
+  it('reports locks without a holder, and topics that are missing or have another number of partitions', () => {
+    const lease = (name: string, held: boolean) => ({ name, holder: 'host:1', since: 'then', epoch: '3', held })
+    const all = [lease('projector', true), lease('worker', false)]
+    expect(checkLocks(all, ['projector'])).to.include({ status: 'ok', detail: 'projector: host:1 since then' })
+    expect(checkLocks(all, ['projector', 'worker'])).to.include({
+      status: 'finding',
+      detail: 'No process holds worker (last host:1). projector: host:1 since then.',
+    })
+    const topics = new Map(MANIFEST_TOPICS.map(topic => [topic, TOPIC_PARTITIONS]))
+    expect(topicsCheck(topics).status).to.equal('ok')
+    expect(topicsCheck(new Map([...topics, ['ledger.order.v1', 6]]))).to.include({
+      status: 'finding',
+      detail: 'ledger.order.v1 has 6 partitions in place of 12.',
+    })
+    topics.delete('ledger.invoice.v1')
+    expect(topicsCheck(topics)).to.include({ status: 'finding', detail: 'There is no topic ledger.invoice.v1.' })
   })
 
   it('reports that no service runs, and how to start it', async () => {

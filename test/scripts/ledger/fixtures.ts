@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { createServer, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { findFreePort } from '../../../src/embedded/freePorts.ts'
@@ -13,6 +13,7 @@ import { removeFolder } from '../../support/folders.ts'
 
 const folders: string[] = []
 const servers: Server[] = []
+const silent: TcpServer[] = []
 
 export const ledger = async (args: readonly string[], dataDir?: string, env = {}): Promise<Ended> =>
   run('ledger.ts', args, { LEDGER_DATA_DIR: dataDir ?? (await sharedService()).dataDir, ...env })
@@ -38,6 +39,14 @@ export const serving = async (listener: RequestListener): Promise<string> => {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
+/** A port that accepts connections and never answers. */
+export const silentPort = async (): Promise<number> => {
+  const server = createTcpServer(socket => void socket.on('error', () => undefined).resume())
+  silent.push(server)
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  return (server.address() as AddressInfo).port
+}
+
 /** A port on which nothing listens. */
 export const closedPort = (): Promise<number> => findFreePort('127.0.0.1')
 
@@ -46,6 +55,7 @@ export const tidyUp = async (): Promise<void> => {
     server.closeAllConnections()
     server.close()
   }
+  for (const server of silent.splice(0)) server.close()
   for (const folder of folders.splice(0)) await removeFolder(folder)
 }
 

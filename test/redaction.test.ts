@@ -3,10 +3,10 @@ import { mkdtemp, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { redactedLine } from '../../src/compose/logRedaction.ts'
-import { openLog } from '../../src/compose/serviceLog.ts'
-import { formatKey } from '../../src/identity/apiKeyFormat.ts'
-import { removeFolder } from '../support/folders.ts'
+import { withoutSecrets } from '../src/redaction.ts'
+import { openLog } from '../src/compose/serviceLog.ts'
+import { formatKey } from '../src/identity/apiKeyFormat.ts'
+import { removeFolder } from './support/folders.ts'
 
 const ID = 'key_01JB3N8Q6Z4T1V7W9XAC2E5GHK'
 const secret = (): string => randomBytes(24).toString('base64url')
@@ -30,7 +30,7 @@ describe('the lines of the log', () => {
     const error = Object.assign(new Error('no answer', { cause }), { code: 'ECONNREFUSED' })
     const line = JSON.parse(await logged({ error }))
     expect(line.error).to.include({ message: 'no answer: connection refused', code: 'ECONNREFUSED' })
-    expect(line.error.stack).to.include('logRedaction.test.ts').and.to.include('caused by: Error: connection refused')
+    expect(line.error.stack).to.include('redaction.test.ts').and.to.include('caused by: Error: connection refused')
   })
 
   it('have no secret that an error quotes, and the words around it', async () => {
@@ -56,6 +56,6 @@ describe('the lines of the log', () => {
       '{"api":"http://localhost:8080/orders?x=a@b","place":"esdb://127.0.0.1:2113?tls=false"}',
       '{"reason":"the token is expired","secret_rotated":true,"who":"key_01JB3N8Q6Z4T1V7W9XAC2E5GHK"}',
     ])
-      expect(redactedLine(line)).to.equal(line)
+      expect(withoutSecrets(line)).to.equal(line)
   })
 })

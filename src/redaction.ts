@@ -1,6 +1,7 @@
 /**
- * Removes secrets from the lines of the log. No line is meant to have one: errors of libraries quote connection strings and
- * headers, and what they quote is not known here.
+ * Removes secrets from the lines of the log and the findings of `ledger doctor`. No text is meant to have one: errors of
+ * libraries quote connection strings and headers, and what they quote is not known here. Secrets are recognised by their
+ * form and not by their value, because a password may be an ordinary word.
  */
 
 type Redaction = readonly [pattern: RegExp, replacement: string]
@@ -18,7 +19,7 @@ const REDACTIONS: readonly Redaction[] = [
 ]
 
 /** The line without what is recognised as a secret. */
-export const redactedLine = (line: string): string => {
+export const withoutSecrets = (line: string): string => {
   let redacted = line
   for (const [pattern, replacement] of REDACTIONS) redacted = redacted.replace(pattern, replacement)
   return redacted

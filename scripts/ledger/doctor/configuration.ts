@@ -1,0 +1,34 @@
+import { SETTINGS } from '../../../src/config.ts'
+import { withoutSecrets } from '../../../src/redaction.ts'
+import { TOKEN_SETTING } from '../tokenOption.ts'
+import { type Check, finding, ok } from './finding.ts'
+
+/** The check of the configuration: the settings that this command sees in its environment, without their secrets. */
+
+const SECRET = /PASSWORD|PEPPER|TOKEN|SECRET/
+/** Settings of the service begin so; a name that only resembles one has no effect, and nothing says so. */
+const OWN_PREFIX = /^(?:LEDGER|OIDC|METRICS|IDEMPOTENCY)_/
+const KNOWN: ReadonlySet<string> = new Set([...SETTINGS, TOKEN_SETTING])
+
+export type Configuration = Readonly<Record<string, string>>
+
+const shown = (name: string, value: string): string => (SECRET.test(name) ? '…' : withoutSecrets(value))
+
+/** Every setting that has a value, by its name; a secret is an ellipsis. */
+export const readConfiguration = (env: NodeJS.ProcessEnv): Configuration =>
+  Object.fromEntries(
+    Object.entries(env)
+      .flatMap(([name, value = '']) => (KNOWN.has(name) && value !== '' ? [[name, shown(name, value)] as const] : []))
+      .toSorted(([a], [b]) => (a < b ? -1 : 1)),
+  )
+
+export const checkConfiguration = (env: NodeJS.ProcessEnv): Check => {
+  const unknown = Object.keys(env).filter(name => OWN_PREFIX.test(name) && !KNOWN.has(name))
+  const settings = Object.entries(readConfiguration(env)).map(([name, value]) => `${name}=${value}`)
+  if (unknown.length === 0) return ok('configuration', settings.length === 0 ? 'all defaults' : settings.join(' '))
+  return finding(
+    'configuration',
+    `${unknown.join(', ')} ${unknown.length === 1 ? 'is no setting' : 'are no settings'} of the service.`,
+    'Correct the name (the README has them all), or remove it: it has no effect.',
+  )
+}

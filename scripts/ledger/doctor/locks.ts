@@ -1,0 +1,72 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Database } from '../../../src/ports.ts'
+import { FEED_LEASES, leaseLock } from '../../../src/schema/locks.ts'
+import { type Check, finding, ok } from './finding.ts'
+
+/** The check of the leases: which process runs the feeds of each role, and since when. */
+
+export type LeaseReport = {
+  readonly name: string
+  /** The host and process id of the process that has the lease, or had it last. */
+  readonly holder: string | null
+  readonly since: string | null
+  /** The number of holders that there were. */
+  readonly epoch: string | null
+  readonly held: boolean
+}
+
+/** An advisory lock of 64 bits is shown as two halves of 32. */
+const HELD = `select (classid::bigint << 32 | objid::bigint) as lock from pg_locks
+  where locktype = 'advisory' and objsubid = 1 and granted
+    and database = (select oid from pg_database where datname = current_database())`
+const LEASES = 'select name, holder, epoch, taken_at::text as since from ledger_meta.leases order by name'
+
+type Row = { readonly name: string; readonly holder: string; readonly epoch: bigint; readonly since: string }
+
+/** The leases in the database; none before the first service has run. */
+export const readLeases = async ({ sql }: Database): Promise<readonly LeaseReport[]> => {
+  const [table] = await sql<{ there: boolean }>(`select to_regclass('ledger_meta.leases') is not null as there`)
+  const rows = table?.there === true ? await sql<Row>(LEASES) : []
+  const held = new Set((await sql<{ lock: bigint }>(HELD)).map(({ lock }) => lock))
+  const names = [...new Set([...FEED_LEASES, ...rows.map(({ name }) => name)])]
+  return names.map(name => {
+    const row = rows.find(one => one.name === name)
+    return {
+      name,
+      holder: row?.holder ?? null,
+      since: row?.since ?? null,
+      epoch: row === undefined ? null : String(row.epoch),
+      held: held.has(leaseLock(name)),
+    }
+  })
+}
+
+const GRACE_MS = 5_000
+const POLL_MS = 250
+
+/** Reads the leases until each of those that are needed is held, for GRACE_MS at most: a new process takes them in turn. */
+export const awaitLeases = async (database: Database, needed: readonly string[]): Promise<readonly LeaseReport[]> => {
+  const givenUpAtMs = performance.now() + GRACE_MS
+  for (;;) {
+    const leases = await readLeases(database)
+    const isComplete = leases.every(({ held, name }) => held || !needed.includes(name))
+    if (isComplete || performance.now() >= givenUpAtMs) return leases
+    await sleep(POLL_MS)
+  }
+}
+
+const wordsOf = ({ name, holder, since }: LeaseReport): string => `${name}: ${holder ?? 'unknown'} since ${since}`
+
+/** `needed` are the leases without whose holder something is late. */
+export const checkLocks = (leases: readonly LeaseReport[], needed: readonly string[]): Check => {
+  const held = leases.filter(lease => lease.held)
+  const missing = leases.filter(lease => !lease.held && needed.includes(lease.name))
+  const holders = held.map(wordsOf).join('; ')
+  if (missing.length === 0) return ok('locks', holders === '' ? 'nobody holds one' : holders)
+  const names = missing.map(({ name, holder }) => (holder === null ? name : `${name} (last ${holder})`)).join(', ')
+  return finding(
+    'locks',
+    `No process holds ${names}.${holders === '' ? '' : ` ${holders}.`}`,
+    'Start a process with that role (LEDGER_ROLES); one that hangs loses its lease after 8 s, and the next one takes it.',
+  )
+}
