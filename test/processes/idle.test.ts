@@ -15,10 +15,10 @@ import { createVirtualWorld } from '../support/virtualWorld.ts'
 
 const MINUTE_MS = 60_000
 const SETTLED_LOOPS = 50
-/** Without a subscription: a sleep of each loop that looks for forgotten work, twice in a minute at most. */
-const SLEEPS_MAX = 60
-/** Exports that expire, files to be deleted. */
-const STATEMENTS_MAX = 10
+/** Each loop looks for forgotten work twice in a minute. A poll of 100 ms alone sleeps 600 times. */
+const SLEEPS_MAX = 150
+/** Exports that expire or are withdrawn, files to be deleted. A poll of 1 s alone sends 60. */
+const STATEMENTS_MAX = 40
 /** Every 1.5 s, of all subscriptions together. */
 const CHECKS = 40
 /** The least pause between two rounds, and the wait for the next. */
