@@ -6,6 +6,7 @@ import { filesOf, planOf, readCosts, writeCosts } from './plan.ts'
 import { runAlone, runPlan, type Workers } from './pool.ts'
 import { filesToRunAgain, type Results, resultsOf } from './secondRun.ts'
 import { fileText, secondRunText, slowestText, summaryText, unsteadyText } from './summary.ts'
+import { openTemporaryFiles } from './temporaryFiles.ts'
 import { type FileOutcome, startWorker, type Worker } from './workerProcess.ts'
 
 /** The command `npm test`: runs test files in as many processes as there are processors, and reports as mocha does. */
@@ -99,6 +100,9 @@ const positiveNumber = (text: string): number => {
 const main = async (patterns: readonly string[], options: CommandOptions): Promise<void> => {
   for (const [name, value] of Object.entries(FASTER_START_ENVIRONMENT)) process.env[name] ??= value
   if (options.slowest) return print(slowestText(readCosts()))
+  const temporary = openTemporaryFiles()
+  if (temporary !== undefined) process.env['TMPDIR'] = temporary.folder
+  process.once('exit', () => temporary?.remove())
   const files = filesOf(patterns)
   if (files.length === 0) process.stderr.write(`No test file matches ${patterns.join(' ')}.\n`)
   process.exitCode = files.length > 0 && (await runFiles(files, options)) ? 0 : 1

@@ -1,5 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,6 +9,7 @@ import { eventually } from '../support/eventually.ts'
 import { filesOf, NAMED_FILES, planOf } from './plan.ts'
 import { filesToRunAgain, resultsOf } from './secondRun.ts'
 import { removeFolder } from '../support/folders.ts'
+import { openTemporaryFiles } from './temporaryFiles.ts'
 
 /** Tests of `npm test`, on test files that they create. */
 
@@ -214,6 +216,27 @@ describe('npm test', () => {
       const [program = 0, worker = 0] = started.split(' ').map(Number)
       await eventually(async () => !isAlive(program) && !isAlive(worker))
     })
+})
+
+describe('the temporary files of a test run', () => {
+  it('have a folder of their own, which is removed with those of runs that were killed', async () => {
+    const parent = await mkdtemp(join(tmpdir(), 'ledger-test-'))
+    const ended = spawnSync(process.execPath, ['--version']).pid
+    const abandoned = join(parent, `ledger-tests-${ended}-a`)
+    await mkdir(abandoned)
+    const options = { isSet: false, isRoomy: true }
+    const first = openTemporaryFiles(parent, options)
+    const second = openTemporaryFiles(parent, options)
+    expect(existsSync(abandoned)).to.equal(false)
+    for (const one of [first, second]) expect(existsSync(one?.folder ?? '')).to.equal(true)
+    for (const one of [first, second]) one?.remove()
+    expect(await readdir(parent)).to.deep.equal([])
+    await removeFolder(parent)
+  })
+  it('are where they always are without room in memory, or where TMPDIR is set', () => {
+    expect(openTemporaryFiles('/none')).to.equal(undefined)
+    expect(openTemporaryFiles('/none', { isSet: true, isRoomy: true })).to.equal(undefined)
+  })
 })
 
 describe('the plan of a test run', () => {
