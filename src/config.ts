@@ -68,6 +68,8 @@ export type Config = {
     /** The number of keys of a tenant that are neither revoked nor expired. */
     readonly perTenantMax: number
   }
+  /** Its callers may operate read models over HTTP, with the scope `projections:operate`. */
+  readonly operatorsTenant?: string
   /** The number of exports that one caller may have under way. */
   readonly exportsAtOnceMax: number
   readonly subscriptionsPerTenantMax: number
@@ -117,6 +119,10 @@ const environment = z.object({
   RATE_LIMITS: rateLimitsOver(DEFAULT_RATE_LIMITS).default(DEFAULT_RATE_LIMITS),
   API_KEY_PEPPER: pepper.optional(),
   API_KEYS_PER_TENANT: count.default(100),
+  OPERATORS_TENANT: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'the name of a tenant')
+    .optional(),
   EXPORTS_AT_ONCE: count.default(2),
   SUBSCRIPTIONS_PER_TENANT: count.default(50),
   MANIFEST_EVERY: duration.refine(everyMs => everyMs > 0, { message: 'more than none' }).default(HOUR_MS),
@@ -206,6 +212,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
       perTenantMax: given.API_KEYS_PER_TENANT,
       ...(given.API_KEY_PEPPER === undefined ? {} : { pepper: given.API_KEY_PEPPER }),
     },
+    ...(given.OPERATORS_TENANT === undefined ? {} : { operatorsTenant: given.OPERATORS_TENANT }),
     exportsAtOnceMax: given.EXPORTS_AT_ONCE,
     subscriptionsPerTenantMax: given.SUBSCRIPTIONS_PER_TENANT,
     manifestEveryMs: given.MANIFEST_EVERY,

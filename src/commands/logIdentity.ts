@@ -111,9 +111,16 @@ const FROM_LOG = [
   ...['feed_errors', 'export_slots', 'api_key_slots', 'subscription_places', 'log_identity', 'complete_read_models'],
 ]
 
+/** The schemas stay, because triggers of live tables use functions that were created in them. */
+const dropOtherGenerations = async (sql: Sql): Promise<void> => {
+  const text = `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname = any($1::text[])`
+  for (const { name } of await sql<{ name: string }>(text, [[BUILDING_SCHEMA, PREVIOUS_SCHEMA]]))
+    await sql(`drop table ${name}`)
+}
+
 /** Empties all tables made from a log; the feeds fill them again from the log of the next service. */
 export const emptyTablesOfLog = async (sql: Sql): Promise<void> => {
   await keepReaderPositions(sql)
   await sql(`truncate ${FROM_LOG.join(', ')}`)
-  for (const schema of [BUILDING_SCHEMA, PREVIOUS_SCHEMA]) await sql(`drop schema if exists ${schema} cascade`)
+  await dropOtherGenerations(sql)
 }

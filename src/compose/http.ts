@@ -157,6 +157,7 @@ const createServices = async (
   idempotencyRetentionMs: config.idempotencyRetentionMs,
   bodyDeadlineMs: BODY_DEADLINE_MS,
   needsFourEyes: config.needsFourEyes,
+  operatorsTenant: config.operatorsTenant,
   publicUrl,
   schemaBaseUrl,
   issuer: { url: issuer, metadata: embedded?.metadata },

@@ -18,6 +18,7 @@ import { orderRoutes } from './resources/orders.ts'
 import { paymentActionRoutes } from './resources/paymentActions.ts'
 import { paymentRoutes } from './resources/payments.ts'
 import { problemRoutes } from './contract/problemPages.ts'
+import { projectionRoutes } from './resources/projections.ts'
 import { replayRoutes } from './resources/subscriptions/replays.ts'
 import { subscriptionRoutes } from './resources/subscriptions/subscriptions.ts'
 import { wellKnownRoutes } from './resources/identity/wellKnown.ts'
@@ -48,6 +49,7 @@ const resources: readonly AnyRoute[] = [
   ...accountRoutes,
   ...journalEntryRoutes,
   ...auditRoutes,
+  ...projectionRoutes,
   ...healthRoutes,
   ...wellKnownRoutes,
   ...problemRoutes,

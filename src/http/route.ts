@@ -57,6 +57,8 @@ export type Services = {
   /** How long the body of a request may take to arrive. */
   readonly bodyDeadlineMs: number
   readonly needsFourEyes: NeedsFourEyes
+  /** The tenant of those who operate the installation; undefined where there is none. */
+  readonly operatorsTenant: string | undefined
   /** The service's public address: the resource of RFC 8707 and RFC 9728. */
   readonly publicUrl: string
   /** The base address of the `dataschema` of every fact; it never changes. */

@@ -21,6 +21,7 @@ export const SCOPES = [
   'ledger:read',
   'audit:read',
   'keys:manage',
+  'projections:operate',
 ] as const
 
 export type Scope = (typeof SCOPES)[number]

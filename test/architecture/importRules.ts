@@ -140,9 +140,9 @@ const importRules: readonly ImportRule[] = [
   {
     layer: 'http',
     files: /^src\/http\//,
-    // The checkpoints of the feeds are permitted, since a list states the position up to which it is projected.
+    // A list states the position up to which it is projected; operators see the lag of read models, and rebuild them.
     may: [
-      'src/(http|identity|commands|evidence)/.+|src/feeds/(checkpoints|rebuild/requests)\\.ts|express|zod|zod-openapi|jose|lru-cache|p-limit',
+      'src/(http|identity|commands|evidence)/.+|src/feeds/(checkpoints|lag|rebuild/requests)\\.ts|express|zod|zod-openapi|jose|lru-cache|p-limit',
       ...STREAMS,
       ...PROJECTIONS,
       PORTS,
@@ -232,7 +232,7 @@ const importRules: readonly ImportRule[] = [
     files: /^scripts\//,
     may: [
       'src/(compose|config|addressesFile|ports|redaction|startupError|clockAndRandomness|cleanupStack|retryAfter)\\.ts|src/(adapters|embedded|identity|commands|evidence)/.+',
-      'src/schema/locks\\.ts|src/feeds/(checkpoints|parkedEvents|rebuild/requests)\\.ts|scripts/.+|(?!src/|test/).+',
+      'src/schema/locks\\.ts|src/feeds/(checkpoints|lag|parkedEvents|rebuild/requests)\\.ts|scripts/.+|(?!src/|test/).+',
       STORED_EVENTS,
       'src/http/versions/(index|releases)\\.ts',
     ],

@@ -11,6 +11,9 @@ export type Example = {
 }
 export type Make = (client: Client) => Promise<Example>
 
+/** A request for a rebuild waits for a poll, and then for those before it. */
+const REBUILT_MAX_MS = 60_000
+
 const match = (etag: string | null) => ({ 'If-Match': etag ?? '' })
 const key = () => ({ 'Idempotency-Key': newKey() })
 
@@ -61,6 +64,26 @@ const booked = async (client: Client) => {
   return (await entries())?.[0]?.id ?? ''
 }
 
+/** The path of a read model of which no rebuild is under way: a cancelled one has ended. */
+const restingProjection = async (client: Client) => {
+  await client.post('/projections/orders:cancel', {})
+  return '/projections/orders'
+}
+
+let rebuilt: Promise<void> | undefined
+/** A roll-back needs a rebuild, one for all examples. */
+const rebuildOnce = async (client: Client): Promise<void> => {
+  await client.post(`${await restingProjection(client)}:rebuild`, {})
+  await eventually(async () => {
+    const { items } = (await client.get('/projections')).body
+    return items.some((of: { previous_position: string | null }) => of.previous_position !== null)
+  }, REBUILT_MAX_MS)
+}
+const rebuiltProjection = async (client: Client) => {
+  await (rebuilt ??= rebuildOnce(client))
+  return restingProjection(client)
+}
+
 /** By operation id. */
 export const examples: Readonly<Record<string, Make>> = {
   list_accounts: async () => ({ path: '/accounts' }),
@@ -76,6 +99,14 @@ export const examples: Readonly<Record<string, Make>> = {
   list_journal_entries: async () => ({ path: '/journal-entries' }),
   read_journal_entry: async client => ({ path: `/journal-entries/${await booked(client)}` }),
   list_audit_records: async () => ({ path: '/audit-records' }),
+  list_projections: async () => ({ path: '/projections' }),
+  rebuild_projection: async client => ({ path: `${await restingProjection(client)}:rebuild`, body: {} }),
+  verify_projection: async () => ({ path: '/projections/orders:verify', body: {} }),
+  roll_back_projection: async client => ({ path: `${await rebuiltProjection(client)}:rollback`, body: {} }),
+  cancel_projection_rebuild: async client => {
+    await client.post('/projections/orders:verify', {})
+    return { path: '/projections/orders:cancel', body: {} }
+  },
   create_order: async () => ({ path: '/orders', body: anOrder(), headers: key() }),
   list_orders: async () => ({ path: '/orders' }),
   read_order: async client => ({ path: `/orders/${(await order(client)).id}` }),
@@ -193,6 +224,19 @@ const paying = async (client: Client, body: object): Promise<Example> => {
 
 /** Requests that the state of a resource refuses, by operation id and code. */
 export const refusals: Readonly<Record<string, Readonly<Record<string, Make>>>> = {
+  // Of a read model that no test rebuilds over HTTP.
+  rebuild_projection: {
+    projection_state_conflict: async () => ({
+      path: '/projections/audit:rebuild',
+      body: { accept_differences: true, reason: 'none' },
+    }),
+  },
+  roll_back_projection: {
+    projection_state_conflict: async () => ({ path: '/projections/audit:rollback', body: {} }),
+  },
+  cancel_projection_rebuild: {
+    projection_state_conflict: async () => ({ path: '/projections/audit:cancel', body: {} }),
+  },
   change_order: {
     order_state_conflict: async client => {
       const { id, etag } = await cancelledOrder(client)

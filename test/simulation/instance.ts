@@ -73,6 +73,7 @@ const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping
     tenantStatuses: createTenantStatuses(ledger),
     denials: createDenials(ledger, () => undefined),
     pace: createPace(UNLIMITED, machine.world),
+    operatorsTenant: undefined,
     exportsAtOnceMax: 100,
     apiKeysPerTenantMax: 100,
     subscriptionsPerTenantMax: 100,

@@ -38,6 +38,7 @@ const tokensOf =
  */
 const UNLIMITED = {
   EVIDENCE_HEADS_EVERY: '1s',
+  OPERATORS_TENANT: 'variants',
   MANIFEST_EVERY: '36500d',
   RATE_LIMITS: ['default', 'payments', 'exports', 'auth_failures', 'api_keys']
     .map(policy => `${policy}=100000000/60`)

@@ -115,6 +115,7 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
     idempotencyRetentionMs: 30 * 24 * 60 * 60 * 1000,
     bodyDeadlineMs: 300,
     needsFourEyes: (_, currency) => currency === 'CHF',
+    operatorsTenant: TENANT,
     publicUrl: addresses.api,
     schemaBaseUrl: addresses.api,
     issuer: { url: addresses.issuer, metadata: undefined },

@@ -594,6 +594,7 @@ export interface Problem {
     | "payment_not_allowed"
     | "payment_exceeds_due"
     | "payment_reference_conflict"
+    | "projection_state_conflict"
     | "concurrent_modification"
     | "idempotency_in_progress"
     | "idempotency_key_expired"
@@ -1300,6 +1301,111 @@ export interface AuditRecord {
    * @max 9007199254740991
    */
   count: number;
+}
+
+export interface ProjectionList {
+  items: Projection[];
+}
+
+export interface Projection {
+  name: string;
+  /** The position of the log up to which it has every event. */
+  position: string | null;
+  lag: {
+    /**
+     * The events that it lacks; counted up to 1000.
+     * @min 0
+     * @max 9007199254740991
+     */
+    events: number;
+    /**
+     * The age of the oldest event that it lacks.
+     * @min 0
+     * @max 9007199254740991
+     */
+    seconds: number;
+  };
+  /**
+   * Events that wait for an operator: ledger dead-letters.
+   * @min 0
+   * @max 9007199254740991
+   */
+  parked_events: number;
+  /** The position of the replaced tables, which a roll-back continues; null if none are kept. */
+  previous_position: string | null;
+  /** The newest rebuild. */
+  rebuild: ProjectionRebuild | null;
+}
+
+export interface ProjectionRebuild {
+  /** The id of the operation. */
+  id: string;
+  kind: "rebuild" | "verify" | "rollback";
+  projection: string;
+  /** refused: the rebuilt rows differ, the live tables stay, and the rebuilt ones wait for a decision. */
+  state:
+    | "pending"
+    | "running"
+    | "refused"
+    | "succeeded"
+    | "failed"
+    | "cancelled";
+  progress: {
+    /**
+     * @min 0
+     * @max 9007199254740991
+     */
+    done: number;
+    /** An estimate; null while it is unknown. */
+    total: number | null;
+    unit: "events";
+    /** Average units per second. */
+    rate: number | null;
+    eta_seconds: number | null;
+  };
+  /** Null before the comparison. */
+  parity: {
+    /** The position of the log at which both were compared. */
+    position: string;
+    tables: {
+      table: string;
+      /**
+       * @min 0
+       * @max 9007199254740991
+       */
+      tenants: number;
+      /**
+       * @min 0
+       * @max 9007199254740991
+       */
+      rows: number;
+      /** Equal for equal rows, whatever their order. */
+      checksum: string;
+    }[];
+  } | null;
+  /** The first difference; null if there is none. */
+  difference: {
+    table: string;
+    /** The primary key of the row; null where the tables themselves differ. */
+    key: string | null;
+    tenant_id: string | null;
+    /** Null where one side has no such row. */
+    column: string | null;
+    live: string | null;
+    rebuilt: string | null;
+    /**
+     * The number of rows of the table that differ.
+     * @min 0
+     * @max 9007199254740991
+     */
+    rows: number;
+  } | null;
+  accepted_reason: string | null;
+  error: string | null;
+  requested_by: string;
+  /** A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second. */
+  requested_at: Timestamp;
+  ended_at: Timestamp | null;
 }
 
 export namespace Orders {
@@ -3854,6 +3960,209 @@ export namespace AuditRecords {
   }
 }
 
+export namespace Projections {
+  /**
+   * @description For callers of the tenant of the operators (setting OPERATORS_TENANT). Permitted with a user’s token or a workload’s token that has the scope projections:operate. Rate class: default. Deadline: 10 s.
+   * @tags Projections
+   * @name ListProjections
+   * @summary List the read models of the installation, how far they are behind the log, and their newest rebuilds
+   * @request GET:/projections
+   * @secure
+   */
+  export namespace ListProjections {
+    export type RequestParams = {};
+    export type RequestQuery = {};
+    export type RequestBody = never;
+    export type RequestHeaders = {
+      /**
+       * An id that the caller chooses, by which the request is found in logs and facts. A malformed one is replaced.
+       * @pattern ^[A-Za-z0-9._-]{8,128}$
+       */
+      "X-Correlation-ID"?: string;
+      /** The dated contract of the request and its response; by default the oldest one that is served. */
+      "API-Version": "2026-11-22";
+      /**
+       * W3C Trace Context. A malformed one is ignored.
+       * @pattern ^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(-.*)?$
+       */
+      traceparent?: string;
+    };
+    export type ResponseBody = ProjectionList;
+  }
+
+  /**
+   * @description Permitted with a user’s token or a workload’s token that has the scope projections:operate. Rate class: default. Deadline: 10 s.
+   * @tags Projections
+   * @name RebuildProjection
+   * @summary Build new tables from the log beside the live ones, compare them, and switch if they are equal
+   * @request POST:/projections/{name}:rebuild
+   * @secure
+   */
+  export namespace RebuildProjection {
+    export type RequestParams = {
+      /** The name of a schema: type and version of a fact. */
+      name:
+        | "orders"
+        | "invoices"
+        | "payments"
+        | "operations"
+        | "apiKeys"
+        | "subscriptions"
+        | "facts"
+        | "audit";
+    };
+    export type RequestQuery = {};
+    export type RequestBody = {
+      /**
+       * Switches the tables of the newest rebuild, which was refused.
+       * @default false
+       */
+      accept_differences?: boolean;
+      /**
+       * Required to accept differences.
+       * @minLength 1
+       * @maxLength 500
+       */
+      reason?: string;
+    };
+    export type RequestHeaders = {
+      /**
+       * An id that the caller chooses, by which the request is found in logs and facts. A malformed one is replaced.
+       * @pattern ^[A-Za-z0-9._-]{8,128}$
+       */
+      "X-Correlation-ID"?: string;
+      /** The dated contract of the request and its response; by default the oldest one that is served. */
+      "API-Version": "2026-11-22";
+      /**
+       * W3C Trace Context. A malformed one is ignored.
+       * @pattern ^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(-.*)?$
+       */
+      traceparent?: string;
+    };
+    export type ResponseBody = ProjectionRebuild;
+  }
+
+  /**
+   * @description A rebuild that is under way compares too, and is returned in place of another one. Permitted with a user’s token or a workload’s token that has the scope projections:operate. Rate class: default. Deadline: 10 s.
+   * @tags Projections
+   * @name VerifyProjection
+   * @summary Compare the tables of a read model with new ones from the log, and change nothing
+   * @request POST:/projections/{name}:verify
+   * @secure
+   */
+  export namespace VerifyProjection {
+    export type RequestParams = {
+      /** The name of a schema: type and version of a fact. */
+      name:
+        | "orders"
+        | "invoices"
+        | "payments"
+        | "operations"
+        | "apiKeys"
+        | "subscriptions"
+        | "facts"
+        | "audit";
+    };
+    export type RequestQuery = {};
+    export type RequestBody = object;
+    export type RequestHeaders = {
+      /**
+       * An id that the caller chooses, by which the request is found in logs and facts. A malformed one is replaced.
+       * @pattern ^[A-Za-z0-9._-]{8,128}$
+       */
+      "X-Correlation-ID"?: string;
+      /** The dated contract of the request and its response; by default the oldest one that is served. */
+      "API-Version": "2026-11-22";
+      /**
+       * W3C Trace Context. A malformed one is ignored.
+       * @pattern ^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(-.*)?$
+       */
+      traceparent?: string;
+    };
+    export type ResponseBody = ProjectionRebuild;
+  }
+
+  /**
+   * @description Permitted with a user’s token or a workload’s token that has the scope projections:operate. Rate class: default. Deadline: 10 s.
+   * @tags Projections
+   * @name RollBackProjection
+   * @summary Put the tables before the last rebuild back, with the events since
+   * @request POST:/projections/{name}:rollback
+   * @secure
+   */
+  export namespace RollBackProjection {
+    export type RequestParams = {
+      /** The name of a schema: type and version of a fact. */
+      name:
+        | "orders"
+        | "invoices"
+        | "payments"
+        | "operations"
+        | "apiKeys"
+        | "subscriptions"
+        | "facts"
+        | "audit";
+    };
+    export type RequestQuery = {};
+    export type RequestBody = object;
+    export type RequestHeaders = {
+      /**
+       * An id that the caller chooses, by which the request is found in logs and facts. A malformed one is replaced.
+       * @pattern ^[A-Za-z0-9._-]{8,128}$
+       */
+      "X-Correlation-ID"?: string;
+      /** The dated contract of the request and its response; by default the oldest one that is served. */
+      "API-Version": "2026-11-22";
+      /**
+       * W3C Trace Context. A malformed one is ignored.
+       * @pattern ^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(-.*)?$
+       */
+      traceparent?: string;
+    };
+    export type ResponseBody = ProjectionRebuild;
+  }
+
+  /**
+   * @description Permitted with a user’s token or a workload’s token that has the scope projections:operate. Rate class: default. Deadline: 10 s.
+   * @tags Projections
+   * @name CancelProjectionRebuild
+   * @summary End the rebuild of a read model; the live tables stay
+   * @request POST:/projections/{name}:cancel
+   * @secure
+   */
+  export namespace CancelProjectionRebuild {
+    export type RequestParams = {
+      /** The name of a schema: type and version of a fact. */
+      name:
+        | "orders"
+        | "invoices"
+        | "payments"
+        | "operations"
+        | "apiKeys"
+        | "subscriptions"
+        | "facts"
+        | "audit";
+    };
+    export type RequestQuery = {};
+    export type RequestBody = object;
+    export type RequestHeaders = {
+      /**
+       * An id that the caller chooses, by which the request is found in logs and facts. A malformed one is replaced.
+       * @pattern ^[A-Za-z0-9._-]{8,128}$
+       */
+      "X-Correlation-ID"?: string;
+      /** The dated contract of the request and its response; by default the oldest one that is served. */
+      "API-Version": "2026-11-22";
+      /**
+       * W3C Trace Context. A malformed one is ignored.
+       * @pattern ^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(-.*)?$
+       */
+      traceparent?: string;
+    };
+    export type ResponseBody = ProjectionRebuild;
+  }
+}
+
 export type QueryParamsType = Record<string | number, any>;
 export type ResponseFormat = keyof Omit<Body, "body" | "bodyUsed">;
 
@@ -5862,6 +6171,165 @@ export class Api<
         method: "GET",
         query: query,
         secure: true,
+        format: "json",
+        ...params,
+      }),
+  };
+  projections = {
+    /**
+     * @description For callers of the tenant of the operators (setting OPERATORS_TENANT). Permitted with a user’s token or a workload’s token that has the scope projections:operate. Rate class: default. Deadline: 10 s.
+     *
+     * @tags Projections
+     * @name ListProjections
+     * @summary List the read models of the installation, how far they are behind the log, and their newest rebuilds
+     * @request GET:/projections
+     * @secure
+     */
+    listProjections: (params: RequestParams = {}) =>
+      this.request<ProjectionList, Problem>({
+        path: `/projections`,
+        method: "GET",
+        secure: true,
+        format: "json",
+        ...params,
+      }),
+
+    /**
+     * @description Permitted with a user’s token or a workload’s token that has the scope projections:operate. Rate class: default. Deadline: 10 s.
+     *
+     * @tags Projections
+     * @name RebuildProjection
+     * @summary Build new tables from the log beside the live ones, compare them, and switch if they are equal
+     * @request POST:/projections/{name}:rebuild
+     * @secure
+     */
+    rebuildProjection: (
+      name:
+        | "orders"
+        | "invoices"
+        | "payments"
+        | "operations"
+        | "apiKeys"
+        | "subscriptions"
+        | "facts"
+        | "audit",
+      data?: {
+        /**
+         * Switches the tables of the newest rebuild, which was refused.
+         * @default false
+         */
+        accept_differences?: boolean;
+        /**
+         * Required to accept differences.
+         * @minLength 1
+         * @maxLength 500
+         */
+        reason?: string;
+      },
+      params: RequestParams = {},
+    ) =>
+      this.request<ProjectionRebuild, Problem>({
+        path: `/projections/${name}:rebuild`,
+        method: "POST",
+        body: data,
+        secure: true,
+        type: "application/json",
+        format: "json",
+        ...params,
+      }),
+
+    /**
+     * @description A rebuild that is under way compares too, and is returned in place of another one. Permitted with a user’s token or a workload’s token that has the scope projections:operate. Rate class: default. Deadline: 10 s.
+     *
+     * @tags Projections
+     * @name VerifyProjection
+     * @summary Compare the tables of a read model with new ones from the log, and change nothing
+     * @request POST:/projections/{name}:verify
+     * @secure
+     */
+    verifyProjection: (
+      name:
+        | "orders"
+        | "invoices"
+        | "payments"
+        | "operations"
+        | "apiKeys"
+        | "subscriptions"
+        | "facts"
+        | "audit",
+      data?: object,
+      params: RequestParams = {},
+    ) =>
+      this.request<ProjectionRebuild, Problem>({
+        path: `/projections/${name}:verify`,
+        method: "POST",
+        body: data,
+        secure: true,
+        type: "application/json",
+        format: "json",
+        ...params,
+      }),
+
+    /**
+     * @description Permitted with a user’s token or a workload’s token that has the scope projections:operate. Rate class: default. Deadline: 10 s.
+     *
+     * @tags Projections
+     * @name RollBackProjection
+     * @summary Put the tables before the last rebuild back, with the events since
+     * @request POST:/projections/{name}:rollback
+     * @secure
+     */
+    rollBackProjection: (
+      name:
+        | "orders"
+        | "invoices"
+        | "payments"
+        | "operations"
+        | "apiKeys"
+        | "subscriptions"
+        | "facts"
+        | "audit",
+      data?: object,
+      params: RequestParams = {},
+    ) =>
+      this.request<ProjectionRebuild, Problem>({
+        path: `/projections/${name}:rollback`,
+        method: "POST",
+        body: data,
+        secure: true,
+        type: "application/json",
+        format: "json",
+        ...params,
+      }),
+
+    /**
+     * @description Permitted with a user’s token or a workload’s token that has the scope projections:operate. Rate class: default. Deadline: 10 s.
+     *
+     * @tags Projections
+     * @name CancelProjectionRebuild
+     * @summary End the rebuild of a read model; the live tables stay
+     * @request POST:/projections/{name}:cancel
+     * @secure
+     */
+    cancelProjectionRebuild: (
+      name:
+        | "orders"
+        | "invoices"
+        | "payments"
+        | "operations"
+        | "apiKeys"
+        | "subscriptions"
+        | "facts"
+        | "audit",
+      data?: object,
+      params: RequestParams = {},
+    ) =>
+      this.request<ProjectionRebuild, Problem>({
+        path: `/projections/${name}:cancel`,
+        method: "POST",
+        body: data,
+        secure: true,
+        type: "application/json",
         format: "json",
         ...params,
       }),

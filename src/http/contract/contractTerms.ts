@@ -26,6 +26,7 @@ export const SCOPE_DESCRIPTIONS = {
   'ledger:read': 'Read accounts and journal entries.',
   'audit:read': 'Read audit records.',
   'keys:manage': 'Issue, rotate and revoke API keys.',
+  'projections:operate': 'See and rebuild read models, as an operator of the installation.',
 } as const satisfies Readonly<Record<Scope, string>>
 
 export const TAGS = [
@@ -40,6 +41,7 @@ export const TAGS = [
   { name: 'Subscriptions', description: 'The delivery of facts to a Kafka topic of the subscriber.' },
   { name: 'Books', description: 'The double-entry accounts that are made from invoices and payments.' },
   { name: 'Audit', description: 'The decisions on sensitive operations.' },
+  { name: 'Projections', description: 'The read models of the installation, for its operators.' },
   { name: 'Health', description: 'The state of the process, for orchestrators.' },
   { name: 'Identity', description: 'Discovery of the issuer of access tokens.' },
   { name: 'Contract', description: 'The published contract: this document, its schemas and its error codes.' },

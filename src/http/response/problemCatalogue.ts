@@ -77,6 +77,7 @@ export const PROBLEMS = {
   payment_not_allowed: { status: 409, ...CONFLICT, title: 'The invoice does not take this payment.' },
   payment_exceeds_due: { status: 409, ...CONFLICT, title: 'The amount exceeds what is still due.' },
   payment_reference_conflict: { status: 409, ...CONFLICT, title: 'Another payment has this reference.' },
+  projection_state_conflict: { status: 409, ...CONFLICT, title: 'The state of the read model does not permit this.' },
   concurrent_modification: {
     status: 409,
     category: 'conflict',

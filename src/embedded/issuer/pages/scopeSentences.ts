@@ -18,4 +18,5 @@ export const SENTENCES: Readonly<Record<Scope, string>> = {
   'ledger:read': 'See the accounts, the journal and the trial balance',
   'audit:read': 'See who was allowed and refused what',
   'keys:manage': 'Issue and revoke API keys',
+  'projections:operate': 'Rebuild read models, as an operator',
 }
