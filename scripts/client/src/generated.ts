@@ -4009,7 +4009,8 @@ export namespace Projections {
         | "apiKeys"
         | "subscriptions"
         | "facts"
-        | "audit";
+        | "audit"
+        | "books";
     };
     export type RequestQuery = {};
     export type RequestBody = {
@@ -4061,7 +4062,8 @@ export namespace Projections {
         | "apiKeys"
         | "subscriptions"
         | "facts"
-        | "audit";
+        | "audit"
+        | "books";
     };
     export type RequestQuery = {};
     export type RequestBody = object;
@@ -4101,7 +4103,8 @@ export namespace Projections {
         | "apiKeys"
         | "subscriptions"
         | "facts"
-        | "audit";
+        | "audit"
+        | "books";
     };
     export type RequestQuery = {};
     export type RequestBody = object;
@@ -4141,7 +4144,8 @@ export namespace Projections {
         | "apiKeys"
         | "subscriptions"
         | "facts"
-        | "audit";
+        | "audit"
+        | "books";
     };
     export type RequestQuery = {};
     export type RequestBody = object;
@@ -6212,7 +6216,8 @@ export class Api<
         | "apiKeys"
         | "subscriptions"
         | "facts"
-        | "audit",
+        | "audit"
+        | "books",
       data?: {
         /**
          * Switches the tables of the newest rebuild, which was refused.
@@ -6256,7 +6261,8 @@ export class Api<
         | "apiKeys"
         | "subscriptions"
         | "facts"
-        | "audit",
+        | "audit"
+        | "books",
       data?: object,
       params: RequestParams = {},
     ) =>
@@ -6288,7 +6294,8 @@ export class Api<
         | "apiKeys"
         | "subscriptions"
         | "facts"
-        | "audit",
+        | "audit"
+        | "books",
       data?: object,
       params: RequestParams = {},
     ) =>
@@ -6320,7 +6327,8 @@ export class Api<
         | "apiKeys"
         | "subscriptions"
         | "facts"
-        | "audit",
+        | "audit"
+        | "books",
       data?: object,
       params: RequestParams = {},
     ) =>

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { READ_MODEL_NAMES } from '../../../projections/index.ts'
 import { rebuildableOf } from '../../../src/feeds/rebuild/rebuildable.ts'
+import { emptyTablesOfLog } from '../../../src/commands/logIdentity.ts'
 import {
   acceptDifferences,
   cancelRebuild,
@@ -8,6 +9,7 @@ import {
   requestRebuild,
 } from '../../../src/feeds/rebuild/requests.ts'
 import type { Database } from '../../../src/ports.ts'
+import { rejectionOf } from '../../support/rejection.ts'
 import type { MemoryLog } from '../../support/memoryStore.ts'
 import { createRebuildHarness, type RebuildHarness, watchedStore, withChangedHandler } from './rebuildHarness.ts'
 import { fillLog, foldedRows, rowsIn, useTestPostgres } from '../fixtures.ts'
@@ -55,6 +57,24 @@ describe('a rebuild of a read model', () => {
       expect(await harness.tablesIn('ledger_rebuild')).to.deep.equal([])
       expect(await harness.tablesIn('ledger_previous')).to.deep.equal([...tables].toSorted())
     })
+
+  it('of the books keeps the constraints that refuse an unbalanced entry, also after a reset', async () => {
+    const refusal = async (): Promise<string> => {
+      const entry = `insert into journal_entries_v1 (position, event_id, tenant_id, at, kind, order_id, invoice_id, currency)
+        values (1, 'e', 'acme', now(), 'invoice', 'ord', 'inv', 'USD')`
+      return (await rejectionOf(database.sql(entry)))?.message ?? ''
+    }
+    for (let round = 1; round <= 2; round += 1) {
+      await harness.request('rebuild', 'books')
+      await harness.execute()
+      expect(await refusal(), `after rebuild ${round}`).to.include('is not balanced')
+    }
+    await database.transaction(emptyTablesOfLog)
+    expect(await refusal(), 'after a reset').to.include('is not balanced')
+    await harness.project()
+    expect((await harness.row(await harness.request('verify', 'books'))).state).to.equal('pending')
+    await harness.execute()
+  })
 
   it('reports its progress in events', async () => {
     const id = await harness.request('rebuild', 'payments')
