@@ -14,7 +14,6 @@ import { openPools, poolSizesOf } from './databasePools.ts'
 import type { FeedStates } from './feeds.ts'
 import { issuerOf, publicUrlOf } from './machine.ts'
 import { observeService } from './serviceMetrics.ts'
-import { startRebuilds } from './rebuilds.ts'
 import { rememberSchemaBaseUrl } from './schemaBaseUrl.ts'
 import { withTracedAppends } from './tracedStore.ts'
 import type { Siblings } from './siblings.ts'
@@ -118,6 +117,10 @@ const openDependencies = async (options: ServiceOptions, cleanup: CleanupStack) 
   return { ...pools, ledger }
 }
 
+/** Processes of the API do without these modules. */
+const loadFeeds = () =>
+  Promise.all([import('./feeds.ts'), import('./evidence.ts'), import('./rebuilds.ts'), import('./lagMetrics.ts')])
+
 type Dependencies = Awaited<ReturnType<typeof openDependencies>>
 
 /** The HTTP server; none in a process whose siblings serve the health endpoints with those of the API. */
@@ -158,10 +161,12 @@ export const startService = async (
   cleanup.defer(async () => stopObserving())
   await untilAnswered(check, log, starting)
   if (runsFeeds) {
-    const [{ startFeeds }, { openSealing }] = await Promise.all([import('./feeds.ts'), import('./evidence.ts')])
+    const [{ startFeeds }, { openSealing }, { startRebuilds }, { observeLag }] = await loadFeeds()
     const services = { database: feedsDatabase, store: ledger.store, ledger, log, schemaBaseUrl }
     states = await startFeeds({ ...config, openSealing: openSealing(config) }, services, feedCleanup)
     if (config.roles.includes('projector')) startRebuilds(options, services, feedCleanup)
+    const stopObservingLag = observeLag({ database, ledger })
+    cleanup.defer(async () => stopObservingLag())
   }
   const refuse = (reason: Error): void => {
     log.error({ reason: reason.message }, 'the log is another one')

@@ -1,5 +1,6 @@
+import { books, journals, projections } from '../../projections/index.ts'
 import { partsOf } from '../../streams/aggregate.ts'
-import type { EventStore } from '../ports.ts'
+import type { EventStore, StoredEvent } from '../ports.ts'
 
 /** How far feeds and read models are behind the log: in events, and in seconds since the oldest event that they lack. */
 
@@ -13,7 +14,23 @@ export type Followed = {
   readonly position: bigint | undefined
   /** The categories that it reads; all when absent. */
   readonly categories?: readonly string[]
+  /** Types of events that it ignores. */
+  readonly excludeTypes?: readonly string[]
 }
+
+/** The read models by their checkpoints, with the folders by which operators know them. */
+export const FOLLOWED_READ_MODELS: readonly (Omit<Followed, 'position'> & { readonly projection: string })[] = [
+  ...Object.entries(projections).map(([projection, { name, category }]) => ({
+    projection,
+    name,
+    categories: [category],
+  })),
+  ...Object.entries({ ...journals, books }).map(([projection, { name, categories }]) => ({
+    projection,
+    name,
+    categories,
+  })),
+]
 
 /** `events` is at least the lag when it is LAG_EVENTS_MAX. `seconds` is zero for a feed that lacks nothing. */
 export type Lag = { readonly events: number; readonly seconds: number }
@@ -58,13 +75,13 @@ export const lagsOf = async (
 const count = (
   counts: ReadonlyMap<string, Counted>,
   feeds: readonly Followed[],
-  event: { readonly stream: string; readonly position: bigint; readonly storedAt: string },
+  event: Pick<StoredEvent, 'stream' | 'type' | 'position' | 'storedAt'>,
 ): void => {
   const { category } = partsOf(event.stream)
   for (const feed of feeds) {
     const counted = counts.get(feed.name)
-    const lacks = event.position > positionOf(feed) && (feed.categories?.includes(category) ?? true)
-    if (counted === undefined || !lacks) continue
+    const isRead = (feed.categories?.includes(category) ?? true) && !feed.excludeTypes?.includes(event.type)
+    if (counted === undefined || !isRead || event.position <= positionOf(feed)) continue
     counted.events += 1
     counted.oldestMs ??= Date.parse(event.storedAt)
   }

@@ -55,6 +55,9 @@ const outgoingOf = (stored: StoredEvent, message: (stored: StoredEvent) => FactM
 
 export const PUBLISHER = 'publisher'
 
+/** The events that the publisher reads. */
+export const PUBLISHED_EVENTS = { categories: facts.categories, excludeTypes: UNPUBLISHED_TYPES } as const
+
 export type PublisherDependencies = {
   readonly database: Database
   readonly bus: FactProducer
@@ -68,8 +71,7 @@ export type PublisherDependencies = {
  */
 export const publisherOf = ({ database, bus, store, world }: PublisherDependencies): Feed => ({
   name: PUBLISHER,
-  categories: facts.categories,
-  excludeTypes: UNPUBLISHED_TYPES,
+  ...PUBLISHED_EVENTS,
   prepare: () => bus.ensureTopics(FACT_TOPICS),
   beginRun: async (epoch, signal) => {
     // The checkpoint is acquired before the parked keys are read: from then on no older epoch can park another key, whose

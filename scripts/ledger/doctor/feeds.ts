@@ -12,6 +12,8 @@ export type FeedReport = {
   readonly position: bigint | null
   /** Events of its categories after that position, up to the head; counted up to EVENTS_COUNTED_MAX. */
   readonly behind: number
+  /** The age of the first of these events; zero if there is none. */
+  readonly seconds: number
   /** The reason if they cannot be counted, such as a position that the store rejects. */
   readonly error?: string
 }
@@ -55,23 +57,31 @@ const namesOf = (found: Checkpoints, hasKafka: boolean): readonly string[] => [
   ...new Set([...DECLARED.keys(), ...PROCESSES, ...(hasKafka ? [PUBLISHER] : []), ...found.keys()]),
 ]
 
+type Behind = Pick<FeedReport, 'behind' | 'seconds'>
+const NOT_BEHIND: Behind = { behind: 0, seconds: 0 }
+
+/** In seconds; zero where the clock of the store is ahead. */
+const ageOf = (time: string): number => Math.max(0, Math.round((Date.now() - Date.parse(time)) / 1_000))
+
 type Wanted = { readonly after: bigint | undefined; readonly categories: readonly string[]; readonly head: bigint }
 
-/** The number of events after the checkpoint. Positions cannot be subtracted: they are byte offsets of all categories. */
-const countBehind = async (store: EventStore, { after, categories, head }: Wanted): Promise<number> => {
-  if (after !== undefined && after >= head) return 0
+/** The events after the checkpoint. Positions cannot be subtracted: they are byte offsets of all categories. */
+const countBehind = async (store: EventStore, { after, categories, head }: Wanted): Promise<Behind> => {
+  if (after !== undefined && after >= head) return NOT_BEHIND
   const stop = new AbortController()
   const start = after === undefined || after < 0n ? 'start' : after
   let count = 0
+  let seconds = 0
   try {
     for await (const item of store.subscribe({ after: start, categories, signal: stop.signal })) {
       if (item.kind === 'interrupted') throw item.error
       if (item.kind === 'caught_up') break
       if (item.kind === 'event' && item.event.position > head) break
+      if (item.kind === 'event' && count === 0) seconds = ageOf(item.event.storedAt)
       if (item.kind === 'event') count += 1
       if (count === EVENTS_COUNTED_MAX) break
     }
-    return count
+    return { behind: count, seconds }
   } finally {
     stop.abort()
   }
@@ -98,10 +108,10 @@ const readFeeds = async (
       return {
         name,
         position,
-        behind: isOfAnotherBuild(name) ? 0 : await countBehind(store, { after, categories, head }),
+        ...(isOfAnotherBuild(name) ? NOT_BEHIND : await countBehind(store, { after, categories, head })),
       }
     } catch (error) {
-      return { name, position, behind: 0, error: reasonOf(error) }
+      return { name, position, ...NOT_BEHIND, error: reasonOf(error) }
     }
   }
   return await Promise.all(namesOf(found, hasKafka).map(reportOf))
@@ -114,7 +124,7 @@ const isBehind = ({ name, position, behind, error }: FeedReport, examination: Fe
   position === null || error !== undefined || behind > toleratedOf(name, examination)
 
 const checkOf = (feed: FeedReport, examination: FeedExamination): Check => {
-  const { name, position, behind, error } = feed
+  const { name, position, behind, seconds, error } = feed
   const check = `feed ${name}`
   const remedy =
     'A service with the role of this feed must run; if one does, its log and the errors of feeds below have the reason.'
@@ -125,7 +135,11 @@ const checkOf = (feed: FeedReport, examination: FeedExamination): Check => {
   if (!isBehind(feed, examination))
     return ok(check, position < 0n ? 'at the start of an empty log' : `at position ${position}, not behind`)
   const events = behind === EVENTS_COUNTED_MAX ? `${behind} events or more` : `${behind} events`
-  return finding(check, `${events} behind, at position ${position}, and not there in ${GRACE_MS / 1_000} s.`, remedy)
+  return finding(
+    check,
+    `${events} behind, at position ${position}, the oldest ${seconds} s old, and not there in ${GRACE_MS / 1_000} s.`,
+    remedy,
+  )
 }
 
 /** Every expected or existing feed. Feeds that are behind get up to GRACE_MS to reach `head`. */

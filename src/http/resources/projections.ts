@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { books, journals, projections, READ_MODEL_NAMES } from '../../../projections/index.ts'
+import { READ_MODEL_NAMES } from '../../../projections/index.ts'
 import { randomId } from '../../commands/identifiers.ts'
 import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
 import { checkpointPositions } from '../../feeds/checkpoints.ts'
-import { lagsOf } from '../../feeds/lag.ts'
+import { FOLLOWED_READ_MODELS, lagsOf } from '../../feeds/lag.ts'
 import {
   acceptDifferences,
   cancelRebuild,
@@ -31,16 +31,11 @@ const permitOperator = ({ principal, operatorsTenant }: AnyCall): void => {
     throw new Problem('policy_denied', { detail: 'This is for the operators of the installation.' })
 }
 
-const TABLES: readonly { readonly name: string; readonly table: string; readonly categories: readonly string[] }[] = [
-  ...Object.entries(projections).map(([name, of]) => ({ name, table: of.name, categories: [of.category] })),
-  ...Object.entries({ ...journals, books }).map(([name, of]) => ({ name, table: of.name, categories: of.categories })),
-]
-
 const PARKED =
   'select delivery, count(*) as waiting from parked_facts where delivery = any($1::text[]) group by delivery'
 
 const parkedOf = async ({ database: { sql } }: AnyCall): Promise<ReadonlyMap<string, bigint>> => {
-  const rows = await sql<{ delivery: string; waiting: bigint }>(PARKED, [TABLES.map(({ table }) => table)])
+  const rows = await sql<{ delivery: string; waiting: bigint }>(PARKED, [FOLLOWED_READ_MODELS.map(({ name }) => name)])
   return new Map(rows.map(({ delivery, waiting }) => [delivery, waiting]))
 }
 
@@ -65,19 +60,19 @@ const listProjections = route({
     permitOperator(call)
     const { database, ledger } = call
     const positions = await checkpointPositions(database.sql)
-    const followed = TABLES.map(({ name, table, categories }) => ({ name, position: positions.get(table), categories }))
+    const followed = FOLLOWED_READ_MODELS.map(of => ({ ...of, position: positions.get(of.name) }))
     const lags = await lagsOf(ledger.store, followed, ledger.world.now())
     const rebuilds = new Map((await newestRebuilds(database.sql)).map(row => [row.projection, row]))
     const previous = await previousProjections(database.sql)
     const parked = await parkedOf(call)
-    const items = TABLES.map(({ name, table }) => {
-      const row = rebuilds.get(name)
+    const items = followed.map(({ projection, name, position }) => {
+      const row = rebuilds.get(projection)
       return {
-        name,
-        position: positions.get(table)?.toString() ?? null,
+        name: projection,
+        position: position?.toString() ?? null,
         lag: lags.get(name) ?? { events: 0, seconds: 0 },
-        parked_events: Number(parked.get(table) ?? 0n),
-        previous_position: previous.get(name)?.toString() ?? null,
+        parked_events: Number(parked.get(name) ?? 0n),
+        previous_position: previous.get(projection)?.toString() ?? null,
         rebuild: row === undefined ? null : rebuildView(row),
       }
     })
