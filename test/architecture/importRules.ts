@@ -232,7 +232,7 @@ const importRules: readonly ImportRule[] = [
     files: /^scripts\//,
     may: [
       'src/(compose|config|addressesFile|ports|redaction|startupError|clockAndRandomness|cleanupStack|retryAfter)\\.ts|src/(adapters|embedded|identity|commands|evidence)/.+',
-      'src/schema/locks\\.ts|src/feeds/(checkpoints|lag|parkedEvents|rebuild/requests)\\.ts|scripts/.+|(?!src/|test/).+',
+      'src/schema/locks\\.ts|src/feeds/(checkpoints|lag|parkedEvents|rebuild/requests)\\.ts|src/feeds/(booksWriter|decode|rebuild/catchUp)\\.ts|scripts/.+|(?!src/|test/).+',
       STORED_EVENTS,
       'src/http/versions/(index|releases)\\.ts',
     ],

@@ -1,0 +1,97 @@
+import { partsOf } from '../../../streams/aggregate.ts'
+import { BOOKS, BOOKS_CATEGORIES } from '../../../projections/books/projection.ts'
+import { books } from '../../../projections/index.ts'
+import { booksReadModel } from '../../../src/feeds/booksWriter.ts'
+import { positionOf } from '../../../src/feeds/checkpoints.ts'
+import { decode } from '../../../src/feeds/decode.ts'
+import { eventsInRange } from '../../../src/feeds/rebuild/catchUp.ts'
+import type { Sql, StoredEvent } from '../../../src/ports.ts'
+import { differencesInBooks } from './bookDifferences.ts'
+import type { Outcome, VerifyCheck, Verified } from './check.ts'
+
+/**
+ * The check of the books: every entry, posting, balance and account is made again from all events of the log, and compared with
+ * the rows in Postgres. The derived rows are in temporary tables of this connection, so that the memory is that of one batch,
+ * and the transaction is read-only for every other table.
+ */
+
+/** The derivation of a long log, and each comparison. */
+const TRANSACTION_TIMEOUT_MS = 3_600_000
+
+const TABLES = Object.values(books.tables).map(({ name }) => name)
+
+/** Temporary tables with the names of the live ones, which every statement of the writer of the books then means. */
+const createDerivedTables = async (sql: Sql): Promise<string> => {
+  const [found] = await sql<{ schema: string }>('select current_schema() as schema')
+  const live = found?.schema ?? 'public'
+  for (const table of TABLES)
+    await sql(`create temporary table ${table} (like "${live}".${table} including all) on commit drop`)
+  await sql(`set local search_path to pg_temp, "${live}"`)
+  await sql('set local idle_in_transaction_session_timeout = 0')
+  await sql('set transaction read only')
+  return live
+}
+
+/** Events that the books lack for a reason that operators know: they are parked, or were discarded. */
+const withheldEvents = async (sql: Sql): Promise<ReadonlySet<bigint>> => {
+  const rows = await sql<{ position: bigint }>(
+    `select position from parked_facts where delivery = $1 union select position from discarded_events where delivery = $1`,
+    [BOOKS],
+  )
+  return new Set(rows.map(({ position }) => position))
+}
+
+const derive = async (sql: Sql, { store, startProgress, signal }: Verified, upTo: bigint): Promise<number> => {
+  const withheld = await withheldEvents(sql)
+  const progress = startProgress('books', 'events')
+  const isWritten = ({ position, stream }: StoredEvent): boolean =>
+    !withheld.has(position) && BOOKS_CATEGORIES.includes(partsOf(stream).category)
+  let count = 0
+  try {
+    for await (const { events } of eventsInRange(store, { after: -1n, upTo, categories: BOOKS_CATEGORIES, signal })) {
+      const recorded = events.filter(isWritten).map(stored => decode(stored).recorded)
+      if (recorded.length > 0) await booksReadModel.write(sql, recorded)
+      count += events.length
+      progress.advance(events.length)
+    }
+  } finally {
+    progress.end()
+  }
+  return count
+}
+
+const countsOf = async (sql: Sql): Promise<Readonly<Record<string, bigint>>> => {
+  const counts: Record<string, bigint> = {}
+  for (const [name, { name: table }] of Object.entries(books.tables)) {
+    const [row] = await sql<{ count: bigint }>(`select count(*) as count from ${table}`)
+    counts[name] = row?.count ?? 0n
+  }
+  return counts
+}
+
+const compare = (verified: Verified, upTo: bigint): Promise<Outcome> =>
+  verified.database.transaction(async sql => {
+    const live = await createDerivedTables(sql)
+    const events = await derive(sql, verified, upTo)
+    const findings = await differencesInBooks(sql, live, upTo)
+    const { entries = 0n, postings = 0n, accounts = 0n } = await countsOf(sql)
+    const compared = `${entries} entries, ${postings} postings and the balances of ${accounts} accounts`
+    return {
+      detail: `${compared} were derived from ${events} events up to position ${upTo}${findings.length === 0 ? ', and agree.' : '.'}`,
+      findings,
+      counts: { events, entries, postings, accounts },
+    }
+  }, TRANSACTION_TIMEOUT_MS)
+
+export const booksCheck: VerifyCheck = {
+  name: 'books',
+  run: async verified => {
+    const { sql } = verified.database
+    const [found] = await sql<{ there: boolean }>('select to_regclass($1) is not null as there', [BOOKS])
+    if (found?.there !== true) return { detail: 'There are no books yet.', findings: [], skipped: true }
+    const [upTo, head] = [await positionOf(sql, BOOKS), await verified.store.head()]
+    if (upTo <= head) return compare(verified, upTo)
+    const detail = `The log ends at position ${head}, and the books go up to ${upTo}.`
+    return { detail, findings: [{ kind: 'log_ends_early', detail, place: { head, position: upTo } }] }
+  },
+}
