@@ -21,6 +21,7 @@ const CLERK = {
     'payments:read',
     'payments:refund',
     'events:read',
+    'ledger:read',
   ],
 }
 const APPROVER = { subject: 'demo-approver', scopes: ['invoice:approve', 'invoices:read'] }

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { Addresses } from '../../src/addressesFile.ts'
 import type { Config } from '../../src/config.ts'
 import { withoutPassword } from '../ledger/connections.ts'
+import { bookLines, differencesInBooks } from './books.ts'
 import { differencesIn, tableOf } from './reconciliation.ts'
 import { TENANT } from './identities.ts'
 import { decimalOf } from './money.ts'
@@ -29,7 +30,7 @@ export const printAddresses = ({ addresses, startedHere }: DemoService, { dataDi
 
 /** Prints the results and returns the discrepancies, one sentence each. */
 export const printResults = (results: DemoResult): readonly string[] => {
-  const { reconciliation, retries, factsSeen, factsBefore, duplicates } = results
+  const { reconciliation, books, retries, factsSeen, factsBefore, duplicates } = results
   const { invoiced, paid, open, refunded } = reconciliation.lists
   const money = (amount: bigint): string => `${decimalOf(amount, CURRENCY)} ${CURRENCY}`
   const twice = reconciliation.facts.payments - reconciliation.planned.payments
@@ -37,13 +38,15 @@ export const printResults = (results: DemoResult): readonly string[] => {
   for (const line of tableOf(reconciliation)) printLine(line)
   printLine()
   printLine(`invoiced ${money(invoiced)}, paid ${money(paid)}, open ${money(open)}, refunded ${money(refunded)}`)
+  for (const line of bookLines(books)) printLine(line)
   printLine(`facts seen ${factsSeen}, of them new in this run ${factsSeen - factsBefore}, duplicates ${duplicates}`)
   printLine(`retries on purpose ${retries.sent}, answered as replays ${retries.replayed}, paid twice ${twice}`)
   const wrong = [
     ...differencesIn(reconciliation),
+    ...differencesInBooks(books, reconciliation.planned),
     ...(duplicates === 0 ? [] : [`${duplicates} facts came twice, though each has one place in the log.`]),
   ]
-  if (wrong.length === 0) printLine('All sums agree: the plan, the lists and the facts.')
+  if (wrong.length === 0) printLine('All sums agree: the plan, the lists, the facts and the books.')
   return wrong
 }
 
@@ -55,12 +58,14 @@ export const printNextSteps = ({ api, pids }: Addresses, { dataDir }: Config, { 
   printLine('What to try next:')
   printLine(
     `  TOKEN=$(${here}npm run -s ledger -- token --tenant ${TENANT} --subject me ` +
-      '--scope "orders:read invoices:read payments:read events:read")',
+      '--scope "orders:read invoices:read payments:read events:read ledger:read")',
   )
   printLine(`  ${get} "${api}/invoices?state=partially_paid&limit=3"`)
+  printLine(`  ${get} "${api}/trial-balance"`)
   printLine(`  ${get} "${api}/events?type=invoice.paid&limit=3"`)
   printLine(`  ${get} -N -H "Accept: text/event-stream" "${api}/events"`)
   printLine(`  ${here}npm run ledger -- streams show ${runs[0]?.invoiceId}`)
+  printLine(`  ${here}npm run ledger -- verify`)
   printLine(`  ${here}npm run ledger -- doctor`)
   printLine(`  kill ${pids['service']}   # ends the service`)
 }

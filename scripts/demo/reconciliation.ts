@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { aligned } from '../ledger/table.ts'
-import { type Call, expectBody, type Request } from './apiClient.ts'
+import type { Call } from './apiClient.ts'
 import type { Fact } from './factReader.ts'
+import { listAll } from './lists.ts'
 import { decimalOf } from './money.ts'
 import { CURRENCY, type Sums } from './plan.ts'
 import type { InvoiceRun } from './planExecution.ts'
@@ -15,22 +16,6 @@ export const demoIdsOf = (runs: readonly InvoiceRun[]): DemoIds => ({
   orders: new Set(runs.map(({ orderId }) => orderId)),
   invoices: new Set(runs.map(({ invoiceId }) => invoiceId)),
 })
-
-const PAGE = 100
-
-/** Every item of a list, page by page. */
-const listAll = async <T>(call: Call, path: string, item: z.ZodType<T>): Promise<T[]> => {
-  const schema = z.object({ items: z.array(item), page: z.object({ next_cursor: z.string().nullable() }) })
-  const all: T[] = []
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const query = new URLSearchParams({ limit: String(PAGE), ...(cursor === '' ? {} : { cursor }) })
-    const request: Request = { method: 'GET', path: `${path}?${query.toString()}` }
-    const { items, page } = expectBody(request, await call(request), schema)
-    all.push(...items)
-    cursor = page.next_cursor
-  }
-  return all
-}
 
 const orderSchema = z.object({ id: z.string() })
 const invoiceSchema = z.object({

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Reconciliation, differencesIn, demoIdsOf, sumsOfFacts, sumsOfLists } from './reconciliation.ts'
 import type { Call } from './apiClient.ts'
+import { type DemoBooks, differencesInBooks, readBooks } from './books.ts'
 import { createFactReader, type FactReader, missingFacts } from './factReader.ts'
 import { DemoFailure } from './demoFailure.ts'
 import { type PlannedInvoice, sumsOf } from './plan.ts'
@@ -13,6 +14,7 @@ export type DemoResult = {
   readonly runs: readonly InvoiceRun[]
   readonly retries: Retries
   readonly reconciliation: Reconciliation
+  readonly books: DemoBooks
   readonly factsSeen: number
   /** Facts of earlier runs. */
   readonly factsBefore: number
@@ -53,20 +55,23 @@ const waitForFacts = async (reader: FactReader, progress: Progress, runs: readon
 }
 
 /**
- * The lists follow the log with a delay, so they are read until they agree with the facts or LISTS_MAX_MS have passed.
+ * The lists and the books follow the log with a delay, so they are read until they agree with the facts or LISTS_MAX_MS have passed.
  */
 const reconcile = async (
   call: Call,
   plan: readonly PlannedInvoice[],
   { runs, reader }: { runs: readonly InvoiceRun[]; reader: FactReader },
-): Promise<Reconciliation> => {
+): Promise<Pick<DemoResult, 'reconciliation' | 'books'>> => {
   const ids = demoIdsOf(runs)
   const planned = sumsOf(plan)
   const givenUpAtMs = performance.now() + LISTS_MAX_MS
   for (;;) {
     const reconciliation = { planned, lists: await sumsOfLists(call, ids), facts: sumsOfFacts(reader.facts, ids) }
-    const agree = differencesIn({ ...reconciliation, planned: reconciliation.facts }).length === 0
-    if (agree || performance.now() > givenUpAtMs) return reconciliation
+    const books = await readBooks(call, ids.invoices)
+    const { facts } = reconciliation
+    const agree =
+      differencesIn({ ...reconciliation, planned: facts }).length + differencesInBooks(books, facts).length === 0
+    if (agree || performance.now() > givenUpAtMs) return { reconciliation, books }
     await sleep(POLL_MS)
   }
 }
@@ -83,11 +88,12 @@ export const runDemo = async (callers: Identities, plan: readonly PlannedInvoice
     const { runs, retries } = await readFactsDuring(reader, progress, runPlan(callers, plan, progress.invoiceDone))
     await waitForFacts(reader, progress, runs)
     progress.end()
-    const reconciliation = await reconcile(callers.clerk, plan, { runs, reader })
+    const { reconciliation, books } = await reconcile(callers.clerk, plan, { runs, reader })
     return {
       runs,
       retries,
       reconciliation,
+      books,
       factsSeen: reader.facts.length,
       factsBefore,
       duplicates: reader.duplicates,

@@ -52,6 +52,11 @@ describe('npm run demo', () => {
     expect(stderr).to.include(`${LIMIT}/${LIMIT} invoices`)
     expect(stdout).to.include(SUMS_LINE)
     expect(stdout).to.include(`facts seen ${FACTS}, of them new in this run ${FACTS}, duplicates 0`)
+    expect(stdout).to.match(/trial balance over \d+ accounts: USD 0\.00\n/)
+    const [open, paid, invoiced] = [sums.open, sums.paid, sums.invoiced].map(amount => decimalOf(amount, 'USD'))
+    expect(stdout).to.include(
+      `receivables ${open} + cash ${paid} + cash-in-clearing 0.00 + write-offs 0.00 = ${invoiced} USD`,
+    )
     expect(stdout).to.match(/retries on purpose (\d+), answered as replays \1, paid twice 0/)
     expect(await readAddresses(dataDir)).to.equal(undefined)
     await (await openDataDirectory(dataDir)).release()
@@ -64,6 +69,10 @@ describe('npm run demo', () => {
     expect(stdout).to.include(SUMS_LINE)
     expect(stdout).to.include(`facts seen ${FACTS}, of them new in this run 0, duplicates 0`)
     expect((await fetch(`${keptService().api}/readyz`)).status).to.equal(200)
+    const verified = await run('ledger.ts', ['verify', '--json'], { LEDGER_DATA_DIR: dataDir })
+    expect(verified.code, verified.stdout + verified.stderr).to.equal(0)
+    const { checks } = JSON.parse(verified.stdout) as { checks: { check: string; counts?: { postings: string } }[] }
+    expect(Number(checks.find(({ check }) => check === 'books')?.counts?.postings)).to.be.above(2 * sums.payments)
     const references = (await payments()).map(({ reference }) => reference)
     expect(references.length).to.equal(sums.payments)
     expect(new Set(references).size).to.equal(sums.payments)

@@ -1,0 +1,76 @@
+import { z } from 'zod'
+import type { Call } from './apiClient.ts'
+import { listAll } from './lists.ts'
+import { decimalOf } from './money.ts'
+import { CURRENCY, type Sums } from './plan.ts'
+
+/** The demo's sums by the books: the trial balance of the tenant, and the balances that the entries of this run make. */
+
+export type DemoBooks = {
+  readonly accounts: number
+  /** The sums of all debits and credits of the tenant in the demo's currency. */
+  readonly debits: bigint
+  readonly credits: bigint
+  /** Debits minus credits by the first part of the account's code. */
+  readonly balances: Readonly<Record<string, bigint>>
+}
+
+const rowSchema = z.object({ currency: z.string(), debits: z.int(), credits: z.int() })
+const entrySchema = z.object({
+  invoice_id: z.string(),
+  postings: z.array(
+    z.object({ account: z.string(), direction: z.enum(['debit', 'credit']), amount: z.int(), currency: z.string() }),
+  ),
+})
+type Posting = z.output<typeof entrySchema>['postings'][number]
+
+const kindOf = ({ account }: Posting): string => account.split('.')[0] ?? account
+
+/** `invoices`: those of this run; the tenant may have others. */
+export const readBooks = async (call: Call, invoices: ReadonlySet<string>): Promise<DemoBooks> => {
+  const rows = (await listAll(call, '/trial-balance', rowSchema)).filter(({ currency }) => currency === CURRENCY)
+  const entries = await listAll(call, '/journal-entries', entrySchema)
+  const balances: Record<string, bigint> = {}
+  for (const posting of entries
+    .filter(({ invoice_id }) => invoices.has(invoice_id))
+    .flatMap(({ postings }) => postings)) {
+    const amount = posting.direction === 'debit' ? BigInt(posting.amount) : -BigInt(posting.amount)
+    balances[kindOf(posting)] = (balances[kindOf(posting)] ?? 0n) + amount
+  }
+  return {
+    accounts: rows.length,
+    debits: rows.reduce((sum, { debits }) => sum + BigInt(debits), 0n),
+    credits: rows.reduce((sum, { credits }) => sum + BigInt(credits), 0n),
+    balances,
+  }
+}
+
+const money = (amount: bigint): string => decimalOf(amount, CURRENCY)
+
+/** The accounts between which an invoiced amount moves until it is paid. */
+const INVOICED = ['receivables', 'cash', 'cash-in-clearing', 'write-offs'] as const
+
+const balanceOf = ({ balances }: DemoBooks, kind: string): bigint => balances[kind] ?? 0n
+
+const invoicedIn = (books: DemoBooks): bigint => INVOICED.reduce((sum, kind) => sum + balanceOf(books, kind), 0n)
+
+/** Lines of text. */
+export const bookLines = (books: DemoBooks): readonly string[] => [
+  `trial balance over ${books.accounts} accounts: ${CURRENCY} ${money(books.debits - books.credits)}`,
+  `${INVOICED.map(kind => `${kind} ${money(balanceOf(books, kind))}`).join(' + ')} = ${money(invoicedIn(books))} ${CURRENCY}`,
+]
+
+/** One sentence for each balance that is not as planned. */
+export const differencesInBooks = (books: DemoBooks, planned: Sums): readonly string[] => {
+  const expected = [
+    ['the debits minus the credits', 0n, books.debits - books.credits],
+    [`${INVOICED.join(' + ')}`, planned.invoiced, invoicedIn(books)],
+    ['cash', planned.paid, balanceOf(books, 'cash')],
+    ['receivables', planned.open, balanceOf(books, 'receivables')],
+    ['refunds-payable', planned.refunded, -balanceOf(books, 'refunds-payable')],
+    ['revenue', planned.invoiced - planned.refunded, -balanceOf(books, 'revenue')],
+  ] as const
+  return expected
+    .filter(([, wanted, found]) => wanted !== found)
+    .map(([name, wanted, found]) => `The books: ${name} must be ${money(wanted)}, and is ${money(found)}.`)
+}
