@@ -64,7 +64,7 @@ export const bookLines = (books: DemoBooks): readonly string[] => [
 export const differencesInBooks = (books: DemoBooks, planned: Sums): readonly string[] => {
   const expected = [
     ['the debits minus the credits', 0n, books.debits - books.credits],
-    [`${INVOICED.join(' + ')}`, planned.invoiced, invoicedIn(books)],
+    [INVOICED.join(' + '), planned.invoiced, invoicedIn(books)],
     ['cash', planned.paid, balanceOf(books, 'cash')],
     ['receivables', planned.open, balanceOf(books, 'receivables')],
     ['refunds-payable', planned.refunded, -balanceOf(books, 'refunds-payable')],

@@ -122,7 +122,7 @@ describe('ledger verify, books', () => {
   })
 
   it('leaves out the events that are parked, and those that were discarded', async () => {
-    const parked = log.events.filter(({ stream }) => stream.startsWith('payment-')).at(-1)
+    const parked = log.events.findLast(({ stream }) => stream.startsWith('payment-'))
     const { position, stream, type } = parked ?? expect.fail()
     await tamper(`delete from journal_entries_v1 where position = ${position}`)
     await tamper(`delete from journal_postings_v1 where position = ${position}`)
