@@ -4,6 +4,7 @@ import { expect } from 'chai'
 import kafkajs from 'kafkajs'
 import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
 import { anOrder, type Client as Caller, clientOf } from '../support/client.ts'
+import { createOrderAsEarlierBuild } from '../support/earlierBuild.ts'
 import { eventually } from '../support/eventually.ts'
 import { describeWithOwnBroker, readTopic } from '../support/kafka.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
@@ -42,10 +43,7 @@ describeWithOwnBroker('a fact that the broker refuses', () => {
     (await readTopic(kafka.brokers, TOPIC))
       .filter(message => message.key === key)
       .map(({ headers }) => headers['ce_type'])
-  const order = async (given: object = {}) => {
-    const { body, headers } = await caller.post('/orders', { ...anOrder(), ...given })
-    return { id: String(body.id), ifMatch: { 'if-match': headers.get('etag') ?? '' } }
-  }
+  const order = async () => ({ id: String((await caller.post('/orders', anOrder())).body.id) })
 
   before(async () => {
     dataDir = await temporaryDirectory()
@@ -64,8 +62,11 @@ describeWithOwnBroker('a fact that the broker refuses', () => {
     const first = await order()
     await eventually(async () => (await typesOf(first.id)).length === 1)
     await limit(SMALL_BYTES)
-    const victim = await order({ description: null, customer_reference: 'x'.repeat(500) })
-    await caller.post(`/orders/${victim.id}:cancel`, {}, victim.ifMatch)
+    const victim = {
+      id: await createOrderAsEarlierBuild(service, { tenant: 'acme', customer_reference: 'x'.repeat(500) }),
+    }
+    const ifMatch = (await caller.get(`/orders/${victim.id}`)).headers.get('etag') ?? ''
+    await caller.post(`/orders/${victim.id}:cancel`, {}, { 'if-match': ifMatch })
     const other = await order()
     await eventually(async () => (await typesOf(other.id)).length === 1)
     await eventually(async () => (await waiting())[0]?.waiting === '2')

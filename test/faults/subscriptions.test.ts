@@ -7,6 +7,7 @@ import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
 import type { CloudEvent } from '../../streams/facts.ts'
 import { run } from '../scripts/cli.ts'
 import { anOrder, type Client, clientOf, newKey } from '../support/client.ts'
+import { createOrderAsEarlierBuild } from '../support/earlierBuild.ts'
 import { eventually, takesEffect } from '../support/eventually.ts'
 import { describeWithOwnBroker, readTopic, type TopicMessage } from '../support/kafka.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
@@ -322,9 +323,9 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', () =
         }),
       )
     await limit(SMALL_BYTES)
-    const order = await client.post('/orders', { ...anOrder(), customer_reference: 'x'.repeat(500) })
-    const victim = String(order.body.id)
-    await client.post(`/orders/${victim}:cancel`, {}, { 'if-match': order.headers.get('etag') ?? '' })
+    const victim = await createOrderAsEarlierBuild(service, { tenant: 'parked', customer_reference: 'x'.repeat(500) })
+    const ifMatch = (await client.get(`/orders/${victim}`)).headers.get('etag') ?? ''
+    await client.post(`/orders/${victim}:cancel`, {}, { 'if-match': ifMatch })
     const other = String((await client.post('/orders', anOrder())).body.id)
     const deadLetters = async () => (await client.get(`/subscriptions/${id}/dead-letters`)).body.items
     await eventually(async () => (await deadLetters()).length === 2)
