@@ -4,7 +4,6 @@ import { openHeadFile } from '../evidence/headFile.ts'
 import { type SigningKey, signingKeyOf } from '../evidence/heads.ts'
 import { observe, type Sample } from '../metrics.ts'
 import { sealingFeed, type SealingProgress } from '../processes/sealing.ts'
-import { createTables } from '../schema/tables.ts'
 import { StartupError } from '../startupError.ts'
 import type { FeedSettings } from './feeds.ts'
 
@@ -53,13 +52,11 @@ const signingKeyFrom = async ({ evidence, dataDir }: Pick<Config, 'evidence' | '
 /** Opens the feed that seals the log. */
 export const openSealing =
   (config: Pick<Config, 'evidence' | 'dataDir'>): NonNullable<FeedSettings['openSealing']> =>
-  async services => {
-    await createTables(services.database, 'evidence')
-    return sealingFeed({
+  services =>
+    sealingFeed({
       ...services,
       headFile: openHeadFile(config.evidence.headsFile),
       signingKey: () => signingKeyFrom(config),
       everyMs: config.evidence.headsEveryMs,
       ...createSealingMetrics(() => services.world.now()),
     })
-  }

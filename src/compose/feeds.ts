@@ -48,7 +48,7 @@ const saveError = async ({ sql }: Database, { name, error }: FeedState): Promise
 
 export type FeedSettings = Pick<Config, 'roles' | 'manifestEveryMs' | 'kafka'> & {
   /** Opens the feed that seals the log, which is not sealed without it. */
-  readonly openSealing?: (services: Pick<CoreServices, 'database' | 'store'> & { world: World }) => Promise<Feed>
+  readonly openSealing?: (services: Pick<CoreServices, 'database' | 'store'> & { world: World }) => Feed
 }
 export type OpenBus = (kafka: KafkaConfig, log: Log) => FactBus
 
@@ -85,7 +85,7 @@ export const startFeeds = async (
     startGroup('projector', [projectorOf({ database, store, world }, readModels, onLeftBehind(log), projector.changed)])
   if (config.roles.includes('worker')) startProcesses(config, services, startGroup)
   if (config.roles.includes('worker') && config.openSealing)
-    startGroup('sealer', [await config.openSealing({ database, store, world })])
+    startGroup('sealer', [config.openSealing({ database, store, world })])
   if (buses) {
     const isStillAllowed = watchedAllowance(ledger)
     startGroup('publisher', [publisherOf({ database, bus: buses.publisher, store, world })])

@@ -9,6 +9,7 @@ import { APPEND_DEADLINE_MS } from '../commands/timeBudgets.ts'
 import type { Config } from '../config.ts'
 import { createLedgerTables } from '../feeds/ledgerTables.ts'
 import { type Database, type Log, Unavailable } from '../ports.ts'
+import { createTables } from '../schema/tables.ts'
 import { StartupError } from '../startupError.ts'
 import { openPools, poolSizesOf } from './databasePools.ts'
 import type { FeedStates } from './feeds.ts'
@@ -112,6 +113,7 @@ const openDependencies = async (options: ServiceOptions, cleanup: CleanupStack) 
   const store = withTracedAppends(opened)
   cleanup.defer(() => store.close())
   await createLedgerTables(pools.database)
+  await createTables(pools.database, 'evidence')
   const apiProcesses = siblings?.apiProcesses ?? 1
   const ledger = { ...createLedger(store, realWorld(config.crashAt)), hasSiblings: apiProcesses > 1 }
   return { ...pools, ledger }

@@ -2,6 +2,7 @@ import { accountRoutes } from './resources/books/accounts.ts'
 import { journalEntryRoutes } from './resources/books/journalEntries.ts'
 import { apiKeyRoutes } from './resources/identity/apiKeys.ts'
 import { asyncApiRoutes } from './contract/asyncapi.ts'
+import { auditEvidenceRoutes } from './resources/auditEvidence.ts'
 import { auditRoutes } from './resources/auditRecords.ts'
 import { openApiRoute } from './contract/openapi.ts'
 import { deadLetterRoutes } from './resources/subscriptions/deadLetters.ts'
@@ -50,6 +51,7 @@ const resources: readonly AnyRoute[] = [
   ...journalEntryRoutes,
   ...auditRoutes,
   ...projectionRoutes,
+  ...auditEvidenceRoutes,
   ...healthRoutes,
   ...wellKnownRoutes,
   ...problemRoutes,

@@ -138,9 +138,9 @@ export type ResponseSpec = {
 
 /**
  * The place of a request where an audited operation names its resource: the id in the path, a member of the body, or
- * `created`: only the response has the id.
+ * `created`: only the response has the id. `none`: it names none, as a list.
  */
-export type AuditedResource<B> = 'path' | 'created' | { readonly bodyMember: keyof B & string }
+export type AuditedResource<B> = 'path' | 'created' | 'none' | { readonly bodyMember: keyof B & string }
 
 /**
  * One endpoint, declared once. The router, authorization, validation, openapi.json, the scope table and the metric labels are

@@ -84,6 +84,14 @@ const rebuiltProjection = async (client: Client) => {
   return restingProjection(client)
 }
 
+/** The proof of an event, which is there some seconds after the event. */
+const sealedProof = async (client: Client) => {
+  const { id } = await order(client)
+  const path = `/audit/proof/${(await client.get(`/orders/${id}/history`)).body.items[0].event_id}`
+  await eventually(async () => (await client.get(path)).status === 200)
+  return path
+}
+
 /** By operation id. */
 export const examples: Readonly<Record<string, Make>> = {
   list_accounts: async () => ({ path: '/accounts' }),
@@ -107,6 +115,8 @@ export const examples: Readonly<Record<string, Make>> = {
     await client.post('/projections/orders:verify', {})
     return { path: '/projections/orders:cancel', body: {} }
   },
+  list_audit_heads: async () => ({ path: '/audit/heads' }),
+  read_audit_proof: async client => ({ path: await sealedProof(client) }),
   create_order: async () => ({ path: '/orders', body: anOrder(), headers: key() }),
   list_orders: async () => ({ path: '/orders' }),
   read_order: async client => ({ path: `/orders/${(await order(client)).id}` }),

@@ -1408,6 +1408,87 @@ export interface ProjectionRebuild {
   ended_at: Timestamp | null;
 }
 
+export interface AuditHead {
+  v: 1;
+  /** The id of the event that identifies the log. */
+  log: string;
+  /**
+   * One more for each restored log that an operator has accepted; it begins with a head that has `restart`.
+   * @min 1
+   * @max 9007199254740991
+   */
+  generation: number;
+  /**
+   * The number of events.
+   * @min 0
+   * @max 9007199254740991
+   */
+  tree_size: number;
+  /**
+   * The root of the Merkle tree (RFC 6962, section 2.1, SHA-256), hexadecimal.
+   * @pattern ^[0-9a-f]{64}$
+   */
+  root: string;
+  /** The position of the last of the events in the log. */
+  position: string;
+  /** A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second. */
+  time: Timestamp;
+  /**
+   * The size of the head before; zero for the first.
+   * @min 0
+   * @max 9007199254740991
+   */
+  previous_size: number;
+  /** The accepted loss of events with which a generation begins. */
+  restart?: {
+    /**
+     * @min 0
+     * @max 9007199254740991
+     */
+    kept_size: number;
+    /**
+     * @min 0
+     * @max 9007199254740991
+     */
+    abandoned_size: number;
+    /** @pattern ^[0-9a-f]{64}$ */
+    abandoned_root: string;
+    audit_record: string;
+  };
+  /** The beginning of the SHA-256 of the public key (SubjectPublicKeyInfo, DER), hexadecimal. */
+  key: string;
+  /** The proof that the tree of `previous_size` is the beginning of this one (RFC 9162, section 2.1.4). */
+  consistency: string[];
+  /** Ed25519, base64, over the canonical JSON (RFC 8785) of the members above without `consistency`: v, log, generation, tree_size, root, position, time, previous_size, restart where there is one, and key. */
+  signature: string;
+  /** SubjectPublicKeyInfo, base64. Compare it with one that you got from elsewhere. */
+  public_key: string;
+}
+
+export interface AuditProof {
+  /**
+   * @format uuid
+   * @pattern ^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}|00000000-0000-0000-0000-000000000000|ffffffff-ffff-ffff-ffff-ffffffffffff)$
+   */
+  event_id: string;
+  /**
+   * The index of the event in the tree, from 0.
+   * @min 0
+   * @max 9007199254740991
+   */
+  leaf_index: number;
+  /**
+   * SHA-256 of a zero byte and the bytes of `event`, hexadecimal.
+   * @pattern ^[0-9a-f]{64}$
+   */
+  leaf_hash: string;
+  /** The hashes from the leaf to the root (RFC 9162, section 2.1.3), hexadecimal. */
+  inclusion_path: string[];
+  head: AuditHead;
+  /** The event as it is in the log now, in the canonical JSON of which the leaf is the hash, as a text. Null when the log has it no more. An event that does not have `leaf_hash` was changed. */
+  event: string | null;
+}
+
 export namespace Orders {
   /**
    * @description Permitted with a user’s token or a workload’s token that has the scope orders:write. An Idempotency-Key makes the request safe to repeat. Rate class: default. Deadline: 10 s.
@@ -3869,7 +3950,7 @@ export namespace JournalEntries {
 
 export namespace AuditRecords {
   /**
-   * @description Permitted with a user’s token or a workload’s token or an API key that has the scope audit:read. Items are ordered by created_at (descending), then id (descending). Rate class: default. Deadline: 10 s.
+   * @description Looking at them is an audit record itself. Permitted with a user’s token or a workload’s token or an API key that has the scope audit:read. Items are ordered by created_at (descending), then id (descending). Rate class: default. Deadline: 10 s.
    * @tags Audit
    * @name ListAuditRecords
    * @summary List the decisions on sensitive operations, newest first
@@ -4164,6 +4245,101 @@ export namespace Projections {
       traceparent?: string;
     };
     export type ResponseBody = ProjectionRebuild;
+  }
+}
+
+export namespace Audit {
+  /**
+   * @description The heads are also in a file outside the databases. Looking at them is an audit record. Permitted with a user’s token or a workload’s token or an API key that has the scope audit:read. Items are ordered by generation (descending), then tree_size (descending). Rate class: default. Deadline: 10 s.
+   * @tags Audit
+   * @name ListAuditHeads
+   * @summary List the signed heads of the tree over all events, newest first
+   * @request GET:/audit/heads
+   * @secure
+   */
+  export namespace ListAuditHeads {
+    export type RequestParams = {};
+    export type RequestQuery = {
+      /**
+       * The number of items of a page.
+       * @min 1
+       * @max 100
+       * @default 25
+       */
+      limit?: number;
+      /**
+       * The cursor of the page before, with the same filters; the first page by default.
+       * @minLength 1
+       * @maxLength 1024
+       */
+      cursor?: string;
+    };
+    export type RequestBody = never;
+    export type RequestHeaders = {
+      /**
+       * An id that the caller chooses, by which the request is found in logs and facts. A malformed one is replaced.
+       * @pattern ^[A-Za-z0-9._-]{8,128}$
+       */
+      "X-Correlation-ID"?: string;
+      /** The dated contract of the request and its response; by default the oldest one that is served. */
+      "API-Version": "2026-11-22";
+      /**
+       * W3C Trace Context. A malformed one is ignored.
+       * @pattern ^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(-.*)?$
+       */
+      traceparent?: string;
+    };
+    export type ResponseBody = {
+      items: AuditHead[];
+      page: {
+        next_cursor: string | null;
+        has_more: boolean;
+        /** The position of the log up to which the list is complete. */
+        as_of_position: string;
+      };
+    };
+  }
+
+  /**
+   * @description The inclusion proof of an event of the caller’s tenant, with the signed head that it leads to. An event is sealed some seconds after it was stored; until then it is a 404. Looking at a proof is an audit record. Permitted with a user’s token or a workload’s token or an API key that has the scope audit:read. Rate class: default. Deadline: 10 s.
+   * @tags Audit
+   * @name ReadAuditProof
+   * @summary Prove that an event is in the log as it was stored
+   * @request GET:/audit/proof/{event_id}
+   * @secure
+   */
+  export namespace ReadAuditProof {
+    export type RequestParams = {
+      /**
+       * The id of an event, as histories and facts have it.
+       * @format uuid
+       * @pattern ^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}|00000000-0000-0000-0000-000000000000|ffffffff-ffff-ffff-ffff-ffffffffffff)$
+       */
+      eventId: string;
+    };
+    export type RequestQuery = {
+      /**
+       * The size of the signed head to prove against; the newest one by default.
+       * @pattern ^\d{1,19}$
+       */
+      tree_size?: string;
+    };
+    export type RequestBody = never;
+    export type RequestHeaders = {
+      /**
+       * An id that the caller chooses, by which the request is found in logs and facts. A malformed one is replaced.
+       * @pattern ^[A-Za-z0-9._-]{8,128}$
+       */
+      "X-Correlation-ID"?: string;
+      /** The dated contract of the request and its response; by default the oldest one that is served. */
+      "API-Version": "2026-11-22";
+      /**
+       * W3C Trace Context. A malformed one is ignored.
+       * @pattern ^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(-.*)?$
+       */
+      traceparent?: string;
+    };
+    export type ResponseBody = AuditProof;
   }
 }
 
@@ -6103,7 +6279,7 @@ export class Api<
   };
   auditRecords = {
     /**
-     * @description Permitted with a user’s token or a workload’s token or an API key that has the scope audit:read. Items are ordered by created_at (descending), then id (descending). Rate class: default. Deadline: 10 s.
+     * @description Looking at them is an audit record itself. Permitted with a user’s token or a workload’s token or an API key that has the scope audit:read. Items are ordered by created_at (descending), then id (descending). Rate class: default. Deadline: 10 s.
      *
      * @tags Audit
      * @name ListAuditRecords
@@ -6338,6 +6514,83 @@ export class Api<
         body: data,
         secure: true,
         type: "application/json",
+        format: "json",
+        ...params,
+      }),
+  };
+  audit = {
+    /**
+     * @description The heads are also in a file outside the databases. Looking at them is an audit record. Permitted with a user’s token or a workload’s token or an API key that has the scope audit:read. Items are ordered by generation (descending), then tree_size (descending). Rate class: default. Deadline: 10 s.
+     *
+     * @tags Audit
+     * @name ListAuditHeads
+     * @summary List the signed heads of the tree over all events, newest first
+     * @request GET:/audit/heads
+     * @secure
+     */
+    listAuditHeads: (
+      query?: {
+        /**
+         * The number of items of a page.
+         * @min 1
+         * @max 100
+         * @default 25
+         */
+        limit?: number;
+        /**
+         * The cursor of the page before, with the same filters; the first page by default.
+         * @minLength 1
+         * @maxLength 1024
+         */
+        cursor?: string;
+      },
+      params: RequestParams = {},
+    ) =>
+      this.request<
+        {
+          items: AuditHead[];
+          page: {
+            next_cursor: string | null;
+            has_more: boolean;
+            /** The position of the log up to which the list is complete. */
+            as_of_position: string;
+          };
+        },
+        Problem
+      >({
+        path: `/audit/heads`,
+        method: "GET",
+        query: query,
+        secure: true,
+        format: "json",
+        ...params,
+      }),
+
+    /**
+     * @description The inclusion proof of an event of the caller’s tenant, with the signed head that it leads to. An event is sealed some seconds after it was stored; until then it is a 404. Looking at a proof is an audit record. Permitted with a user’s token or a workload’s token or an API key that has the scope audit:read. Rate class: default. Deadline: 10 s.
+     *
+     * @tags Audit
+     * @name ReadAuditProof
+     * @summary Prove that an event is in the log as it was stored
+     * @request GET:/audit/proof/{event_id}
+     * @secure
+     */
+    readAuditProof: (
+      eventId: string,
+      query?: {
+        /**
+         * The size of the signed head to prove against; the newest one by default.
+         * @pattern ^\d{1,19}$
+         */
+        tree_size?: string;
+      },
+      params: RequestParams = {},
+    ) =>
+      this.request<AuditProof, Problem>({
+        path: `/audit/proof/${event_id}`,
+        method: "GET",
+        query: query,
+        secure: true,
         format: "json",
         ...params,
       }),

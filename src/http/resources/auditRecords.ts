@@ -4,7 +4,8 @@ import { auditPage } from '../../../projections/audit/queries.ts'
 import { ACCESS_CHECKS } from '../../../streams/access/index.ts'
 import { ANOTHER_TENANT } from '../access/denialRecording.ts'
 import { readPage } from './collection.ts'
-import { type AnyRoute, route } from '../route.ts'
+import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
+import { type AnyRoute, type Call, route } from '../route.ts'
 import { textSchema, timeSchema } from './commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from './paging.ts'
 
@@ -42,6 +43,15 @@ const render = ({ check_name: check, position, ...row }: AuditRow): z.input<type
   position: position.toString(),
 })
 
+type Looking = Pick<Call<unknown, unknown, undefined>, 'ledger' | 'context'>
+
+/** Looking at audit data is an audit record itself, which is durable before anything is shown. Throws Unavailable. */
+export const recordLook = (
+  { ledger, context }: Looking,
+  operation: 'list_audit_records' | 'list_audit_heads' | 'read_audit_proof',
+  resource: string | null,
+): Promise<void> => recordAuditedDecision(ledger, { type: 'GrantAccess', operation, resource }, context)
+
 const listAuditRecords = route({
   method: 'GET',
   path: '/audit-records',
@@ -50,6 +60,8 @@ const listAuditRecords = route({
   tag: 'Audit',
   scope: 'audit:read',
   rateClass: 'default',
+  description: 'Looking at them is an audit record itself.',
+  audited: 'none',
   query: z.object({
     ...pageQuery,
     ...createdQuery,
@@ -60,7 +72,11 @@ const listAuditRecords = route({
     correlation_id: textSchema.optional(),
   }),
   ...listOf(recordSchema),
-  handler: call => readPage(call, { name: 'audit_v2', page: auditPage, render }),
+  handler: async call => {
+    const reply = await readPage(call, { name: 'audit_v2', page: auditPage, render })
+    await recordLook(call, 'list_audit_records', null)
+    return reply
+  },
 })
 
 export const auditRoutes: readonly AnyRoute[] = [listAuditRecords]

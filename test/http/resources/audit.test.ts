@@ -89,7 +89,7 @@ describe('audit records', () => {
 
   it('can name the owner of every resource of an audited operation', async () => {
     for (const { operationId, audited } of routes) {
-      if (audited === undefined || audited === 'created') continue
+      if (audited === undefined || audited === 'created' || audited === 'none') continue
       const example = await examples[operationId]?.(client)
       const named = audited === 'path' ? example?.path : Reflect.get(example?.body ?? {}, audited.bodyMember)
       const prefix = /\b([a-z]{2,3})_[0-9A-Z]{26}\b/.exec(String(named))?.[1]
@@ -271,7 +271,7 @@ describe('audit records', () => {
       cursor = body.page.next_cursor
     }
     expect(seen).to.deep.equal(seen.toSorted().toReversed()).and.to.have.length(5)
-    path = `/audit-records?subject=${subject}&decision=granted`
+    path = `/audit-records?subject=${subject}&decision=granted&operation=create_export`
     expect((await lister.get(path)).body.items).to.deep.equal([])
   })
 })
