@@ -1,0 +1,110 @@
+import { expect } from 'chai'
+import { booksReadModel } from '../../../../src/feeds/booksWriter.ts'
+import { projectorOf } from '../../../../src/feeds/projector.ts'
+import { realWorld } from '../../../../src/clockAndRandomness.ts'
+import { createConcurrencyLimits } from '../../../../src/http/access/concurrencyLimits.ts'
+import { type AsOf, booksAt } from '../../../../src/http/resources/books/booksAt.ts'
+import { createTail } from '../../../../src/http/resources/events/tail.ts'
+import type { Database, World } from '../../../../src/ports.ts'
+import { feedAll, useTestPostgres } from '../../../feeds/fixtures.ts'
+import { BEGINNING, logOf } from '../../../projections/moneyHistories.ts'
+import type { MemoryLog } from '../../../support/memoryStore.ts'
+import { rejectionOf } from '../../../support/rejection.ts'
+import { createVirtualWorld } from '../../../support/virtualWorld.ts'
+
+/** A time after every event of these histories. */
+const LATER = '2026-02-01T00:00:00Z'
+const NONE = '00000000-0000-8000-a000-00000000beef'
+
+describe('the position as of which the books are answered', () => {
+  const postgres = useTestPostgres()
+  let database: Database
+  let log: MemoryLog
+
+  /** As a request asks; a virtual world does not wait in real time. */
+  const ask = (asked: AsOf, world: World = createVirtualWorld(), pinned?: bigint): Promise<bigint> =>
+    booksAt(
+      {
+        ledger: { store: log.open(), world },
+        database,
+        tail: createTail({ database, connections: 3, world }),
+        concurrencyLimits: createConcurrencyLimits(),
+        principal: { tenant: 'acme', subject: 'reader', client: 'tests' },
+        prefer: { respondAsync: false, waitMs: undefined },
+        minPosition: undefined,
+      } as never,
+      asked,
+      pinned,
+    )
+  const expectBehind = async (asked: AsOf, pinned?: bigint): Promise<Chai.Assertion> =>
+    expect(await rejectionOf(ask(asked, undefined, pinned))).to.include({ code: 'projection_behind' })
+  const feed = (upTo = log.head()): Promise<void> =>
+    feedAll(
+      projectorOf({ database, store: log.open(), world: realWorld() }, [booksReadModel], () => undefined),
+      { ...log, events: log.events.filter(({ position }) => position <= upTo) },
+    )
+  const approvals = (): readonly bigint[] =>
+    log.events.filter(({ type }) => type === 'InvoiceApproved').map(({ position }) => position)
+
+  beforeEach(async () => {
+    log = await logOf(BEGINNING)
+    database = await postgres.ledgerDatabase()
+  })
+
+  it('does not exist until the books had every event once, and from then on they may be behind', async () => {
+    await expectBehind({})
+    await feed(approvals()[0])
+    await expectBehind({})
+    await feed()
+    expect(await ask({})).to.equal(log.head())
+    await database.sql('update checkpoints set position = $1', [approvals()[0]])
+    expect(await ask({})).to.equal(approvals()[0])
+  })
+
+  it('is that of the last entry up to the time, at once if the tenant has a later entry', async () => {
+    await feed()
+    await ask({})
+    const [first = 0n, second = 0n] = approvals()
+    const [row] = await database.sql<{ at: string }>('select at from journal_entries_v1 where position = $1', [first])
+    await database.sql('update checkpoints set position = $1', [second])
+    expect(await ask({ as_of: row?.at })).to.equal(first)
+    expect(await ask({ as_of: '2020-01-01T00:00:00Z' })).to.equal(0n)
+  })
+
+  it('needs every event of the log for a time after the last entry', async () => {
+    await feed()
+    await ask({})
+    expect(await ask({ as_of: LATER })).to.equal(approvals().at(-1))
+    const last = approvals().at(-1)
+    await database.sql('delete from journal_entries_v1 where position = $1', [last])
+    await database.sql('update checkpoints set position = $1', [approvals()[1]])
+    await expectBehind({ as_of: LATER })
+  })
+
+  it('does not need events from which no books are made', async () => {
+    await feed()
+    await ask({})
+    const metadata = log.events[0]?.metadata ?? expect.fail()
+    const other = { id: NONE, type: 'SecretMade', data: {}, metadata }
+    await log.open().append('secret-sec_00000000000000000000000001', [other], 'no_stream')
+    expect(await ask({ as_of: LATER })).to.equal(approvals().at(-1))
+    expect(await ask({ as_of_position: String(log.head()) })).to.equal(log.head())
+  })
+
+  it('waits for the projector', async () => {
+    await feed(approvals()[1])
+    await database.sql(`insert into complete_read_models (name) values ('journal_entries_v1')`)
+    const asked = ask({ as_of: LATER }, realWorld())
+    await feed()
+    expect(await asked).to.equal(approvals().at(-1))
+  })
+
+  it('is refused for a position that the log has not reached, and for a time together with a position', async () => {
+    await feed()
+    await ask({})
+    await expectBehind({ as_of_position: String(log.head() + 1n) })
+    await expectBehind({}, log.head() + 1n)
+    const both = await rejectionOf(ask({ as_of: LATER, as_of_position: '1' }))
+    expect(both).to.include({ code: 'validation_failed' })
+  })
+})
