@@ -5,6 +5,7 @@ import type { Recorded } from '../streams/envelope.ts'
 import type { InvoiceEvent } from '../streams/invoice/index.ts'
 import type { OperationEvent } from '../streams/operation/index.ts'
 import type { PaymentEvent } from '../streams/payment/index.ts'
+import type { PeriodEvent } from '../streams/period/index.ts'
 import type { SubscriptionEvent } from '../streams/subscription/index.ts'
 import type { TenantEvent } from '../streams/tenant/index.ts'
 
@@ -106,6 +107,9 @@ const ON_TENANT: VerdictMap<TenantEvent> = {
   ScopeRevoked: ({ event: { data } }) => byOperator('revoke_scope', `${data.subject} ${data.scope}`),
   ScopeRestored: ({ event: { data } }) => byOperator('restore_scope', `${data.subject} ${data.scope}`),
 }
+const ON_PERIOD: VerdictMap<PeriodEvent> = {
+  PeriodClosed: ({ event: { data } }) => byOperator('close_period', data.through),
+}
 /** By reason of SubscriptionStopped, which no caller asks for: a permission granted earlier was found to be lost. */
 const CAUSES_OF_STOP: Readonly<Record<string, Pick<Verdict, 'check_name' | 'code'>>> = {
   scope_revoked: { check_name: 'scope', code: 'insufficient_scope' },
@@ -133,6 +137,7 @@ const VERDICTS: Readonly<Record<string, unknown>> = {
   ...ON_OPERATION,
   ...ON_API_KEY,
   ...ON_TENANT,
+  ...ON_PERIOD,
   ...ON_SUBSCRIPTION,
 }
 

@@ -12,6 +12,7 @@ import { keysCommand } from './ledger/keys.ts'
 import { manifestCommand } from './ledger/manifest.ts'
 import { personalDataCommand } from './ledger/personalData.ts'
 import { printNotice } from './ledger/print.ts'
+import { periodsCommand } from './ledger/periods.ts'
 import { projectionsCommand } from './ledger/projections.ts'
 import { streamsCommand } from './ledger/streams.ts'
 import { subscriptionsCommand } from './ledger/subscriptions.ts'
@@ -35,6 +36,7 @@ const ledger = new Command('ledger')
   .addCommand(keysCommand)
   .addCommand(manifestCommand)
   .addCommand(personalDataCommand)
+  .addCommand(periodsCommand)
   .addCommand(projectionsCommand)
   .addCommand(streamsCommand)
   .addCommand(subscriptionsCommand)

@@ -7,7 +7,7 @@ export const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const SUFFIX = /^[0-9A-HJKMNP-TV-Z]{26}$/
 
 /**
- * All kinds of ids by prefix; `ref`, `rfd`, `acc`, `man`, `ten`, `bnd` and `sec` occur in no route, `ent` names no stream, and
+ * All kinds of ids by prefix; `ref`, `rfd`, `acc`, `man`, `ten`, `bnd`, `per` and `sec` occur in no route, `ent` names no stream, and
  * `prs` names a personal text (src/commands/personalTexts.ts).
  */
 export const ID_PREFIXES = [
@@ -25,6 +25,7 @@ export const ID_PREFIXES = [
   'bnd',
   'sec',
   'ent',
+  'per',
   'prs',
 ] as const
 export type IdPrefix = (typeof ID_PREFIXES)[number]
@@ -41,6 +42,7 @@ export type ManifestId = Id<'man'>
 export type SubscriptionId = Id<'sub'>
 export type KeyBindingId = Id<'bnd'>
 export type EntryId = Id<'ent'>
+export type PeriodId = Id<'per'>
 
 /** A pattern for ids with this prefix, for contracts. */
 export const idPattern = (prefix: IdPrefix): RegExp => new RegExp(`^${prefix}_${SUFFIX.source.slice(1)}`)

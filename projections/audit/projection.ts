@@ -19,7 +19,7 @@ export type AuditRow = Required<Verdict> & {
 
 export const audit: Journal<AnyEvent, AuditRow> = {
   name: 'audit_v2',
-  categories: ['access', 'invoice', 'payment', 'operation', 'apiKey', 'tenant', 'subscription'],
+  categories: ['access', 'invoice', 'payment', 'operation', 'apiKey', 'tenant', 'period', 'subscription'],
   columns: {
     id: 'text',
     position: 'bigint',

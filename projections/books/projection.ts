@@ -1,5 +1,6 @@
 import type { Columns } from '../projection.ts'
 import type { Entry, EntryLine } from '../bookEntries.ts'
+import { type ClosingRow, firstOpenTime } from '../closings.ts'
 
 /** The rows of the books: accounts, entries, postings, and the balances of each account after each entry. */
 
@@ -7,7 +8,7 @@ import type { Entry, EntryLine } from '../bookEntries.ts'
 export const BOOKS = 'journal_entries_v1'
 
 /** The categories whose events the books are made from: an order tells the customer of its invoice. */
-export const BOOKS_CATEGORIES: readonly string[] = ['order', 'invoice', 'payment']
+export const BOOKS_CATEGORIES: readonly string[] = ['order', 'invoice', 'payment', 'period']
 
 /** Postings stand before entries, because a copy of all tables in this order satisfies the constraints. */
 export const BOOKS_TABLES = {
@@ -60,11 +61,21 @@ export const BOOKS_TABLES = {
       pending: 'bigint',
     },
   },
+  closings: {
+    name: 'book_closings_v1',
+    columns: {
+      tenant_id: 'text',
+      through: 'text',
+      complete_to: 'bigint',
+      first_open: 'timestamptz',
+      position: 'bigint',
+    },
+  },
   customers: { name: 'book_customers_v1', columns: { id: 'text', customer_reference: 'text' } },
 } as const satisfies Readonly<Record<string, { readonly name: string; readonly columns: Columns }>>
 
 export type EntryRow = Omit<Entry, 'time' | 'lines' | 'pending'> & {
-  /** The time of the entry: that of its event, but never before that of an earlier entry of the tenant. */
+  /** The time of the entry: that of its event, but never before that of an earlier entry of the tenant, nor in a closed period. */
   readonly at: string
 }
 export type PostingRow = Pick<EntryLine, 'account' | 'direction' | 'amount'> & {
@@ -96,8 +107,15 @@ export type BalanceRow = Sums & {
   readonly change: bigint
 }
 
-/** The state that earlier entries have left: the time of the last one of each tenant, and the sums of accounts by `accountKey`. */
-export type EarlierSums = { readonly times: Map<string, string>; readonly sums: Map<string, Sums> }
+/**
+ * The state that earlier entries have left: the time of the last one of each tenant, and the sums of accounts by `accountKey`;
+ * and the closings of these tenants.
+ */
+export type EarlierSums = {
+  readonly times: Map<string, string>
+  readonly sums: Map<string, Sums>
+  readonly closings: readonly ClosingRow[]
+}
 
 export const accountKey = (tenant: string, code: string): string => JSON.stringify([tenant, code])
 
@@ -141,9 +159,10 @@ const newAccountsOf = (entry: Entry, { sums }: EarlierSums): readonly AccountRow
     }))
 }
 
-const entryRowOf = ({ time, lines: _, pending: __, ...entry }: Entry, { times }: EarlierSums): EntryRow => {
-  const earlier = times.get(entry.tenant_id)
-  const at = earlier !== undefined && earlier > time ? earlier : time
+const latest = (one: string, other: string | undefined): string => (other !== undefined && other > one ? other : one)
+
+const entryRowOf = ({ time, lines: _, pending: __, ...entry }: Entry, { times, closings }: EarlierSums): EntryRow => {
+  const at = latest(latest(time, times.get(entry.tenant_id)), firstOpenTime(entry, closings))
   times.set(entry.tenant_id, at)
   return { ...entry, at }
 }

@@ -62,6 +62,34 @@ create table book_customers_v1 (
   customer_reference text
 );
 
+-- The closed periods of each tenant. Entries after `complete_to` have no time before `first_open`.
+create table book_closings_v1 (
+  tenant_id text not null,
+  through text not null,
+  complete_to bigint not null,
+  first_open timestamptz not null,
+  -- The position of the closing itself.
+  position bigint primary key
+);
+create index book_closings_v1_tenant on book_closings_v1 (tenant_id, complete_to);
+
+-- Refuses an entry in a period that is closed for it.
+create or replace function check_book_closings_v1() returns trigger language plpgsql as $$
+declare wrong bigint;
+begin
+  select changed.position into wrong from changed where exists (
+    select from book_closings_v1 c
+      where c.tenant_id = changed.tenant_id and c.complete_to < changed.position and c.first_open > changed.at) limit 1;
+  if found then
+    raise exception 'The journal entry at position % is in a closed period.', wrong using errcode = 'check_violation';
+  end if;
+  return null;
+end $$;
+create trigger open_after_insert after insert on journal_entries_v1
+  referencing new table as changed for each statement execute function check_book_closings_v1();
+create trigger open_after_update after update on journal_entries_v1
+  referencing new table as changed for each statement execute function check_book_closings_v1();
+
 -- Refuses an entry without postings, with postings of another currency, or whose debits differ from its credits. An entry and
 -- its postings are written by one statement, at whose end both are checked. Each condition is a sum over the postings of one
 -- entry, because Postgres plans that as an index look-up whatever it knows about the tables.

@@ -15,6 +15,7 @@ import { manifest } from '../../streams/manifest/index.ts'
 import { operation } from '../../streams/operation/index.ts'
 import { order } from '../../streams/order/index.ts'
 import { payment } from '../../streams/payment/index.ts'
+import { period } from '../../streams/period/index.ts'
 import { reference } from '../../streams/reference/index.ts'
 import { refund } from '../../streams/refund/index.ts'
 import { secret } from '../../streams/secret/index.ts'
@@ -65,5 +66,6 @@ export const apiKeyEntity = entity(apiKey, apiKeys)
 export const keyBindingEntity = entity(keyBinding)
 export const manifestEntity = entity(manifest)
 export const secretEntity = entity(secret)
+export const periodEntity = entity(period)
 export const tenantEntity = entity(tenant)
 export const subscriptionEntity = entity(subscription, subscriptions)

@@ -9,6 +9,7 @@ import {
   rowsOfEntries,
   type Sums,
 } from '../../projections/books/projection.ts'
+import { type ClosingRow, closingsOf } from '../../projections/closings.ts'
 import { accountCode } from '../commands/accountCodes.ts'
 import type { Sql } from '../ports.ts'
 import type { ReadModel } from './readModel.ts'
@@ -19,7 +20,7 @@ import { arraysOf, insertOf } from './rowArrays.ts'
  * comes late, because its event was parked, is inserted at its place, and the sums of later entries are corrected.
  */
 
-const { entries, postings, accounts, balances, customers } = BOOKS_TABLES
+const { entries, postings, accounts, balances, customers, closings } = BOOKS_TABLES
 const WRITTEN = [customers, accounts, postings, balances, entries] as const
 
 /** The parameters of the statement are the arrays of all tables, in the order of WRITTEN. */
@@ -48,17 +49,22 @@ const KNOWN_ENTRIES = `select n.key, e.event_id from unnest($1::text[], $2::text
     where kind = n.kind order by position limit 1) e`
 
 /**
- * The last entry of each tenant and the last balance of each account, before a position. Each order is one that only one index
+ * The last entry of each tenant and the last balance of each account, before a position, and the closings of each tenant. Each order is one that only one index
  * has, so that Postgres follows it without statistics of the tables.
  */
-const EARLIER = `select t.tenant_id, null as account, e.position, e.at, null::bigint as debits, null::bigint as credits,
+const EARLIER = `select t.tenant_id, null as account, null as through, e.position, e.at, null::bigint as debits, null::bigint as credits,
       null::bigint as pending
     from unnest($1::text[]) t(tenant_id) cross join lateral (
       select position, at from ${entries.name}
         where (tenant_id, position) < (t.tenant_id, $4) and tenant_id >= t.tenant_id
         order by tenant_id desc, position desc limit 1) e
   union all
-  select a.tenant_id, a.account, b.position, null, b.debits, b.credits, b.pending
+  select t.tenant_id, null, c.through, c.complete_to, c.first_open, null, null, null
+    from unnest($1::text[]) t(tenant_id) cross join lateral (
+      select through, complete_to, first_open from ${closings.name} where tenant_id = t.tenant_id
+        order by tenant_id, complete_to) c
+  union all
+  select a.tenant_id, a.account, null, b.position, null, b.debits, b.credits, b.pending
     from unnest($2::text[], $3::text[]) a(tenant_id, account) cross join lateral (
       select position, debits, credits, pending from ${balances.name}
         where tenant_id = a.tenant_id and account = a.account and position < $4
@@ -67,6 +73,8 @@ const EARLIER = `select t.tenant_id, null as account, e.position, e.at, null::bi
 type EarlierRow = {
   readonly tenant_id: string
   readonly account: string | null
+  /** Of a closing alone, whose `position` is the one up to which the books were complete. */
+  readonly through: string | null
   readonly position: bigint
   readonly at: string
 } & Sums
@@ -105,9 +113,11 @@ const earlierSums = async (sql: Sql, found: readonly Entry[], before: bigint): P
   const distinct = [...new Map(named.map(([key, ...account]) => [key, account])).values()]
   const values = [tenants, distinct.map(([tenant]) => tenant), distinct.map(([, account]) => account), before]
   const rows = await sql<EarlierRow>(EARLIER, values)
-  const earlier = { times: new Map<string, string>(), sums: new Map<string, Sums>(), last: -1n }
-  for (const { tenant_id, account, position, at, ...sums } of rows) {
-    if (account !== null) earlier.sums.set(accountKey(tenant_id, account), sums)
+  const known: ClosingRow[] = []
+  const earlier = { times: new Map<string, string>(), sums: new Map<string, Sums>(), closings: known, last: -1n }
+  for (const { tenant_id, account, through, position, at, ...sums } of rows) {
+    if (through !== null) known.push({ tenant_id, through, complete_to: position, first_open: at, position })
+    else if (account !== null) earlier.sums.set(accountKey(tenant_id, account), sums)
     else {
       earlier.times.set(tenant_id, at)
       if (position > earlier.last) earlier.last = position
@@ -147,12 +157,24 @@ const insertLate = async (sql: Sql, entry: Entry): Promise<void> => {
   }
 }
 
+const INSERT_CLOSINGS = `${insertOf(closings.name, closings.columns)} on conflict (position) do nothing`
+const MOVE_TO_OPEN = `update ${entries.name} set at = $3 where tenant_id = $1 and position > $2 and at < $3`
+
+/** Before the entries of the same batch, whose times depend on them. Entries that a closing did not find are moved out of it. */
+const writeClosings = async (sql: Sql, found: readonly ClosingRow[]): Promise<void> => {
+  if (found.length === 0) return
+  await sql(INSERT_CLOSINGS, arraysOf(closings.columns, found))
+  for (const { tenant_id, complete_to, first_open } of found)
+    await sql(MOVE_TO_OPEN, [tenant_id, complete_to, first_open])
+}
+
 export const booksReadModel: ReadModel = {
   name: BOOKS,
   categories: BOOKS_CATEGORIES,
   write: async (sql, events) => {
     // The streams of a batch with a poisonous event are written one after the other (readModelWriter.ts).
     const inOrder = events.toSorted((a, b) => (a.position < b.position ? -1 : 1))
+    await writeClosings(sql, closingsOf(inOrder))
     const found = entriesOf(inOrder, await earlierEntries(sql, inOrder))
     const told = { entries: [], accounts: [], postings: [], balances: [], customers: found.customers }
     const [first] = found.entries

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { bookingOf, ENTRY_KINDS } from '../../projections/bookings.ts'
 import { entryIdOf, eventIdOfEntry } from '../../projections/bookViews.ts'
+import { closingsOf } from '../../projections/closings.ts'
 import type { BooksRows } from '../../projections/books/projection.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
@@ -170,10 +171,25 @@ describe('the books', () => {
         const { events } = await logOf(groups)
         const { entries } = foldedBooks(bookedEvents(events))
         expect(entries.map(({ at: time }) => time)).to.deep.equal(entries.map(({ at: time }) => time).toSorted())
-        for (const { at: time, position } of entries)
+        const opened = new Set(closingsOf(bookedEvents(events)).map(({ first_open }) => first_open))
+        for (const { at: time, position } of entries.filter(entry => !opened.has(entry.at)))
           expect(time <= (events.find(one => one.position === position)?.storedAt ?? '')).to.equal(true)
       }),
       { numRuns: 30 },
+    ))
+
+  it('have in each closed period for ever what they had at its closing', () =>
+    fc.assert(
+      fc.asyncProperty(anyMoneySteps, async groups => {
+        const events = bookedEvents((await logOf(groups)).events)
+        const { entries } = foldedBooks(events)
+        for (const { position, complete_to, first_open } of closingsOf(events)) {
+          const before = foldedBooks(events.filter(event => event.position < position))
+          const inside = before.entries.filter(entry => entry.position <= complete_to && entry.at < first_open)
+          expect(entries.filter(({ at: time }) => time < first_open)).to.deep.equal(inside)
+        }
+      }),
+      { numRuns: 60 },
     ))
 
   it('use every kind of entry in these histories', async () => {

@@ -6,7 +6,7 @@ import { READ_MODEL_TABLES } from '../../projections/index.ts'
 import { booksReadModel } from '../../src/feeds/booksWriter.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
-import type { Database } from '../../src/ports.ts'
+import type { Database, Sql } from '../../src/ports.ts'
 import { feedAll, useTestPostgres } from '../feeds/fixtures.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { rejectionOf } from '../support/rejection.ts'
@@ -149,6 +149,20 @@ describe('the tables of the books', () => {
     it('a posting of zero, and one that is neither debit nor credit', async () => {
       await refused(insertPostings(`(1, 0, 'cash.USD', 'debit', 0, 'USD')`))
       await refused(insertPostings(`(1, 0, 'cash.USD', 'both', 1, 'USD')`))
+    })
+
+    it('an entry in a period that is closed for it, by an insert and by an update', async () => {
+      await database.sql(`insert into book_closings_v1 (tenant_id, through, complete_to, first_open, position) values
+        ('acme', '2026-01-01', 0, '2026-01-02T00:00:00Z', 9), ('other', '2030-01-01', 0, '2030-01-02T00:00:00Z', 10)`)
+      const inside = insertEntry.replace('now()', `'2026-01-01T23:59:59.999Z'`)
+      const both = (entry: string) => async (sql: Sql) => {
+        await sql(insertPostings(debit, credit))
+        await sql(entry)
+      }
+      const error = await rejectionOf(database.transaction(both(inside)))
+      expect(error.message).to.equal('The journal entry at position 1 is in a closed period.')
+      await database.transaction(both(insertEntry.replace('now()', `'2026-01-02T00:00:00Z'`)))
+      await refused(`update journal_entries_v1 set at = '2026-01-01T00:00:00Z'`)
     })
 
     it('each change of an entry that unbalances it', async () => {

@@ -1,12 +1,13 @@
 import fc from 'fast-check'
 import { entriesOf } from '../../projections/bookEntries.ts'
+import { closingsOf } from '../../projections/closings.ts'
 import { BOOKS_CATEGORIES, type BooksRows, rowsOfEntries } from '../../projections/books/projection.ts'
 import { partsOf } from '../../streams/aggregate.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import { accountCode } from '../../src/commands/accountCodes.ts'
 import { type Context, handle, type Ledger } from '../../src/commands/commandHandler.ts'
-import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
+import { invoiceEntity, orderEntity, periodEntity } from '../../src/commands/entities.ts'
 import { idOfKey, newIdempotencyRecord } from '../../src/commands/identifiers.ts'
 import { raise } from '../../src/commands/invoices.ts'
 import { pay } from '../../src/commands/payments.ts'
@@ -28,7 +29,7 @@ const CLOCK_SKEW_MS = 5_000
 const BEGIN_MS = Date.parse('2026-01-01T00:00:00.000Z')
 
 export type Step = {
-  readonly kind: 'invoice' | 'approve' | 'void' | 'pay' | 'defer' | 'settle' | 'fail' | 'refund' | 'rename'
+  readonly kind: 'invoice' | 'approve' | 'void' | 'pay' | 'defer' | 'settle' | 'fail' | 'refund' | 'rename' | 'close'
   /** The order, and its invoice. */
   readonly order: number
   /** The number of the idempotency key: equal keys are replays. */
@@ -38,7 +39,19 @@ export type Step = {
 }
 
 const anyStep: fc.Arbitrary<Step> = fc.record({
-  kind: fc.constantFrom('invoice', 'approve', 'void', 'pay', 'defer', 'settle', 'fail', 'refund', 'refund', 'rename'),
+  kind: fc.constantFrom(
+    'invoice',
+    'approve',
+    'void',
+    'pay',
+    'defer',
+    'settle',
+    'fail',
+    'refund',
+    'refund',
+    'rename',
+    'close',
+  ),
   order: fc.integer({ min: 1, max: ORDERS }),
   key: fc.integer({ min: 1, max: KEYS }),
   amount: fc.constantFrom(1n, 400n, 1250n, 2500n),
@@ -60,6 +73,12 @@ const currencyOf = (order: number): string => CURRENCIES[order - 1] ?? 'USD'
 
 const paymentOf = ({ order, key, amount }: Step, settlement: 'immediate' | 'deferred') =>
   newPayment(`${order}/${key}`, { invoice_id: id('inv', order), amount, settlement, currency: currencyOf(order) })
+
+/** The end of the period is after all times of the history, so that later entries are dated after it. */
+const close = ({ order, key }: Step, position: bigint) => {
+  const complete_to = position - BigInt(order)
+  return { type: 'ClosePeriod' as const, through: `2026-01-0${key}`, complete_to, reason: 'the month is over' }
+}
 
 const run = async (ledger: Ledger, step: Step, by: Context): Promise<unknown> => {
   const { kind, order, key, amount } = step
@@ -84,6 +103,10 @@ const run = async (ledger: Ledger, step: Step, by: Context): Promise<unknown> =>
       return settle(ledger, paymentOf(step, 'deferred').id, { type: 'SettlePayment' }, by)
     case 'fail':
       return settle(ledger, paymentOf(step, 'deferred').id, { type: 'FailPayment', code: 'bounced' }, by)
+    case 'close': {
+      const command = close(step, await ledger.store.head())
+      return handle(ledger, periodEntity, id('per'), { command, context: by })
+    }
     case 'rename': {
       const command = { type: 'ChangeOrder' as const, customer_reference: key === 1 ? null : `C ${key}/ü` }
       return handle(ledger, orderEntity, orderId, { command, context: by })
@@ -128,5 +151,5 @@ export const bookedEvents = (events: readonly StoredEvent[]): Recorded<AnyEvent>
 /** The books as one fold of the events, without tables. */
 export const foldedBooks = (events: readonly Recorded<AnyEvent>[]): BooksRows => {
   const { entries } = entriesOf(events, { customers: new Map(), entries: new Map(), accountCode })
-  return rowsOfEntries(entries, { times: new Map(), sums: new Map() })
+  return rowsOfEntries(entries, { times: new Map(), sums: new Map(), closings: closingsOf(events) })
 }

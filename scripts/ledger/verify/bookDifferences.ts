@@ -14,7 +14,7 @@ type Compared = {
   readonly rows: string
 }
 
-const { entries, postings, accounts, balances, customers } = books.tables
+const { entries, postings, accounts, balances, customers, closings } = books.tables
 const UP_TO = 'position <= $1'
 
 /** The customer of an order changes after the compared position, that of an invoice does not. */
@@ -23,6 +23,7 @@ const COMPARED: readonly Compared[] = [
   { table: postings.name, key: ['position', 'line'], rows: UP_TO },
   { table: accounts.name, key: ['tenant_id', 'code'], rows: UP_TO },
   { table: balances.name, key: ['tenant_id', 'account', 'position'], rows: UP_TO },
+  { table: closings.name, key: ['position'], rows: UP_TO },
 ]
 
 type Texts = Readonly<Record<string, string | null>>

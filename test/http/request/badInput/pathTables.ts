@@ -28,7 +28,7 @@ export const NO_IDS: Texts = {
     `ord_${letter}123456789ABCDEFGHJKMNPQRS`,
   ]),
   ...each(
-    ['inv', 'pay', 'op', 'sub', 'key', 'ref', 'rfd', 'acc', 'man', 'ten', 'bnd', 'prs', 'evt', 'or', 'ordr'],
+    ['inv', 'pay', 'op', 'sub', 'key', 'ref', 'rfd', 'acc', 'man', 'ten', 'bnd', 'per', 'prs', 'evt', 'or', 'ordr'],
     prefix => [`with the prefix ${prefix}`, `${prefix}_<ord.>`],
   ),
   'without its prefix': '<ord.>',

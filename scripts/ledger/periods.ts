@@ -1,0 +1,136 @@
+import { Command } from 'commander'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
+import { openDatabase } from '../../src/adapters/postgres/database.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
+import { createLedger } from '../../src/commands/commandHandler.ts'
+import { periodEntity } from '../../src/commands/entities.ts'
+import { type Closed, closePeriod, periodIdOf } from '../../src/commands/periods.ts'
+import { positionOf } from '../../src/feeds/checkpoints.ts'
+import { TENANT_PATTERN } from '../../src/identity/principal.ts'
+import { StartupError } from '../../src/startupError.ts'
+import { BOOKS } from '../../projections/books/projection.ts'
+import { endOfDay } from '../../projections/closings.ts'
+import { findConnections, howToStart } from './connections.ts'
+import { operatorContext, withLedger } from './operatorContext.ts'
+import { print, printJson } from './print.ts'
+import { aligned } from './table.ts'
+
+/** `periods`: closes accounting periods of a tenant, and lists the closed ones. */
+
+type Options = { readonly tenant: string; readonly json: boolean }
+type CloseOptions = Options & { readonly through: string; readonly reason: string }
+
+const checkedTenant = (tenant: string): string => {
+  if (TENANT_PATTERN.test(tenant)) return tenant
+  throw new StartupError('A tenant is 1 to 63 of a-z, 0-9 and -, not beginning with -.')
+}
+
+const notOver = (through: string): StartupError => new StartupError(`${through} is not over yet (in UTC).`)
+
+/** A day that exists and is over by the clock of this machine. */
+const checkedDay = (text: string): string => {
+  const exists = /^\d{4}-\d{2}-\d{2}$/.test(text) && JSON.stringify(new Date(`${text}T00:00:00Z`)).includes(text)
+  if (!exists) throw new StartupError(`${JSON.stringify(text)} is no day: YYYY-MM-DD.`)
+  if (Date.parse(endOfDay(text)) > Date.now()) throw notOver(text)
+  return text
+}
+
+const lastClosed = (closed: Closed, { tenant, through }: CloseOptions) => {
+  switch (closed.kind) {
+    case 'closed':
+      return closed.last
+    case 'not_over':
+      throw notOver(through)
+    case 'behind':
+      throw new StartupError(
+        'The books lack events of the period. Is the service running? See npm run ledger -- doctor.',
+      )
+    case 'parked':
+      throw new StartupError(
+        `The books of ${tenant} may lack ${closed.count} parked events: replay or discard them first ` +
+          '(npm run ledger -- dead-letters list).',
+      )
+  }
+}
+
+const close = async (options: CloseOptions): Promise<void> => {
+  const [tenant, through] = [checkedTenant(options.tenant), checkedDay(options.through)]
+  const { config, addresses } = await findConnections()
+  const { event_store, postgres } = addresses
+  if (event_store === null || postgres === null) throw new StartupError(howToStart(config.dataDir))
+  const store = openEventStore({ connectionString: event_store })
+  const database = openDatabase({ connectionString: postgres, applicationName: 'ledger-periods' })
+  try {
+    const { sql } = database
+    const ledger = createLedger(store, realWorld())
+    const dependencies = { ledger, sql, bookedUpTo: () => positionOf(sql, BOOKS) }
+    const closed = await closePeriod(dependencies, { through, reason: options.reason }, operatorContext(tenant))
+    const last = lastClosed(closed, options)
+    if (options.json) printJson({ tenant, closed_through: last.through, complete_to: last.complete_to })
+    else print(`The books of ${tenant} are closed through ${last.through}.`)
+  } finally {
+    await Promise.all([store.close(), database.close()])
+  }
+}
+
+const closingsOf = async (tenant: string) => {
+  const { config, addresses } = await findConnections()
+  if (addresses.event_store === null) throw new StartupError(howToStart(config.dataDir))
+  const history = await withLedger(addresses.event_store, ledger =>
+    ledger.aggregates.history(periodEntity, periodIdOf(tenant)),
+  )
+  return history.map(({ event: { data }, metadata: { at, subject } }) => ({ ...data, closed_at: at, subject }))
+}
+
+const list = async (options: Options): Promise<void> => {
+  const closings = await closingsOf(checkedTenant(options.tenant))
+  const items = closings.map(({ through, closed_at, subject, reason, complete_to }) => ({
+    through,
+    closed_at,
+    subject,
+    reason,
+    complete_to,
+  }))
+  if (options.json) return printJson({ items })
+  const rows = items.map(item => [item.through, item.closed_at, item.subject, item.reason])
+  for (const line of aligned([['through', 'closed_at', 'subject', 'reason'], ...rows])) print(line)
+}
+
+const ofTenant = (name: string, description: string, json: string): Command =>
+  new Command(name)
+    .description(description)
+    .requiredOption('--tenant <tenant>', 'the tenant of the books')
+    .option('--json', json, false)
+
+export const periodsCommand = new Command('periods')
+  .description('Closes accounting periods of a tenant, and lists the closings.')
+  .addCommand(
+    ofTenant(
+      'close',
+      'Closes all days up to one. This cannot be undone.',
+      'print JSON: {tenant, closed_through, complete_to}',
+    )
+      .requiredOption('--through <day>', 'the last day of the period, in UTC: YYYY-MM-DD')
+      .requiredOption('--reason <text>', 'the reason, which is recorded')
+      .action(close),
+  )
+  .addCommand(
+    ofTenant(
+      'list',
+      'Lists the closings, oldest first.',
+      'print JSON: {items: [{through, closed_at, subject, reason, complete_to}]}',
+    ).action(list),
+  )
+  .addHelpText(
+    'after',
+    `
+The journal keeps in a closed period the entries that it had at the closing (up to the position complete_to), also when the
+books are made anew. An entry of any later event, a correction too, is dated in the first open day, and the database refuses an
+entry in a closed period.
+A closing needs the day to be over, by the clocks of this machine and of Postgres, all events of the period in the books, and none
+of them parked. Repeating it changes nothing. It is an audit record (GET /audit-records, close_period) whose subject is the user of
+the operating system.
+
+Example:
+  npm run -s ledger -- periods close --tenant acme --through 2026-10-31 --reason "October is audited"`,
+  )

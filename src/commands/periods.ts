@@ -1,0 +1,102 @@
+import { BOOKS, BOOKS_CATEGORIES } from '../../projections/books/projection.ts'
+import { endOfDay } from '../../projections/closings.ts'
+import type { PeriodId } from '../../streams/ids.ts'
+import type { Closing } from '../../streams/period/index.ts'
+import { type Sql, type StoredEvent, Unavailable } from '../ports.ts'
+import { type Context, handle, type Ledger } from './commandHandler.ts'
+import { periodEntity } from './entities.ts'
+import { derivedId } from './identifiers.ts'
+
+/** Closes accounting periods of a tenant's books. */
+
+export type ClosingDependencies = {
+  readonly ledger: Ledger
+  readonly sql: Sql
+  /** The checkpoint of the books. */
+  readonly bookedUpTo: () => Promise<bigint>
+}
+
+export type Closed =
+  | { readonly kind: 'closed'; readonly last: Closing }
+  /** The day is not over by the clock of Postgres. */
+  | { readonly kind: 'not_over' }
+  /** The books lack events of the period. */
+  | { readonly kind: 'behind' }
+  /** Events that the books may need are parked. */
+  | { readonly kind: 'parked'; readonly count: bigint }
+
+/** A tenant has one stream of closings. */
+export const periodIdOf = (tenant: string): PeriodId => derivedId('per', tenant)
+
+const CATCH_UP_MAX_MS = 30_000
+const POLL_MS = 100
+
+/** The time at which the books would date the event is not later than either of these. */
+const isBefore = ({ metadata, storedAt }: StoredEvent, time: string): boolean =>
+  [metadata['at'], storedAt].some(at => typeof at === 'string' && Date.parse(at) < Date.parse(time))
+
+/** Whether the log has an event of the tenant after the position that the books would date before the time. */
+const lacksEvent = async ({ store }: Ledger, after: bigint, { tenant, time }: { tenant: string; time: string }) => {
+  const enough = new AbortController()
+  try {
+    const from = after < 0n ? 'start' : after
+    for await (const item of store.subscribe({ after: from, categories: BOOKS_CATEGORIES, signal: enough.signal })) {
+      if (item.kind === 'event' && item.event.metadata['tenant'] === tenant && isBefore(item.event, time)) return true
+      if (item.kind === 'caught_up') return false
+      if (item.kind === 'interrupted') throw new Unavailable('event store', { effect: 'none', cause: undefined })
+    }
+    return true
+  } finally {
+    enough.abort()
+  }
+}
+
+/** The position up to which the books are complete, with every event of the period; undefined if they do not get there in time. */
+const completeTo = async ({ ledger, bookedUpTo }: ClosingDependencies, of: { tenant: string; time: string }) => {
+  const { world } = ledger
+  const untilMs = world.monotonicMs() + CATCH_UP_MAX_MS
+  for (;;) {
+    const position = await bookedUpTo()
+    if (!(await lacksEvent(ledger, position, of))) return position
+    if (world.monotonicMs() >= untilMs) return undefined
+    await world.sleep(POLL_MS)
+  }
+}
+
+const isOver = async (sql: Sql, time: string): Promise<boolean> => {
+  const [row] = await sql<{ is_over: boolean }>('select now() >= $1::timestamptz as is_over', [time])
+  return row?.is_over === true
+}
+
+/** An event that cannot be decoded may be of any tenant. */
+const parkedUpTo = async (sql: Sql, tenant: string, position: bigint): Promise<bigint> => {
+  const [row] = await sql<{ count: bigint }>(
+    `select count(*) as count from parked_facts where delivery = $1 and tenant_id in ($2, '') and position <= $3`,
+    [BOOKS, tenant, position],
+  )
+  return row?.count ?? 0n
+}
+
+/**
+ * Closes all days up to `through` (YYYY-MM-DD, in UTC). Repeating it changes nothing. The day must be over by the clock of Postgres
+ * too, because a closing cannot be undone; the caller checks its own clock. Throws Unavailable.
+ */
+export const closePeriod = async (
+  dependencies: ClosingDependencies,
+  { through, reason }: { readonly through: string; readonly reason: string },
+  context: Context,
+): Promise<Closed> => {
+  const { ledger, sql } = dependencies
+  const { tenant } = context
+  const time = endOfDay(through)
+  const id = periodIdOf(tenant)
+  if (!(await isOver(sql, time))) return { kind: 'not_over' }
+  const complete_to = await completeTo(dependencies, { tenant, time })
+  if (complete_to === undefined) return { kind: 'behind' }
+  const count = await parkedUpTo(sql, tenant, complete_to)
+  if (count > 0n) return { kind: 'parked', count }
+  const command = { type: 'ClosePeriod' as const, through, complete_to, reason }
+  const handled = await handle(ledger, periodEntity, id, { command, context })
+  if (!handled.ok || handled.state.last === null) return { kind: 'behind' }
+  return { kind: 'closed', last: handled.state.last }
+}

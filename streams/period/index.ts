@@ -1,0 +1,19 @@
+import type { Aggregate } from '../aggregate.ts'
+import { codecOf } from '../codec.ts'
+import { type PeriodCode, type PeriodCommand, type PeriodState, periodDecider } from './decider.ts'
+import { type PeriodEvent, periodEvents } from './events.ts'
+import { periodFacts } from './facts.ts'
+import { periodUpcasters } from './upcasters.ts'
+
+/** Accounting periods: the aggregate, and the public exports of this folder. */
+
+export const period: Aggregate<PeriodState, PeriodCommand, PeriodEvent, PeriodCode> = {
+  category: 'period',
+  prefix: 'per',
+  decider: periodDecider,
+  codec: codecOf(periodEvents, periodUpcasters),
+  facts: periodFacts,
+}
+
+export type * from './decider.ts'
+export type * from './events.ts'

@@ -1,0 +1,152 @@
+import { expect } from 'chai'
+import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
+import { openDatabase } from '../../../src/adapters/postgres/database.ts'
+import { realWorld } from '../../../src/clockAndRandomness.ts'
+import { createLedger, handle, type Ledger } from '../../../src/commands/commandHandler.ts'
+import { invoiceEntity } from '../../../src/commands/entities.ts'
+import { closePeriod } from '../../../src/commands/periods.ts'
+import type { Database, EventStore } from '../../../src/ports.ts'
+import type { InvoiceId } from '../../../streams/ids.ts'
+import { anOrder, type Client, clientOf, inParallel, newKey } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
+import { sharedService, type TestService } from '../../support/service.ts'
+import { ledger, tidyUp } from './fixtures.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1_000
+const dayBefore = (days: number): string => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10)
+/** Long over, so that midnight during the test does not matter. */
+const CLOSED_DAY = dayBefore(3)
+const INSIDE = `${CLOSED_DAY}T12:00:00.000Z`
+const OPEN = new Date(Date.parse(`${CLOSED_DAY}T00:00:00Z`) + DAY_MS).toISOString()
+
+type Entry = { readonly at: string; readonly position: string; readonly invoice_id: string }
+
+describe('npm run ledger -- periods', () => {
+  let service: TestService
+  let store: EventStore & { close: () => Promise<void> }
+  let database: Database
+  let log: Ledger
+
+  before(async () => {
+    service = await sharedService()
+    store = openEventStore({ connectionString: service.addresses.event_store ?? '' })
+    database = openDatabase({ connectionString: service.addresses.postgres ?? '', applicationName: 'periods-test' })
+    log = createLedger(store, realWorld())
+  })
+  after(async () => {
+    await Promise.all([store.close(), database.close()])
+    await tidyUp()
+  })
+
+  const clientFor = async (tenant: string): Promise<Client> => clientOf(service.api, await service.token({ tenant }))
+  const drafts = (client: Client, count: number): Promise<InvoiceId[]> =>
+    inParallel(4, Array.from({ length: count }), async () => {
+      const order = await client.post('/orders', anOrder(100))
+      return (await client.post('/invoices', { order_id: order.body.id })).body.id as InvoiceId
+    })
+  const contextAt = (tenant: string, at: string) => {
+    const who = { tenant, subject: 'boss', client: 'shop', authority: 'invoice:approve' }
+    return { ...who, correlationId: newKey(), commandId: newKey(), at }
+  }
+  /** Approves with a clock that is in the period, which makes an entry of that time. */
+  const approve = async (tenant: string, invoiceId: InvoiceId): Promise<bigint> => {
+    const command = { type: 'ApproveInvoice' as const, approved_by: 'boss' }
+    const handled = await handle(log, invoiceEntity, invoiceId, { command, context: contextAt(tenant, INSIDE) })
+    if (!handled.ok) throw new Error('The invoice was not approved.')
+    return store.head()
+  }
+  const close = (tenant: string, through: string) =>
+    ledger(['periods', 'close', '--tenant', tenant, '--through', through, '--reason', 'audited', '--json'])
+  const journal = async (client: Client, position: bigint, query = ''): Promise<Entry[]> => {
+    const headers = { 'if-min-position': position.toString(), prefer: 'wait=10' }
+    const answer = await eventually(async () => {
+      const got = await client.get(`/journal-entries?limit=100${query}`, headers)
+      return got.status === 200 && got
+    })
+    return answer.body.items.toReversed()
+  }
+
+  it('keep in a closed period what they had, and date later entries in the first open day', async () => {
+    const tenant = 'closed-periods'
+    const client = await clientFor(tenant)
+    const [early, late] = await drafts(client, 2)
+    if (early === undefined || late === undefined) throw new Error('Two drafts.')
+    await approve(tenant, early)
+    const closed = await close(tenant, CLOSED_DAY)
+    expect(closed.code, closed.stderr).to.equal(0)
+    expect(JSON.parse(closed.stdout)).to.include({ tenant, closed_through: CLOSED_DAY })
+    const position = await approve(tenant, late)
+    const entries = await journal(client, position)
+    expect(entries.map(({ at, invoice_id }) => [at, invoice_id])).to.deep.equal([
+      [INSIDE, early],
+      [OPEN, late],
+    ])
+    const inside = await journal(client, position, `&as_of=${encodeURIComponent(`${CLOSED_DAY}T23:59:59.999Z`)}`)
+    expect(inside.map(({ invoice_id }) => invoice_id)).to.deep.equal([early])
+
+    const repeated = await close(tenant, CLOSED_DAY)
+    expect(JSON.parse(repeated.stdout)).to.deep.equal(JSON.parse(closed.stdout))
+    const { items } = JSON.parse((await ledger(['periods', 'list', '--tenant', tenant, '--json'])).stdout)
+    expect(items).to.have.length(1)
+    expect(items[0]).to.include({ through: CLOSED_DAY, reason: 'audited' })
+    expect((await ledger(['periods', 'list', '--tenant', tenant])).stdout).to.include(CLOSED_DAY)
+    const audited = await eventually(async () => {
+      const { body } = await client.get('/audit-records?operation=close_period')
+      return body.items.length > 0 && body.items
+    })
+    expect(audited).to.have.length(1)
+    expect(audited[0]).to.include({ decision: 'granted', resource: CLOSED_DAY, authority: 'operator' })
+  })
+
+  it('are closed while entries of the period are made: each is either found by the closing, or dated after it', async () => {
+    const tenant = 'racing-periods'
+    const client = await clientFor(tenant)
+    const invoices = await drafts(client, 24)
+    await Promise.all(invoices.slice(0, 4).map(id => approve(tenant, id)))
+    const [closed] = await Promise.all([
+      close(tenant, CLOSED_DAY),
+      inParallel(2, invoices.slice(4), id => approve(tenant, id)),
+    ])
+    expect(closed.code, closed.stderr).to.equal(0)
+    const completeTo = BigInt(JSON.parse(closed.stdout).complete_to)
+    const entries = await journal(client, await store.head())
+    expect(entries).to.have.length(24)
+    for (const { at, position } of entries) expect(at).to.equal(BigInt(position) <= completeTo ? INSIDE : OPEN)
+  })
+
+  it('are not closed before the day is over, by the clock of the command and by that of Postgres', async () => {
+    const { code, stderr } = await close('open-periods', dayBefore(0))
+    expect([code, stderr]).to.deep.equal([1, `${dayBefore(0)} is not over yet (in UTC).\n`])
+    const ahead = { through: dayBefore(-5), reason: 'the clock of this machine is ahead' }
+    const dependencies = { ledger: log, sql: database.sql, bookedUpTo: () => store.head() }
+    expect(await closePeriod(dependencies, ahead, contextAt('open-periods', INSIDE))).to.deep.equal({
+      kind: 'not_over',
+    })
+  })
+
+  it('are not closed while an event is parked that the books may lack', async () => {
+    const tenant = 'parked-periods'
+    const event = `insert into parked_facts
+        (delivery, position, key, stream, revision, event_id, type, tenant_id, reason, attempts, first_failed_at)
+      values ('journal_entries_v1', 0, 'pay_parked', 'payment-parked', 0, 'parked', 'PaymentSucceeded', $1, 'test', 1, now())`
+    await database.sql(event, [tenant])
+    try {
+      const { code, stderr } = await close(tenant, CLOSED_DAY)
+      expect(code).to.equal(1)
+      expect(stderr).to.include('may lack 1 parked events: replay or discard them first')
+    } finally {
+      await database.sql('delete from parked_facts where tenant_id = $1', [tenant])
+    }
+    expect((await close(tenant, CLOSED_DAY)).code).to.equal(0)
+  })
+
+  for (const [name, args, complaint] of [
+    ['no day', ['--tenant', 'acme', '--through', '2026-02-30'], '"2026-02-30" is no day: YYYY-MM-DD.'],
+    ['no tenant', ['--tenant', 'Acme!', '--through', '2026-01-31'], 'A tenant is 1 to 63 of a-z'],
+  ] as const)
+    it(`refuse ${name}`, async () => {
+      const { code, stderr } = await ledger(['periods', 'close', ...args, '--reason', 'x'])
+      expect(code).to.equal(1)
+      expect(stderr).to.include(complaint)
+    })
+})
