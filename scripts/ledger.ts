@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { StartupError } from '../src/startupError.ts'
 import { Unavailable } from '../src/ports.ts'
+import { backupCommand } from './ledger/backup.ts'
 import { clientsCommand } from './ledger/clients.ts'
 import { consumeCommand } from './ledger/consume.ts'
 import { deadLettersCommand } from './ledger/deadLetters.ts'
@@ -26,6 +27,7 @@ import { versionsCommand } from './ledger/versions.ts'
 
 const ledger = new Command('ledger')
   .description('Commands of operators and auditors of the ledger.')
+  .addCommand(backupCommand)
   .addCommand(clientsCommand)
   .addCommand(consumeCommand)
   .addCommand(deadLettersCommand)

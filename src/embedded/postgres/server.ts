@@ -26,9 +26,10 @@ const settings: Readonly<Record<string, string>> = {
   max_connections: '100',
   shared_buffers: '256MB',
   effective_cache_size: '1GB',
-  // No replicas and no archive read this WAL.
-  wal_level: 'minimal',
+  // No replica and no archive reads this WAL. `ledger backup` needs this level, and a slot, to copy the files of a running server.
+  wal_level: 'replica',
   max_wal_senders: '0',
+  max_replication_slots: '1',
   max_logical_replication_workers: '0',
   wal_buffers: '16MB',
   // Checkpoints are rare, because each one turns the next write of every page into a full page in the WAL.
