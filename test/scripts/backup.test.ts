@@ -26,7 +26,7 @@ const PAID_BEFORE_MIN = 20
 
 /** The commands of a block of the page, such as ```` ```sh backup ````. */
 const commandsOf = async (block: string): Promise<string> => {
-  const page = await readFile(join(ROOT, 'BACKUP.md'), 'utf8')
+  const page = await readFile(join(ROOT, 'scripts/ledger/BACKUP.md'), 'utf8')
   const [, commands] = new RegExp(`^\`\`\`sh ${block}\n([^]*?)^\`\`\`$`, 'm').exec(page) ?? []
   return commands ?? expect.fail(`BACKUP.md has no block ${block}`)
 }
