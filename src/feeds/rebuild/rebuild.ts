@@ -10,6 +10,7 @@ import {
   moveTables,
   type OpenRebuild,
   type RebuildDependencies,
+  requireBuildingTables,
   updateRebuild,
 } from './rebuildTransactions.ts'
 import type { Difference } from './requests.ts'
@@ -160,6 +161,7 @@ const analyze = async ({ dependencies: { database }, rebuild: { rebuildable } }:
 
 const exchangeTables = async (sql: Sql, { rebuild: { rebuildable, live } }: Run): Promise<void> => {
   const { tables } = rebuildable
+  await requireBuildingTables(sql, tables)
   await sql(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
   for (const table of tables) {
     const [found] = await sql<{ there: boolean }>('select to_regclass($1) is not null as there', [`"${live}".${table}`])

@@ -24,12 +24,18 @@ export type RebuildLoop = RebuildDependencies & {
 const REQUESTS_POLL_MS = 2_000
 const UNAVAILABLE_RETRY_MS = 1_000
 
-const fail = async ({ database, log }: RebuildLoop, { id, projection }: RebuildRow, error: unknown): Promise<void> => {
+/** A process that was replaced meanwhile changes nothing. */
+const fail = async (
+  { database, log }: RebuildLoop,
+  { id, projection }: RebuildRow,
+  epoch: bigint,
+  error: unknown,
+): Promise<void> => {
   log.error({ id, projection, error }, 'a rebuild failed')
   await database.sql(
     `update projection_rebuilds set state = 'failed', error = $2, ended_at = now()
-      where id = $1 and state in ('pending', 'running')`,
-    [id, reasonOf(error)],
+      where id = $1 and epoch <= $3 and state in ('pending', 'running')`,
+    [id, reasonOf(error), epoch],
   )
 }
 
@@ -59,7 +65,7 @@ const execute = async (
     // The run had to end, and the error may be the consequence.
     if (held.signal.aborted || error instanceof RebuildEnded) return
     if (error instanceof EpochSuperseded || error instanceof Unavailable) throw error
-    await fail(loop, row, error)
+    await fail(loop, row, held.epoch, error)
   }
 }
 

@@ -85,6 +85,16 @@ const clearHeld = async (sql: Sql, projection: string, generation: 'building' | 
   await sql('delete from rebuild_held_events where projection = $1 and generation = $2', [projection, generation])
 }
 
+/** Throws if a table is missing: its name would be that of the live table, by the search path. */
+export const requireBuildingTables = async (sql: Sql, tables: readonly string[]): Promise<void> => {
+  for (const table of tables) {
+    const [found] = await sql<{ there: boolean }>('select to_regclass($1) is not null as there', [
+      `${BUILDING_SCHEMA}.${table}`,
+    ])
+    if (!found?.there) throw new Error(`The table ${BUILDING_SCHEMA}.${table} is not there any more.`)
+  }
+}
+
 const DDL_TIMEOUT_MS = 60_000
 
 /** Takes the rebuild over in this epoch, and makes its tables if there are none. Resolves to the row as it is then. */
@@ -100,11 +110,15 @@ export const takeOver = (
       [id, epoch],
     )
     if (taken.length === 0) throw new RebuildEnded(id)
-    if (prepared) return position
+    if (prepared) {
+      await requireBuildingTables(sql, rebuildable.tables)
+      return position
+    }
     for (const schema of [BUILDING_SCHEMA, PREVIOUS_SCHEMA]) await sql(`create schema if not exists ${schema}`)
     await clearHeld(sql, rebuildable.projection, 'building')
     if (kind !== 'rollback') await createTables(sql, rebuildable, live)
     const from = kind === 'rollback' ? await takePrevious(sql, rebuildable) : -1n
+    await requireBuildingTables(sql, rebuildable.tables)
     await sql('update projection_rebuilds set position = $2 where id = $1', [id, from])
     return from
   }, DDL_TIMEOUT_MS)

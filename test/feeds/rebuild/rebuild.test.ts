@@ -178,6 +178,30 @@ describe('a rebuild of a read model', () => {
     expect(await rowsIn(database, 'orders_v1')).to.deep.equal(right)
   })
 
+  it('whose own tables were dropped fails, and never writes or replaces the live ones', async () => {
+    const refused = await harness.request('rebuild', 'payments')
+    await harness.execute({ models: withChangedHandler() })
+    await harness.request('rebuild', 'orders')
+    await harness.execute()
+    const before = await harness.allRows()
+    await database.sql('drop table ledger_rebuild.payments_v1')
+    await acceptDifferences(database.sql, refused, 'for a test')
+    await database.sql('drop table ledger_previous.orders_v1')
+    const rollback = await harness.request('rollback', 'orders')
+    await harness.execute()
+    for (const [id, table] of [
+      [refused, 'payments_v1'],
+      [rollback, 'orders_v1'],
+    ] as const) {
+      const { state, error } = await harness.row(id)
+      expect([state, error]).to.deep.equal([
+        'failed',
+        `Error: The table ledger_rebuild.${table} is not there any more.`,
+      ])
+    }
+    expect(await harness.allRows()).to.deep.equal(before)
+  })
+
   it('cannot be rolled back before there was one', async () => {
     const wanted = { id: 'op_x', kind: 'rollback', projection: 'orders', requested_by: 'operator' } as const
     expect(await database.transaction(sql => requestRebuild(sql, wanted))).to.deep.equal({
