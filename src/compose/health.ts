@@ -1,5 +1,6 @@
 import type { Ledger } from '../commands/commandHandler.ts'
 import type { FeedState } from '../feeds/feedLoop.ts'
+import { type Lag, lagsOfReadModels } from '../feeds/lag.ts'
 import type { HealthReport } from '../http/index.ts'
 import type { Database } from '../ports.ts'
 import { SEALING } from '../processes/sealing.ts'
@@ -13,11 +14,15 @@ import type { FeedStates } from './feeds.ts'
 /** The dependencies are asked once in this time, for any number of requests. */
 const CACHED_MS = 1_000
 const DEPENDENCY_DEADLINE_MS = 2_500
+/** The age of an event from which a read model that lacks it is reported. */
+const LAGGING_AFTER_S = 30
 
 export type HealthDependencies = {
   readonly database: Database
   readonly ledger: Ledger
   readonly feeds: Pick<FeedStates, 'values'>
+  /** The lag of each read model; not reported when absent. */
+  readonly lags?: () => Promise<ReadonlyMap<string, Lag>>
 }
 
 /** Whether the work succeeds in time. */
@@ -47,14 +52,29 @@ export const wordOf = ({ state, error }: FeedState): string =>
 const isUnhealthy = ({ name, state, dependency }: FeedState): boolean =>
   name !== SEALING && (state === 'stopped' || (state === 'stalled' && dependency !== 'fact bus'))
 
-export const healthOf = async ({ database, ledger, feeds }: HealthDependencies): Promise<HealthReport> => {
-  const [event_store, postgres] = await Promise.all([
+/**
+ * Whether every read model follows the log, whatever process writes it and whyever it does not: a subscription that was silently
+ * ended, or a read model that was left behind. GET by id does without read models, so that the process stays ready.
+ */
+const readModelsWord = async (lags: NonNullable<HealthDependencies['lags']>): Promise<string> => {
+  let word = 'unavailable'
+  await answers(async () => {
+    const isLagging = (await lags()).values().some(({ seconds }) => seconds >= LAGGING_AFTER_S)
+    word = isLagging ? 'lagging' : 'ok'
+  })
+  return word
+}
+
+export const healthOf = async ({ database, ledger, feeds, lags }: HealthDependencies): Promise<HealthReport> => {
+  const [event_store, postgres, read_models] = await Promise.all([
     answers(() => ledger.store.head()),
     answers(() => database.sql('select 1')),
+    lags && readModelsWord(lags),
   ])
   const words = [...feeds.values()].map(feed => [feed.name, wordOf(feed)] as const)
   const ready = event_store === 'ok' && postgres === 'ok' && !feeds.values().some(isUnhealthy)
-  return { ready, checks: { event_store, postgres, ...Object.fromEntries(words) } }
+  const ofReadModels = read_models === undefined ? {} : { read_models }
+  return { ready, checks: { event_store, postgres, ...ofReadModels, ...Object.fromEntries(words) } }
 }
 
 /** Caches the result of `make`; concurrent calls share one. */
@@ -77,4 +97,16 @@ export const cachedFor = <T>(
     }
     return cached.report
   }
+}
+
+/** The log is read where a read model is behind, so that it is asked at most once in this time. */
+const LAGS_CACHED_MS = 5_000
+
+/** The health report of the service. */
+export const createHealth = (known: Omit<HealthDependencies, 'lags'>): (() => Promise<HealthReport>) => {
+  const { database, ledger } = known
+  const { store, world } = ledger
+  const monotonicMs = (): number => world.monotonicMs()
+  const lags = cachedFor(() => lagsOfReadModels(database.sql, store, world.now()), monotonicMs, LAGS_CACHED_MS)
+  return cachedFor(() => healthOf({ ...known, lags }), monotonicMs)
 }

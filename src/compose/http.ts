@@ -38,7 +38,7 @@ import { createTables } from '../schema/tables.ts'
 import { openKeySecrets, verifierOf } from './apiKeys.ts'
 import type { FeedStates, CoreServices } from './feeds.ts'
 import { poolSizesOf } from './databasePools.ts'
-import { healthOf, cachedFor } from './health.ts'
+import { createHealth } from './health.ts'
 import type { Siblings } from './siblings.ts'
 
 /** Opens the services that requests need, and starts the HTTP server. */
@@ -161,10 +161,7 @@ const createServices = async (
   publicUrl,
   schemaBaseUrl,
   issuer: { url: issuer, metadata: embedded?.metadata },
-  health: cachedFor(
-    () => healthOf({ database, ledger, feeds }),
-    () => ledger.world.monotonicMs(),
-  ),
+  health: createHealth({ database, ledger, feeds }),
 })
 
 const openIssuer = (

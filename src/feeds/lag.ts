@@ -1,6 +1,7 @@
 import { books, journals, projections } from '../../projections/index.ts'
 import { partsOf } from '../../streams/aggregate.ts'
-import type { EventStore, StoredEvent } from '../ports.ts'
+import type { EventStore, Sql, StoredEvent } from '../ports.ts'
+import { checkpointPositions } from './checkpoints.ts'
 
 /** How far feeds and read models are behind the log: in events, and in seconds since the oldest event that they lack. */
 
@@ -70,6 +71,17 @@ export const lagsOf = async (
     stop.abort()
   }
   return new Map(feeds.map(({ name }) => [name, lagFrom(counts.get(name), nowMs)]))
+}
+
+/** The lags of all read models, by their checkpoints. */
+export const lagsOfReadModels = async (
+  sql: Sql,
+  store: Pick<EventStore, 'subscribe' | 'head'>,
+  nowMs: number,
+): Promise<ReadonlyMap<string, Lag>> => {
+  const positions = await checkpointPositions(sql)
+  const followed = FOLLOWED_READ_MODELS.map(of => ({ ...of, position: positions.get(of.name) }))
+  return lagsOf(store, followed, nowMs)
 }
 
 const count = (

@@ -21,8 +21,8 @@ const readiness = z.object({
   status: z.enum(['ready', 'not_ready']),
   checks: z.record(z.string(), z.string().regex(/^[a-z_]{1,20}$/)).meta({
     description:
-      'The state of each dependency: ok or unavailable; and of each feed: waiting, catching_up, live, retrying, stalled ' +
-      '(no progress for 30 s) or stopped. The log and `ledger doctor` give the reasons.',
+      'The state of each dependency: ok or unavailable; of read_models: ok, lagging (one lacks an event of 30 s ago) or ' +
+      'unavailable; and of each feed: waiting, catching_up, live, retrying, stalled (no progress for 30 s) or stopped. The log and `ledger doctor` give the reasons.',
   }),
 })
 

@@ -51,6 +51,29 @@ describe('GET /readyz', () => {
     expect(text).not.to.include('10.0.0.7')
   })
 
+  it('names read models that lack an event of 30 s ago, and stays ready', async () => {
+    const database = openDatabase({ connectionString: service.addresses.postgres, poolMax: 1 })
+    const words: unknown[] = []
+    const lagOf = (seconds: number) => async () => new Map([['orders_v1', { events: 1, seconds }]])
+    for (const lags of [lagOf(29), lagOf(30), () => Promise.reject(new Error(SECRET))]) {
+      const variant = await startVariant(service, {
+        services: usual => ({
+          ...usual,
+          health: () => healthOf({ database, ledger: usual.ledger, feeds: new Map(), lags }),
+        }),
+      })
+      const { status, body } = await clientOf(variant.api).get('/readyz')
+      await variant.close()
+      words.push([status, (body as { checks: Record<string, string> }).checks['read_models']])
+    }
+    await database.close()
+    expect(words).to.deep.equal([
+      [200, 'ok'],
+      [200, 'lagging'],
+      [200, 'unavailable'],
+    ])
+  })
+
   it('is not ready when a feed is stalled, unless the feed waits for the broker', async () => {
     const database = openDatabase({ connectionString: service.addresses.postgres, poolMax: 1 })
     const stalled = { name: 'settlement', state: 'stalled' as const, position: 1n, error: SECRET }
