@@ -12,7 +12,7 @@ export type Example = {
 export type Make = (client: Client) => Promise<Example>
 
 /** A request for a rebuild waits for a poll, and then for those before it. */
-const REBUILT_MAX_MS = 60_000
+const REBUILT_MAX_MS = 240_000
 
 const match = (etag: string | null) => ({ 'If-Match': etag ?? '' })
 const key = () => ({ 'Idempotency-Key': newKey() })

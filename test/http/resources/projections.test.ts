@@ -6,7 +6,7 @@ import { sharedService, type TestService } from '../../support/service.ts'
 import { TENANT as OPERATORS } from '../../support/serviceVariants.ts'
 
 /** A rebuild waits for a poll, and reads the log of all tests of the process. */
-const REBUILT_MAX_MS = 120_000
+const REBUILT_MAX_MS = 240_000
 
 describe('the read models over HTTP', () => {
   let service: TestService
