@@ -18,6 +18,12 @@ const ANSWER_MAX_MS = 120_000
 /** Refusals of a service that gets too little processor time. The request is sent again, as often as for load shedding. */
 const BUSY_CODES = new Set(['overloaded', 'dependency_unavailable', 'deadline_exceeded'])
 
+/** Whether the request names a position, or a time, that the read models may not have reached. */
+const namesPosition = ({ operation, path, headers }: RandomRequest): boolean =>
+  headers['If-Min-Position'] !== undefined ||
+  operation === 'read_events_manifest' ||
+  /[?&]as_of(?:_position)?=/.test(path)
+
 const isBusy = (answer: Answer): boolean =>
   isOverloaded(answer) || BUSY_CODES.has((answer.body as { code?: string } | undefined)?.code ?? '')
 const asked = process.env['RANDOM_REQUESTS_SEED'] ?? ''
@@ -108,9 +114,7 @@ describe(`${REQUESTS} random requests (RANDOM_REQUESTS_SEED=${seed})`, function 
       const { status, text, tookMs } = answer
       const code = (answer.body as { code?: string } | undefined)?.code
       // A position that the log has not reached is answered with 503.
-      const isBehind =
-        code === 'projection_behind' &&
-        (asked.headers['If-Min-Position'] !== undefined || asked.operation === 'read_events_manifest')
+      const isBehind = code === 'projection_behind' && namesPosition(asked)
       if (status >= 500 && !isBehind) throw new Error(`${description} → ${text}`)
       if (tookMs > ANSWER_MAX_MS) throw new Error(`${description} took ${tookMs} ms.`)
       await checkResponse({ method: asked.method, path: asked.path, ...answer }).catch((error: Error) => {
