@@ -1,4 +1,5 @@
 import { RECOVERED_WITHIN_MS } from '../../src/processes/recoveryTimes.ts'
+import { checkBooks } from './checks/books.ts'
 import { checkAnswers } from './checks/answers.ts'
 import { checkStreamAgreement } from './checks/streamAgreement.ts'
 import { checkManifests, checkReader, checkSubscriptions, checkTopics } from './checks/facts.ts'
@@ -51,6 +52,7 @@ const checkArrived = async (
   const { log, broker, engine, operator } = service
   return [
     ...(await checkReadModels(log, engine, settledAt)),
+    ...(await checkBooks(log, engine, settledAt)),
     ...checkTopics(log, broker, settledAt),
     ...checkSubscriptions(log, broker, settledAt),
     ...(await checkParked(log, engine, operator.discarded)),
