@@ -8,7 +8,7 @@ const SUFFIX = /^[0-9A-HJKMNP-TV-Z]{26}$/
 
 /**
  * All kinds of ids by prefix; `ref`, `rfd`, `acc`, `man`, `ten`, `bnd`, `per` and `sec` occur in no route, `ent` names no stream, and
- * `prs` names a personal text (src/commands/personalTexts.ts).
+ * `prs` and `prf` name personal texts (src/commands/personalTexts.ts).
  */
 export const ID_PREFIXES = [
   'ord',
@@ -27,6 +27,7 @@ export const ID_PREFIXES = [
   'ent',
   'per',
   'prs',
+  'prf',
 ] as const
 export type IdPrefix = (typeof ID_PREFIXES)[number]
 export type Id<P extends IdPrefix> = `${P}_${string}`

@@ -35,7 +35,7 @@ export const payments: Projection<PaymentEvent, PaymentRow> = {
   first: 'PaymentInitiated',
   begin: ({ event }) => {
     if (event.type !== 'PaymentInitiated') throw new TypeError(event.type)
-    const { claim: _, ...terms } = event.data
+    const { claim: _, reference_stream: _stream, ...terms } = event.data
     return { ...terms, state: 'pending', failure_code: null, refunded_amount: 0n }
   },
   on: {

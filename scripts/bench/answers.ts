@@ -74,7 +74,8 @@ export const differencesBetween = (answered: readonly AnsweredPayment[], found: 
 }
 
 const QUERIES = {
-  payments: `select id, invoice_id, amount::float8 as amount, reference, state
+  payments: `select id, invoice_id, amount::float8 as amount, state,
+                    coalesce((select text from personal_texts where token = reference), reference) as reference
                from ${projections.payments.name} where tenant_id = $1`,
   invoices: `select id, amount_due::float8 as amount_due, amount_paid::float8 as amount_paid,
                     amount_pending::float8 as amount_pending

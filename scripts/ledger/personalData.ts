@@ -21,19 +21,21 @@ import { print, printJson } from './print.ts'
 type Options = {
   readonly tenant: string
   readonly customerReference?: string
+  readonly paymentReference?: string
   readonly token?: string
   readonly json: boolean
 }
 
 /** Exactly one of the options names the text. Throws a StartupError. */
-const selectorOf = ({ tenant, customerReference, token }: Options): PersonalSelector => {
+const selectorOf = ({ tenant, customerReference, paymentReference, token }: Options): PersonalSelector => {
   if (!TENANT_PATTERN.test(tenant))
     throw new StartupError('A tenant is 1 to 63 of a-z, 0-9 and -, not beginning with -.')
-  if ((customerReference === undefined) === (token === undefined))
-    throw new StartupError('Name one text: --customer-reference <text>, or --token <token>.')
+  if ([customerReference, paymentReference, token].filter(text => text !== undefined).length !== 1)
+    throw new StartupError('Name one text: --customer-reference <text>, --payment-reference <text> or --token <token>.')
   if (customerReference !== undefined) return { tenant, kind: 'customer_reference', text: customerReference }
+  if (paymentReference !== undefined) return { tenant, kind: 'payment_reference', text: paymentReference }
   if (isPersonalToken(token)) return { tenant, token }
-  throw new StartupError('A token is prs_ and 26 characters.')
+  throw new StartupError('A token is prs_ or prf_ and 26 characters.')
 }
 
 type Work<T> = (database: Database, ledger: Ledger, selector: PersonalSelector, context: Context) => Promise<T>
@@ -56,7 +58,9 @@ const sentencesOf = ({ erased, erased_before, in_events }: Erasure): readonly st
   ...erased.map(token => `${token} is erased.`),
   ...erased_before.map(token => `${token} was erased before.`),
   ...(erased.length + erased_before.length === 0 ? ['There is no such text.'] : []),
-  ...(in_events > 0 ? [`${in_events} orders of an earlier build have the text in their events, where it stays.`] : []),
+  ...(in_events > 0
+    ? [`${in_events} orders or payments of an earlier build have the text in their events, where it stays.`]
+    : []),
 ]
 
 const erase = async (options: Options): Promise<void> => {
@@ -81,7 +85,8 @@ const subcommand = (name: string, description: string, json: string): Command =>
     .description(description)
     .requiredOption('--tenant <tenant>', 'the name of the tenant, as in its tokens: acme')
     .option('--customer-reference <text>', 'the customer reference of orders, exactly as it was given')
-    .option('--token <token>', 'the token of the text, as events and facts have it: prs_…')
+    .option('--payment-reference <text>', 'the reference of payments, exactly as it was given')
+    .option('--token <token>', 'the token of the text, as events and facts have it: prs_…, prf_…')
     .option('--json', `print JSON: ${json}`, false)
 
 const EFFECT = `

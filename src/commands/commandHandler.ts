@@ -5,7 +5,7 @@ import type { Id, IdPrefix } from '../../streams/ids.ts'
 import { type EventStore, Unavailable, type World } from '../ports.ts'
 import type { Entity, Kind } from './entities.ts'
 import { eventIdOf } from './identifiers.ts'
-import { createIdSecret } from './idSecret.ts'
+import { createLogSecret } from './idSecret.ts'
 import {
   createAggregateRepository,
   type Loaded,
@@ -36,6 +36,8 @@ export type Ledger = {
   readonly noteEffect: () => void
   /** The secret for ids derived from idempotency keys. Throws IdSecretLost, and Unavailable with no effect. */
   readonly idSecret: () => Promise<Uint8Array>
+  /** Whether payments' references are personal texts in this log. Throws as idSecret does. */
+  readonly hasKeyedReferences: () => Promise<boolean>
   /** Serializes work on one stream, so that commands of one process do not lose races against each other. */
   readonly inTurn: <T>(stream: string, work: () => Promise<T>) => Promise<T>
   /** Resolves when the work that is under way on the stream has settled. */
@@ -78,8 +80,10 @@ export const createLedger = (store: EventStore, world: World): Ledger => {
   const done = (): void => undefined
   const idle = async (stream: string): Promise<void> => tails.get(stream)?.then(done, done)
   const aggregates = createAggregateRepository(store)
-  const idSecret = createIdSecret({ store, world, aggregates })
-  return { store, world, aggregates, idSecret, noteEffect: done, inTurn, idle }
+  const secret = createLogSecret({ store, world, aggregates })
+  const idSecret = async () => (await secret()).bytes
+  const hasKeyedReferences = async () => (await secret()).hasKeyedReferences
+  return { store, world, aggregates, idSecret, hasKeyedReferences, noteEffect: done, inTurn, idle }
 }
 
 const recordAll = <E extends AnyEvent>(

@@ -9,7 +9,10 @@ import { erasedCount, type PersonalKind } from './personalTexts.ts'
  */
 
 /** The kind of personal text in the files of each resource. */
-const KINDS: Readonly<Partial<Record<ExportResource, PersonalKind>>> = { orders: 'customer_reference' }
+const KINDS: Readonly<Partial<Record<ExportResource, PersonalKind>>> = {
+  orders: 'customer_reference',
+  payments: 'payment_reference',
+}
 
 type Exported = { readonly tenant: string; readonly resource: ExportResource }
 
@@ -48,7 +51,7 @@ const RESOURCE_OF_KIND = Object.entries(KINDS)
   .map(([resource, kind]) => `when '${kind}' then '${resource}'`)
   .join(' ')
 
-/** The ids of finished exports whose files may have an erased text, at most `limit` of them. */
+/** The ids of finished exports whose files may have an erased text, or whose filters have one, at most `limit` of them. */
 export const exportsWithErased = async (sql: Sql, limit: number): Promise<readonly string[]> => {
   const found = await sql<{ id: string }>(
     `select o.id from
@@ -57,7 +60,9 @@ export const exportsWithErased = async (sql: Sql, limit: number): Promise<readon
       join operations_v1 o on o.tenant_id = p.tenant_id and o.state = 'succeeded'
         and o.resource = case p.kind ${RESOURCE_OF_KIND} end
       left join export_erasures e on e.operation_id = o.id and e.attempt = o.attempt
-      where p.erased > coalesce(e.erased, 0) order by o.id limit $1`,
+      where p.erased > coalesce(e.erased, 0)
+        or exists (select from personal_texts t where t.token = o.filters->>'reference' and t.erased_at is not null)
+      order by o.id limit $1`,
     [limit],
   )
   return found.map(({ id }) => id)

@@ -39,9 +39,13 @@ type IdSecretDependencies = {
   readonly aggregates: AggregateRepository
 }
 
-const readSecret = async ({ aggregates }: IdSecretDependencies): Promise<Uint8Array | undefined> => {
+/** The secret, and whether payments' references are keyed in this log (streams/secret/events.ts). */
+export type LogSecret = { readonly bytes: Uint8Array; readonly hasKeyedReferences: boolean }
+
+const readSecret = async ({ aggregates }: IdSecretDependencies): Promise<LogSecret | undefined> => {
   const { state } = await aggregates.load(secretEntity, SECRET_ID)
-  return state.status === 'made' ? Buffer.from(state.secret, 'base64url') : undefined
+  if (state.status === 'none') return undefined
+  return { bytes: Buffer.from(state.secret, 'base64url'), hasKeyedReferences: state.hasKeyedReferences }
 }
 
 /** Whether any event of the log has an idempotency record (member `claim`). */
@@ -74,13 +78,14 @@ const metadataOf = (run: string, world: World): Metadata => ({
 const makeSecret = async ({ store, world }: IdSecretDependencies): Promise<void> => {
   const bytes = world.randomBytes(SECRET_BYTES)
   const run = `secret-${Buffer.from(world.randomBytes(16)).toString('hex')}`
-  const event = { type: 'SecretMade' as const, data: { secret: Buffer.from(bytes).toString('base64url') } }
+  const secret = Buffer.from(bytes).toString('base64url')
+  const event = { type: 'SecretMade' as const, data: { secret, keyed_references: true } }
   const decided = { event, eventId: eventIdOf(run, SECRET_ID, 0n), metadata: metadataOf(run, world) }
   const { aggregate } = secretEntity
   await store.append(streamOf(aggregate, SECRET_ID), [newEventOf(aggregate.codec, decided)], 'no_stream')
 }
 
-const openSecret = async (dependencies: IdSecretDependencies): Promise<Uint8Array> => {
+const openSecret = async (dependencies: IdSecretDependencies): Promise<LogSecret> => {
   const existing = await readSecret(dependencies)
   if (existing) return existing
   if (!(await hasIdempotencyRecords(dependencies))) await makeSecret(dependencies)
@@ -94,8 +99,8 @@ const openSecret = async (dependencies: IdSecretDependencies): Promise<Uint8Arra
  * Reads the secret at the first call, or creates it in a log without results of keys. After a failed call the next one
  * tries again.
  */
-export const createIdSecret = (dependencies: IdSecretDependencies): (() => Promise<Uint8Array>) => {
-  let opening: Promise<Uint8Array> | undefined
+export const createLogSecret = (dependencies: IdSecretDependencies): (() => Promise<LogSecret>) => {
+  let opening: Promise<LogSecret> | undefined
   return () => {
     opening ??= openSecret(dependencies).catch((error: unknown) => {
       opening = undefined

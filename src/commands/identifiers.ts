@@ -76,6 +76,10 @@ export const idOfKey = <P extends IdPrefix>(prefix: P, { scope, key, secret }: S
 export const keyedHash = (secret: Uint8Array, parts: readonly string[]): string =>
   createHmac('sha256', keyOf(secret)).update(JSON.stringify(parts)).digest('base64url')
 
+/** An id that only holders of the secret can compute from the parts. */
+export const keyedId = <P extends IdPrefix>(prefix: P, secret: Uint8Array, parts: readonly string[]): Id<P> =>
+  idFromBytes(prefix, Buffer.from(keyedHash(secret, [prefix, ...parts]), 'base64url'))
+
 /** The idempotency record of a request. `request` is the validated request without server-made values. */
 export const newIdempotencyRecord = (
   { scope, key }: Omit<ScopedKey, 'secret'>,

@@ -1,5 +1,5 @@
 import { isRejection, type Rejection, reject } from '../../streams/decider.ts'
-import type { PaymentId } from '../../streams/ids.ts'
+import type { PaymentId, ReferenceId } from '../../streams/ids.ts'
 import { type InvoiceState, refusalOf, stillDue } from '../../streams/invoice/index.ts'
 import type { PaymentTerms } from '../../streams/payment/index.ts'
 import { invoiceEntity, referenceEntity } from './entities.ts'
@@ -16,10 +16,21 @@ export type PaymentRefusalCode =
   | 'payment_state_conflict'
   | 'concurrent_modification'
 
-type Asked = Omit<PaymentTerms, 'order_id'> & { readonly id: PaymentId }
+type Asked = Omit<PaymentTerms, 'order_id'> & {
+  readonly id: PaymentId
+  /** The stream of the reference, where the log has tokens of references. */
+  readonly referenceStream?: ReferenceId | undefined
+}
 type RaisedInvoice = Exclude<InvoiceState, { status: 'none' }>
 
-export const referenceIdOf = (tenant: string, reference: string) => derivedId('ref', tenant, reference)
+/** The stream in which the reference is unique; null without a reference. Logs of earlier builds have the text in its place. */
+export const referenceIdOf = (
+  tenant: string,
+  { reference, referenceStream }: Pick<Asked, 'reference' | 'referenceStream'>,
+): ReferenceId | null => {
+  if (reference === null) return null
+  return referenceStream ?? derivedId('ref', tenant, reference)
+}
 
 /** Checks that refuse before any durable effect. The invoice's stream makes the final decision on the amount. */
 export const checkPayment = async (
@@ -27,9 +38,10 @@ export const checkPayment = async (
   payment: Asked,
   tenant: string,
 ): Promise<RaisedInvoice | Rejection<PaymentRefusalCode>> => {
+  const reference = referenceIdOf(tenant, payment)
   const [invoice, holder] = await Promise.all([
     payableInvoice(ledger, payment, tenant),
-    payment.reference === null ? null : holderOf(ledger, tenant, payment.reference),
+    reference === null ? null : holderOf(ledger, reference),
   ])
   if (isRejection(invoice)) return invoice
   if (holder !== null && holder !== payment.id) return reject('payment_reference_conflict', { payment_id: holder })
@@ -42,12 +54,7 @@ export const checkPayment = async (
  * any case, after the key is bound. With siblings the stream is read: a caller that has just used the reference may be served
  * by another process now, and its key must stay free.
  */
-const holderOf = async (
-  { aggregates, hasSiblings }: Ledger,
-  tenant: string,
-  reference: string,
-): Promise<PaymentId | null> => {
-  const id = referenceIdOf(tenant, reference)
+const holderOf = async ({ aggregates, hasSiblings }: Ledger, id: ReferenceId): Promise<PaymentId | null> => {
   const seen = hasSiblings || aggregates.cached(referenceEntity, id)?.state.holder
   if (!seen) return null
   return (await aggregates.load(referenceEntity, id)).state.holder

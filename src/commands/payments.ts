@@ -1,9 +1,8 @@
 import type { PaymentRow } from '../../projections/payments/projection.ts'
 import { streamOf } from '../../streams/aggregate.ts'
-import type { Annotations, IdempotencyRecord } from '../../streams/idempotencyRecord.ts'
 import { isRejection, reject } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
-import type { PaymentId } from '../../streams/ids.ts'
+import type { OrderId, PaymentId, ReferenceId } from '../../streams/ids.ts'
 import type { PaymentEvent, PaymentTerms, RefusalCode } from '../../streams/payment/index.ts'
 import { Unavailable } from '../ports.ts'
 import { KEY_WAIT_MS } from './timeBudgets.ts'
@@ -12,6 +11,9 @@ import { idempotencyRecordIn, keyConflict } from './idempotencyKeyConflicts.ts'
 import { invoiceEntity, paymentEntity, referenceEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { checkPayment, referenceIdOf } from './paymentChecks.ts'
+import { initiationOf, type NewPayment } from './paymentInitiation.ts'
+
+export type { NewPayment } from './paymentInitiation.ts'
 
 /**
  * A payment is decided in four steps on three streams, without a transaction across them:
@@ -28,19 +30,12 @@ import { checkPayment, referenceIdOf } from './paymentChecks.ts'
  * it has reached, even at the same time, and all come to the same outcome.
  */
 
-export type NewPayment = Omit<PaymentTerms, 'order_id'> & {
-  readonly id: PaymentId
-  readonly metadata: Annotations
-  readonly idempotencyRecord: IdempotencyRecord
-  /** The caller waits this long for the outcome, counted from the call of `pay`. */
-  readonly waitMs: number
-}
-
 const isOutcome = (event: PaymentEvent): boolean => event.type !== 'PaymentInitiated'
 
 /** Creates the payment, or finds the one that the same key created. */
 export const pay = async (ledger: Ledger, input: NewPayment, context: Context): Promise<CreationResult<PaymentRow>> => {
-  const payment = { ...input, untilMs: ledger.world.monotonicMs() + input.waitMs }
+  const untilMs = ledger.world.monotonicMs() + input.waitMs
+  const payment = { ...input, referenceStream: input.personal?.stream, untilMs }
   const checked = await checkPayment(ledger, payment, context.tenant)
   if (isRejection(checked)) {
     // A request with a used key gets the stored answer in place of this refusal, so that a retry never gets another answer.
@@ -48,28 +43,61 @@ export const pay = async (ledger: Ledger, input: NewPayment, context: Context): 
   }
   if (!(await waitForConcurrentRequest(ledger, payment.id))) return { kind: 'concurrent_request' }
   ledger.world.crashPoint('before_claim')
-  const { id, idempotencyRecord, metadata, waitMs: _, untilMs, ...terms } = payment
-  const command = {
-    type: 'InitiatePayment' as const,
-    ...terms,
-    order_id: checked.orderId,
-    metadata,
-    claim: idempotencyRecord,
-  }
-  const initiated = await handle(ledger, paymentEntity, id, { command, context, isNew: true })
-  if (!initiated.ok || !initiated.row) {
-    const answer = await replayOrResume(ledger, payment, context)
-    return answer ?? { kind: 'refused', rejection: reject('concurrent_modification') }
-  }
+  const { id, personal } = payment
+  const claim = () => initiate(ledger, { ...payment, order_id: checked.orderId }, context)
+  // In turn, since a request that finds Postgres down must not tell that the key is free while another one is about to use it.
+  const claimed = await (personal === undefined ? claim() : ledger.inTurn(claimTurn(id), claim))
+  if ('answer' in claimed) return claimed.answer
   ledger.world.crashPoint('after_claim')
-  return finishPaymentWithin(ledger, { id, row: initiated.row, position: initiated.position, untilMs }, context)
+  return finishPaymentWithin(ledger, { id, ...claimed, untilMs }, context)
+}
+
+/** Requests with the same key take turns here, from the storing of the reference to the append that binds the key. */
+const claimTurn = (id: PaymentId): string => `claim of ${id}`
+
+type Requested = NewPayment & WaitLimit
+type Claimed = Pick<Initiated, 'row' | 'position'> | { readonly answer: CreationResult<PaymentRow> }
+
+const initiate = async (
+  ledger: Ledger,
+  { order_id, ...payment }: Requested & { readonly order_id: OrderId },
+  context: Context,
+): Promise<Claimed> => {
+  const stored = await storeReference(ledger, payment, context)
+  if ('answer' in stored) return stored
+  const command = { ...initiationOf(payment, stored.token), order_id }
+  const initiated = await handle(ledger, paymentEntity, payment.id, { command, context, isNew: true })
+  if (initiated.ok && initiated.row) return { row: initiated.row, position: initiated.position }
+  const answer = await replayOrResume(ledger, payment, context)
+  return { answer: answer ?? { kind: 'refused', rejection: reject('concurrent_modification') } }
+}
+
+/**
+ * Stores the text of the reference. Where it was erased, or Postgres does not answer, the key and the reference are looked up in
+ * the log first: a used key has its answer, and an erased text whose reference is taken is not stored again.
+ */
+const storeReference = async (
+  ledger: Ledger,
+  payment: Requested,
+  context: Context,
+): Promise<{ readonly token: string | null } | { readonly answer: CreationResult<PaymentRow> }> => {
+  const { personal, reference, id } = payment
+  if (personal === undefined) return { token: reference }
+  return personal.store<CreationResult<PaymentRow>>(async () => {
+    const answer = await replayOrResume(ledger, payment, context)
+    if (answer !== undefined) return answer
+    const { holder } = (await ledger.aggregates.load(referenceEntity, personal.stream)).state
+    if (holder === null || holder === id) return undefined
+    return { kind: 'refused', rejection: reject('payment_reference_conflict', { payment_id: holder }) }
+  })
 }
 
 /** Waits for a concurrent request with the same key; false when it has not stored its idempotency record in time. */
 const waitForConcurrentRequest = async ({ idle, world }: Ledger, id: PaymentId): Promise<boolean> => {
   const waited = new AbortController()
   const timeout = world.sleep(KEY_WAIT_MS, waited.signal).then(() => false)
-  const free = idle(streamOf(paymentEntity.aggregate, id)).then(() => true)
+  const turns = [idle(claimTurn(id)), idle(streamOf(paymentEntity.aggregate, id))]
+  const free = Promise.all(turns).then(() => true)
   return Promise.race([free, timeout]).finally(() => waited.abort('over'))
 }
 
@@ -112,7 +140,7 @@ const finishPaymentWithin = async (
  */
 const replayOrResume = async (
   ledger: Ledger,
-  payment: NewPayment & WaitLimit,
+  payment: Requested,
   context: Context,
 ): Promise<CreationResult<PaymentRow> | undefined> => {
   const history = await ledger.aggregates.history(paymentEntity, payment.id)
@@ -155,10 +183,11 @@ export const finishPayment = async (
 ): Promise<CreationResult<PaymentRow> | undefined> => {
   const { state } = ledger.aggregates.cached(paymentEntity, id) ?? (await ledger.aggregates.load(paymentEntity, id))
   if (state.status !== 'initiated') return undefined
+  const reference = referenceIdOf(context.tenant, { ...state.terms, referenceStream: state.referenceStream })
   const refusal =
-    (await takeReference(ledger, id, state.terms, context)) ?? (await reserve(ledger, id, state.terms, context))
+    (await takeReference(ledger, id, reference, context)) ?? (await reserve(ledger, id, state.terms, context))
   ledger.world.crashPoint('after_reservation')
-  if (refusal) return refuse(ledger, id, { ...refusal, terms: state.terms }, context)
+  if (refusal) return refuse(ledger, id, { ...refusal, reference }, context)
   const confirmed = await handle(ledger, paymentEntity, id, { command: { type: 'ConfirmPayment' }, context })
   ledger.world.crashPoint('after_outcome')
   // Revision 1 is the outcome, whichever attempt recorded it; the stream may have moved on since.
@@ -169,14 +198,13 @@ export const finishPayment = async (
 const takeReference = async (
   ledger: Ledger,
   payment_id: PaymentId,
-  { reference }: PaymentTerms,
+  reference: ReferenceId | null,
   context: Context,
 ): Promise<Refusal | undefined> => {
   if (reference === null) return undefined
-  const id = referenceIdOf(context.tenant, reference)
   const command = { type: 'TakeReference' as const, payment_id }
   // `isNew` saves a read: the reference was checked before, so that it is nearly always free.
-  const taken = await handle(ledger, referenceEntity, id, { command, context, isNew: true })
+  const taken = await handle(ledger, referenceEntity, reference, { command, context, isNew: true })
   ledger.world.crashPoint('after_reference')
   if (!taken.ok) throw new Error(`The reference of ${payment_id} was refused without a decision.`)
   const held_by = taken.state.refused.get(payment_id)
@@ -201,17 +229,14 @@ const reserve = async (
 const refuse = async (
   ledger: Ledger,
   id: PaymentId,
-  { code, held_by, terms }: Refusal & { readonly terms: PaymentTerms },
+  { code, held_by, reference }: Refusal & { readonly reference: ReferenceId | null },
   context: Context,
 ): Promise<CreationResult<PaymentRow> | undefined> => {
   // The reference is released before the outcome is recorded, because a payment with an outcome is not continued to release
   // it.
-  if (terms.reference !== null) {
+  if (reference !== null) {
     const command = { type: 'ReleaseReference' as const, payment_id: id }
-    const released = await handle(ledger, referenceEntity, referenceIdOf(context.tenant, terms.reference), {
-      command,
-      context,
-    })
+    const released = await handle(ledger, referenceEntity, reference, { command, context })
     if (!released.ok) throw new Error(`The reference of ${id} was not released.`)
   }
   const handled = await handle(ledger, paymentEntity, id, {

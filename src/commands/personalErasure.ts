@@ -1,4 +1,5 @@
 import { orders } from '../../projections/orders/projection.ts'
+import { payments } from '../../projections/payments/projection.ts'
 import type { Database, Sql } from '../ports.ts'
 import type { Context, Ledger } from './commandHandler.ts'
 import { digestOf, type PersonalKind, type PersonalToken } from './personalTexts.ts'
@@ -26,7 +27,7 @@ export type Erasure = {
   readonly erased: readonly PersonalToken[]
   /** Erased by an earlier command. */
   readonly erased_before: readonly PersonalToken[]
-  /** The number of orders of earlier builds that have the text itself in their events, where it stays. */
+  /** The number of orders or payments of earlier builds that have the text itself in their events, where it stays. */
   readonly in_events: number
 }
 
@@ -56,14 +57,20 @@ const record = async (
 const USES_TIMEOUT_MS = 60_000
 
 /** The columns that have the text itself, of events of earlier builds. */
+const COLUMNS: Readonly<Record<PersonalKind, readonly [table: string, column: string]>> = {
+  customer_reference: [orders.name, 'customer_reference'],
+  payment_reference: [payments.name, 'reference'],
+}
+
 const usesInEvents = async (database: Database, selector: PersonalSelector): Promise<number> => {
   if ('token' in selector) return 0
+  const [table, column] = COLUMNS[selector.kind]
   const [counted] = await database.transaction(
     sql =>
-      sql<{ count: bigint }>(
-        `select count(*) as count from ${orders.name} where tenant_id = $1 and customer_reference = $2`,
-        [selector.tenant, selector.text],
-      ),
+      sql<{ count: bigint }>(`select count(*) as count from ${table} where tenant_id = $1 and ${column} = $2`, [
+        selector.tenant,
+        selector.text,
+      ]),
     USES_TIMEOUT_MS,
   )
   return Number(counted?.count ?? 0n)

@@ -14,7 +14,7 @@ import { keyedHash, randomId } from './identifiers.ts'
  */
 
 /** The kinds of personal texts, each with the prefix of its tokens. */
-const PREFIXES = { customer_reference: 'prs' } as const
+const PREFIXES = { customer_reference: 'prs', payment_reference: 'prf' } as const
 export type PersonalKind = keyof typeof PREFIXES
 export type PersonalToken = Id<(typeof PREFIXES)[PersonalKind]>
 
@@ -26,7 +26,7 @@ export type Texts = ReadonlyMap<string, string | null>
 export const NO_TEXTS: Texts = new Map()
 
 /** The members of resources and events that have such a text. */
-const PERSONAL_MEMBERS = ['customer_reference'] as const
+const PERSONAL_MEMBERS = ['customer_reference', 'reference'] as const
 
 /**
  * Whether the value of such a member is a token. The events of earlier builds have the text itself; a token is random, so no

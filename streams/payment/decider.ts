@@ -1,6 +1,6 @@
 import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
 import { type Decider, type Rejection, reject } from '../decider.ts'
-import type { InvoiceId, OrderId, PaymentId, RefundId } from '../ids.ts'
+import type { InvoiceId, OrderId, PaymentId, ReferenceId, RefundId } from '../ids.ts'
 import { PersistentMap } from '../persistentMap.ts'
 import type { PaymentEvent } from './events.ts'
 
@@ -19,6 +19,7 @@ export type InitiatePayment = PaymentTerms & {
   type: 'InitiatePayment'
   metadata: Annotations
   claim: IdempotencyRecord
+  reference_stream?: ReferenceId
 }
 /** The invoice accepted the amount: a deferred payment becomes accepted, an immediate one succeeded. */
 export type ConfirmPayment = { type: 'ConfirmPayment' }
@@ -56,7 +57,8 @@ type Refunds = PersistentMap<RefundId, bigint | null>
  */
 export type PaymentState =
   | { readonly status: 'none' }
-  | { readonly status: 'initiated' | 'accepted'; readonly terms: PaymentTerms }
+  | { readonly status: 'initiated'; readonly terms: PaymentTerms; readonly referenceStream?: ReferenceId }
+  | { readonly status: 'accepted'; readonly terms: PaymentTerms }
   | { readonly status: 'succeeded'; readonly terms: PaymentTerms; readonly refunded: bigint; readonly refunds: Refunds }
   | { readonly status: 'refused' | 'failed'; readonly terms: PaymentTerms; readonly code: string }
 
@@ -157,8 +159,8 @@ const withRefund = (payment: PaymentState, id: RefundId, amount: bigint | null, 
 const evolve = (payment: PaymentState, event: PaymentEvent): PaymentState => {
   switch (event.type) {
     case 'PaymentInitiated': {
-      const { metadata: _metadata, claim: _claim, ...terms } = event.data
-      return { status: 'initiated', terms }
+      const { metadata: _metadata, claim: _claim, reference_stream: referenceStream, ...terms } = event.data
+      return { status: 'initiated', terms, ...(referenceStream === undefined ? {} : { referenceStream }) }
     }
     case 'PaymentAccepted':
       return { status: 'accepted', terms: event.data }

@@ -11,13 +11,20 @@ const terms = {
   order_id: idSchema('ord'),
   amount: minorUnits,
   currency: z.string(),
+  /** A token (src/commands/personalTexts.ts); in logs of earlier builds the reference itself. */
   reference: z.string().nullable(),
   settlement: z.enum(['immediate', 'deferred']),
 }
 
 export const paymentEvents = {
   /** The request: caller, key and terms. The invoice has not accepted the amount yet. */
-  PaymentInitiated: z.object({ ...terms, metadata: annotationsSchema, claim: idempotencyRecordSchema }),
+  PaymentInitiated: z.object({
+    ...terms,
+    metadata: annotationsSchema,
+    claim: idempotencyRecordSchema,
+    /** The stream in which the reference is unique, where `reference` is a token. Absent where it is the text itself. */
+    reference_stream: idSchema('ref').optional(),
+  }),
   /** Deferred: the invoice holds the amount, the settlement is to come. */
   PaymentAccepted: z.object(terms),
   PaymentSucceeded: z.object(terms),

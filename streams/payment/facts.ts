@@ -25,7 +25,11 @@ const terms = {
   order_id: idMember('ord', 'The order of that invoice.'),
   amount: amountMember('The amount of the payment.'),
   ...moneyMembers,
-  reference: orNull(z.string(), 'The payer’s own reference, unique within the tenant.'),
+  reference: orNull(
+    z.string(),
+    'A token of the payer’s own reference, which is unique within the tenant: GET /payments/{payment_id} shows the ' +
+      'reference. In facts of the logs of earlier builds, the reference itself.',
+  ),
   settlement: z.enum(['immediate', 'deferred']).meta({
     description: 'Whether the payment counted immediately, or after a separate settlement.',
   }),
@@ -37,7 +41,7 @@ const example = {
   amount: 4_990,
   currency: 'EUR',
   exponent: 2,
-  reference: 'SEPA-88123',
+  reference: 'prf_01JB3NBE7Y2H4J6KM8NPQRST0V',
   settlement: 'immediate',
 } as const
 

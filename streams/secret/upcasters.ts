@@ -1,4 +1,6 @@
 import type { Upcasters } from '../codec.ts'
 
-/** Upcasters, from each stored version to the next. Every event is still at its first version. */
-export const secretUpcasters: Upcasters = {}
+/** Upcasters, from each stored version to the next. */
+export const secretUpcasters: Upcasters = {
+  SecretMade: [data => ({ ...data, keyed_references: false })],
+}

@@ -40,7 +40,8 @@ export const newPayment = (
     metadata: {},
     ...more,
   }
-  const request = { ...terms, amount: Number(terms.amount) }
+  const { personal: _, ...told } = terms
+  const request = { ...told, amount: Number(terms.amount) }
   return {
     waitMs: 60_000,
     ...terms,

@@ -268,9 +268,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the reference of a refused payment is not released',
     file: 'src/commands/payments.ts',
-    find: `  if (terms.reference !== null) {
+    find: `  if (reference !== null) {
     const command = { type: 'ReleaseReference'`,
-    replace: `  if (terms.reference === '') {
+    replace: `  if (reference === undefined) {
     const command = { type: 'ReleaseReference'`,
   },
   {

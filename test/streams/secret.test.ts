@@ -4,7 +4,8 @@ import { scenario, stateAfter } from '../support/scenario.ts'
 
 const { given } = scenario(secret.decider)
 const textOf = (filling: number): string => Buffer.alloc(32, filling).toString('base64url')
-const made = (filling: number) => ({ type: 'SecretMade', data: { secret: textOf(filling) } }) as const
+const made = (filling: number) =>
+  ({ type: 'SecretMade', data: { secret: textOf(filling), keyed_references: true } }) as const
 const make = (filling: number) => ({ type: 'MakeSecret', secret: textOf(filling) }) as const
 
 describe('a secret of the log', () => {
@@ -12,7 +13,11 @@ describe('a secret of the log', () => {
 
   it('is not changed by later commands or events', () => {
     given(made(1)).when(make(2)).expectNothing()
-    expect(stateAfter(secret.decider, [made(1), made(2)])).to.deep.equal({ status: 'made', secret: textOf(1) })
+    expect(stateAfter(secret.decider, [made(1), made(2)])).to.deep.equal({
+      status: 'made',
+      secret: textOf(1),
+      hasKeyedReferences: true,
+    })
   })
 
   it('is never read from an event with a truncated secret', () => {

@@ -750,6 +750,7 @@ export interface Payment {
    * @max 4
    */
   exponent: number;
+  /** Null also when an operator has erased it; the ETag is another one then. */
   reference: string | null;
   settlement: "immediate" | "deferred";
   failure: {

@@ -9,7 +9,8 @@ import { bytesOf } from '../../commands/exportFiles.ts'
 import { isNotModified } from '../request/conditional.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { type ByteRange, rangeOf } from '../request/ranges.ts'
-import { PRIVATE_CACHING, visible } from './commonReplies.ts'
+import { hasErased } from '../../commands/personalTexts.ts'
+import { PRIVATE_CACHING, textsFor, visible } from './commonReplies.ts'
 import { NOT_MODIFIED } from './commonSchemas.ts'
 import { type Call, route, type Streamed } from '../route.ts'
 
@@ -30,8 +31,8 @@ const offers = Object.values(CONTENT_TYPES)
 type ExportCall = Call<{ id: OperationId }, unknown, unknown>
 
 /**
- * The row of an export that has a file. Throws Problem: 410 after it has expired, or if it may have a text that was erased since
- * then; 404 in any other state.
+ * The row of an export that has a file. Throws Problem: 410 after it has expired, or if its filters have a text that was erased,
+ * or if its file may have one; 404 in any other state.
  */
 export const finishedExport = async (call: ExportCall): Promise<OperationRow> => {
   const { ledger, params, database } = call
@@ -39,8 +40,10 @@ export const finishedExport = async (call: ExportCall): Promise<OperationRow> =>
   // Checked by time too, since the worker records the expiry a little later.
   if (row.state === 'expired' || Date.parse(row.expires_at) <= ledger.world.now()) throw new Problem('export_expired')
   if (row.state === 'succeeded') {
-    const { id, attempt, tenant_id: tenant, resource } = row
-    if (await mayHaveErased(database.sql, { id, attempt, tenant, resource })) throw new Problem('export_expired')
+    const { id, attempt, tenant_id: tenant, resource, filters } = row
+    const isErased = hasErased(filters, await textsFor(call, [filters]))
+    if (isErased || (await mayHaveErased(database.sql, { id, attempt, tenant, resource })))
+      throw new Problem('export_expired')
     return row
   }
   throw new Problem('resource_not_found', { detail: `There is no file: the export is ${row.state}.` })

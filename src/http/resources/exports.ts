@@ -6,6 +6,7 @@ import { EXPORT_FORMATS, EXPORT_RESOURCES } from '../../../streams/operation/ind
 import { create, replay } from '../../commands/idempotentCreation.ts'
 import { type KindOf, operationEntity } from '../../commands/entities.ts'
 import { takeExportSlot } from '../../commands/exportQuota.ts'
+import { withTexts } from '../../commands/personalTexts.ts'
 import { idOfKey, randomId } from '../../commands/identifiers.ts'
 import { type JsonObject, Unavailable } from '../../ports.ts'
 import { finishedExport, readContent, recordExportRead } from './exportContent.ts'
@@ -18,7 +19,8 @@ import { definedOnly } from './paging.ts'
 import { postingFilters } from './books/bookSchemas.ts'
 import { paymentFilters } from './payments.ts'
 import { Problem } from '../response/problemCatalogue.ts'
-import { replyToCreation, readOne } from './commonReplies.ts'
+import { replyToCreation, readOne, textsFor } from './commonReplies.ts'
+import { exportFilters } from './paymentReferences.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../route.ts'
 import { metadataSchema, timeSchema, NOT_MODIFIED } from './commonSchemas.ts'
 
@@ -74,11 +76,16 @@ const createExport = route({
     const { ledger, context, idempotency } = call
     const { resource, format, metadata } = call.body
     const id = idempotency ? idOfKey('op', idempotency) : randomId('op', ledger.world)
-    const filters = definedOnly(call.body.filters ?? {})
-    const asked = { resource, format, filters, metadata } satisfies JsonObject
+    const { compared, stored } = await exportFilters(call, definedOnly(call.body.filters ?? {}))
+    const asked = { resource, format, filters: compared, metadata } satisfies JsonObject
     const idempotencyRecord = idempotencyRecordIfKeyed(call, asked)
     const answer = await takeSlotOrReplay(call, id, idempotencyRecord)
     if (answer) return acceptedReply(call, answer)
+    const found = await stored(async () =>
+      idempotencyRecord === null ? undefined : replayed(call, id, idempotencyRecord),
+    )
+    if ('answer' in found) return acceptedReply(call, found.answer)
+    const { filters } = found
     const expires_at = new Date(ledger.world.now() + KEPT_DAYS * DAY_MS).toISOString()
     const command = {
       type: 'RequestExport' as const,
@@ -102,20 +109,23 @@ const acceptedReply = async (call: AnyCall, created: Created): Promise<Reply> =>
   status: 202,
 })
 
+const replayed = ({ ledger }: AnyCall, id: OperationId, record: IdempotencyRecord): Promise<Created | undefined> =>
+  replay(ledger, operationEntity, id, record)
+
 /**
  * Takes the place of this export. While Postgres does not answer, a key that was used before gets its answer: after a 503,
  * which promises no effect, the caller would take another key, and there would be two exports. Throws Problem: 429; Unavailable.
  */
 const takeSlotOrReplay = async (
-  { ledger, database, principal, exportsAtOnceMax }: AnyCall,
+  call: AnyCall,
   id: OperationId,
   record: IdempotencyRecord | null,
 ): Promise<Created | undefined> => {
+  const { database, principal, exportsAtOnceMax } = call
   try {
     if (await takeExportSlot(database, principal, id, exportsAtOnceMax)) return undefined
   } catch (error) {
-    const answer =
-      error instanceof Unavailable && record ? await replay(ledger, operationEntity, id, record) : undefined
+    const answer = error instanceof Unavailable && record ? await replayed(call, id, record) : undefined
     if (answer === undefined) throw error
     return answer
   }
@@ -173,8 +183,11 @@ const readManifest = route({
   },
   errors: ['precondition_invalid', 'export_expired'],
   handler: async call => {
-    await finishedExport(call)
-    const reply = await readOne({ ...call, query: undefined }, operationEntity, call.params.id, manifestOf)
+    const { filters } = await finishedExport(call)
+    const texts = await textsFor(call, [filters])
+    const reply = await readOne({ ...call, query: undefined }, operationEntity, call.params.id, row =>
+      manifestOf({ ...row, filters: withTexts(row.filters, texts) }),
+    )
     if (reply.status === 200) await recordExportRead(call, 'read_export_manifest')
     return reply
   },

@@ -32,8 +32,8 @@ const entrySchema = z
   .meta({ id: 'HistoryEntry' })
 
 const jsonOf = (data: object): Record<string, z.core.util.JSONType> => {
-  // The idempotency record concerns one caller and is not shown.
-  const { claim: _, ...shown } = data as { claim?: unknown }
+  // The idempotency record concerns one caller, and the name of a reference's stream nobody: they are not shown.
+  const { claim: _, reference_stream: __, ...shown } = data as { claim?: unknown; reference_stream?: unknown }
   return JSON.parse(
     JSON.stringify(shown, (_name, value: unknown) => (typeof value === 'bigint' ? Number(value) : value)),
   )

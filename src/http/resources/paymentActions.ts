@@ -1,12 +1,14 @@
 import { z } from 'zod'
-import { idSchema } from '../../../streams/ids.ts'
+import { idSchema, type PaymentId } from '../../../streams/ids.ts'
+import { paymentEntity, refundEntity } from '../../commands/entities.ts'
 import { idOfKey } from '../../commands/identifiers.ts'
 import { refund } from '../../commands/refunds.ts'
 import { settle } from '../../commands/settlements.ts'
+import { Unavailable } from '../../ports.ts'
 import { idempotencyRecordOf } from '../request/idempotencyKey.ts'
 import { paymentSchema, renderPayment } from './payments.ts'
-import { replyToCommand, replyToCreation } from './commonReplies.ts'
-import { type AnyRoute, route } from '../route.ts'
+import { replyToCommand, replyToCreation, textsFor } from './commonReplies.ts'
+import { type AnyRoute, type Call, route } from '../route.ts'
 import { amountSchema, textSchema } from './commonSchemas.ts'
 
 /** The endpoints that settle, fail and refund existing payments. */
@@ -19,6 +21,30 @@ const changed = {
   headers: ['ETag', 'Ledger-Position'],
 } as const
 
+/**
+ * Reads the reference that the reply will show, before anything is done: while Postgres does not answer, the request is refused
+ * without an effect. One that was executed before goes on, because a 503, which promises no effect, would be wrong.
+ */
+const readReferenceFirst = async (
+  call: Call<{ id: PaymentId }, unknown, unknown>,
+  wasExecuted: () => Promise<boolean>,
+): Promise<void> => {
+  const { aggregates } = call.ledger
+  const { id } = call.params
+  const { row } = aggregates.cached(paymentEntity, id) ?? (await aggregates.load(paymentEntity, id))
+  // The command refuses a payment that the caller may not see.
+  if (row?.tenant_id !== call.principal.tenant) return
+  try {
+    await textsFor(call, [row])
+  } catch (error) {
+    if (!(error instanceof Unavailable) || !(await wasExecuted())) throw error
+  }
+}
+
+/** Whether a settlement has ended, by this request or another one. */
+const isSettled = async ({ ledger, params }: Call<{ id: PaymentId }, unknown, unknown>): Promise<boolean> =>
+  (await ledger.aggregates.load(paymentEntity, params.id)).row?.state !== 'pending'
+
 const settlePayment = route({
   ...common,
   path: '/payments/{id}:settle',
@@ -29,12 +55,11 @@ const settlePayment = route({
   body: z.strictObject({}).default({}),
   responses: { 200: changed },
   errors: ['payment_state_conflict'],
-  handler: async call =>
-    await replyToCommand(
-      call,
-      await settle(call.ledger, call.params.id, { type: 'SettlePayment' }, call.context),
-      renderPayment,
-    ),
+  handler: async call => {
+    await readReferenceFirst(call, () => isSettled(call))
+    const settled = await settle(call.ledger, call.params.id, { type: 'SettlePayment' }, call.context)
+    return replyToCommand(call, settled, renderPayment)
+  },
 })
 
 const FAILURE_CODE = /^[a-z][a-z0-9_]{0,63}$/
@@ -58,6 +83,7 @@ const failPayment = route({
   responses: { 200: changed },
   errors: ['payment_state_conflict'],
   handler: async call => {
+    await readReferenceFirst(call, () => isSettled(call))
     const command = { type: 'FailPayment' as const, code: call.body.code }
     return replyToCommand(call, await settle(call.ledger, call.params.id, command, call.context), renderPayment)
   },
@@ -87,7 +113,12 @@ const refundPayment = route({
     const { body, params, ledger, context, idempotency } = call
     const amount = body.amount === REMAINING ? null : body.amount
     const idempotencyRecord = idempotencyRecordOf(idempotency, call, { ...params, amount, reason: body.reason })
-    const request = { id: idOfKey('rfd', idempotency), payment_id: params.id, reason: body.reason, idempotencyRecord }
+    const id = idOfKey('rfd', idempotency)
+    await readReferenceFirst(call, async () => {
+      const { revision } = await ledger.aggregates.load(refundEntity, id)
+      return revision !== 'no_stream'
+    })
+    const request = { id, payment_id: params.id, reason: body.reason, idempotencyRecord }
     const refunded = await refund(ledger, { ...request, amount: amount === null ? null : BigInt(amount) }, context)
     const { status: _, headers, ...rest } = await replyToCreation(call, refunded, '/payments', renderPayment)
     const { Location: __, ...kept } = headers ?? {}

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { PageRequest } from '../../../projections/page.ts'
 import type { PaymentRow } from '../../../projections/payments/projection.ts'
 import { paymentPage, paymentView } from '../../../projections/payments/queries.ts'
 import { idSchema, withPrefix } from '../../../streams/ids.ts'
@@ -7,6 +8,7 @@ import { paymentEntity } from '../../commands/entities.ts'
 import { idOfKey } from '../../commands/identifiers.ts'
 import { pay } from '../../commands/payments.ts'
 import { readPage } from './collection.ts'
+import { columnFilters, personalReferenceOf } from './paymentReferences.ts'
 import { idempotencyRecordOf } from '../request/idempotencyKey.ts'
 import { renderPaymentOperation } from './operations.ts'
 import { operationSchema } from './operationSchema.ts'
@@ -53,7 +55,10 @@ export const paymentSchema = z
     amount: amountSchema,
     currency: currencySchema,
     exponent: exponentSchema,
-    reference: z.string().nullable(),
+    reference: z
+      .string()
+      .nullable()
+      .meta({ description: 'Null also when an operator has erased it; the ETag is another one then.' }),
     settlement: settlementSchema,
     failure: z.object({ code: z.string() }).nullable(),
     refunded_amount: sumSchema,
@@ -110,11 +115,14 @@ const createPayment = route({
   ],
   handler: async call => {
     const { body, ledger, context, idempotency } = call
-    const idempotencyRecord = idempotencyRecordOf(idempotency, call, body)
+    const personal = await personalReferenceOf(call, body.reference)
+    const request = personal === undefined ? body : { ...body, reference: personal.digest }
+    const idempotencyRecord = idempotencyRecordOf(idempotency, call, request)
     const id = idOfKey('pay', idempotency)
     const { respondAsync, waitMs: preferredMs = respondAsync ? 0 : call.leftMs } = call.prefer
     const waitMs = Math.min(preferredMs, waitMaxMs(call.leftMs))
-    const paid = await pay(ledger, { ...body, amount: BigInt(body.amount), id, idempotencyRecord, waitMs }, context)
+    const payment = { ...body, personal, amount: BigInt(body.amount), id, idempotencyRecord, waitMs }
+    const paid = await pay(ledger, payment, context)
     ledger.world.crashPoint('mid_response')
     if (paid.kind !== 'in_progress') return replyToCreation(call, paid, PATH, renderPayment)
     const headers = {
@@ -159,7 +167,11 @@ const listPayments = route({
   rateClass: 'default',
   query: z.object({ ...pageQuery, ...paymentFilters }),
   ...listOf(paymentSchema),
-  handler: call => readPage(call, { name: 'payments_v1', page: paymentPage, render: renderPayment }),
+  handler: async call => {
+    const replaced = await columnFilters(call, call.query.reference)
+    const page = (request: PageRequest) => paymentPage({ ...request, filters: { ...request.filters, ...replaced } })
+    return readPage(call, { name: 'payments_v1', page, render: renderPayment })
+  },
 })
 
 export const paymentRoutes: readonly AnyRoute[] = [createPayment, listPayments, readPayment]

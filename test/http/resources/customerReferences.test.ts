@@ -9,10 +9,11 @@ import { orderEntity } from '../../../src/commands/entities.ts'
 import { createPersonalTexts } from '../../../src/commands/personalTexts.ts'
 import { erasePersonalTexts } from '../../../src/commands/personalErasure.ts'
 import { realWorld } from '../../../src/clockAndRandomness.ts'
-import { type Database, type EventStore, Unavailable } from '../../../src/ports.ts'
+import type { Database, EventStore } from '../../../src/ports.ts'
 import { type Answer, anOrder, type Client, clientOf, isReplay, newKey, recordOf } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { askFor, download, ended, fetched } from '../../support/exportSteps.ts'
+import { type Switchable, switchable } from '../../support/switchableDatabase.ts'
 import { sharedService, type TestService, writtenBy } from '../../support/service.ts'
 import { caller, startVariant, type Variant } from '../../support/serviceVariants.ts'
 
@@ -32,23 +33,6 @@ const context = (tenant: string) => ({
 
 const authenticate = async () => ({ ...caller, tenant: TENANT })
 
-/** A database that can be switched off, and that counts the statements on personal texts. */
-const switchable = (real: Database) => {
-  const down = (effect: 'none' | 'unknown') => Promise.reject(new Unavailable('database', { effect }))
-  const state = { isDown: false, statements: 0 }
-  const database: Database = {
-    ...real,
-    sql: (text, values) => {
-      // A lost answer of a write: whether the text was stored is unknown.
-      if (state.isDown) return down(/^\s*select/.test(text) ? 'none' : 'unknown')
-      if (text.includes('personal_texts')) state.statements += 1
-      return real.sql(text, values)
-    },
-    transaction: (work, timeoutMs) => (state.isDown ? down('none') : real.transaction(work, timeoutMs)),
-  }
-  return { database, state }
-}
-
 describe('the customer reference of an order', () => {
   let service: TestService
   let client: Client
@@ -56,7 +40,7 @@ describe('the customer reference of an order', () => {
   let database: Database
   let ledger: Ledger
   let variant: Variant
-  let switched: ReturnType<typeof switchable>
+  let switched: Switchable
   before(async () => {
     service = await sharedService()
     store = openEventStore({ connectionString: service.addresses.event_store })

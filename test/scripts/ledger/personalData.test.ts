@@ -9,6 +9,7 @@ import { sharedService } from '../../support/service.ts'
 import { ledger, tidyUp } from './fixtures.ts'
 
 const TENANT = 'personal-data'
+const NAME_ONE = 'Name one text: --customer-reference <text>, --payment-reference <text> or --token <token>.\n'
 
 describe('npm run ledger -- personal-data', () => {
   let client: Client
@@ -82,12 +83,9 @@ describe('npm run ledger -- personal-data', () => {
 
   it('refuses what names no text, or two', async () => {
     const refused: readonly (readonly [readonly string[], string])[] = [
-      [['erase'], 'Name one text: --customer-reference <text>, or --token <token>.\n'],
-      [
-        ['erase', '--customer-reference', 'x', '--token', 'y'],
-        'Name one text: --customer-reference <text>, or --token <token>.\n',
-      ],
-      [['show', '--token', 'prs_1'], 'A token is prs_ and 26 characters.\n'],
+      [['erase'], NAME_ONE],
+      [['erase', '--customer-reference', 'x', '--token', 'y'], NAME_ONE],
+      [['show', '--token', 'prs_1'], 'A token is prs_ or prf_ and 26 characters.\n'],
     ]
     for (const [args, reason] of refused) {
       const { code, stderr } = await personalData(...args)

@@ -1,5 +1,6 @@
 import { isPersonalToken, type Texts } from '../../../src/commands/personalTexts.ts'
 import { PERSON } from '../clients/orders.ts'
+import { REFERENCE } from '../clients/payments.ts'
 import type { SimulatedLog } from '../eventStore.ts'
 import type { History } from '../history.ts'
 import type { Engine } from '../postgres.ts'
@@ -18,9 +19,11 @@ export const readAllTexts = async (engine: Engine): Promise<Texts> =>
 
 const eventsHaveTokens = (log: SimulatedLog, texts: Texts): Violation[] =>
   log.events.flatMap(({ data, stream, type }) => {
-    const reference = data['customer_reference'] ?? null
-    const isStored = reference === null || (isPersonalToken(reference) && texts.has(reference))
-    if (isStored && !JSON.stringify(data).includes(PERSON)) return []
+    const isStored = [data['customer_reference'], data['reference']].every(
+      value => (value ?? null) === null || (isPersonalToken(value) && texts.has(value)),
+    )
+    const text = JSON.stringify(data)
+    if (isStored && !text.includes(PERSON) && !text.includes(REFERENCE)) return []
     return [violation('an event has the token of a personal text', `${type} of ${stream} has ${JSON.stringify(data)}`)]
   })
 
@@ -29,13 +32,17 @@ const textsHaveOneToken = (stored: readonly Stored[]): Violation[] =>
     .filter(([, same]) => same.length > 1)
     .map(([text]) => violation('equal texts have one token', text))
 
-const writtenIn = ({ sent: { body = {} } }: Answered): unknown => Reflect.get(body, 'customer_reference')
+const MEMBERS = ['customer_reference', 'reference']
 
 /** Only requests that succeeded, and that name a reference. */
 const answersShowIt = (answered: readonly Answered[]): Violation[] =>
   answered
-    .filter(one => one.answer.status < 300 && typeof writtenIn(one) === 'string')
-    .filter(one => one.answer.body?.['customer_reference'] !== writtenIn(one))
+    .filter(({ answer: { status, body: shown = {} }, sent: { body = {} } }) =>
+      MEMBERS.some(name => {
+        const written: unknown = Reflect.get(body, name)
+        return status < 300 && status !== 202 && typeof written === 'string' && shown[name] !== written
+      }),
+    )
     .map(one => violation('a reader is shown the text that was written', `${textOf(one)} ${one.answer.text}`))
 
 export const checkPersonalTexts = async (

@@ -6,6 +6,8 @@ import { approveInvoice } from './orders.ts'
 /** Actions on payments: creation, settlement and refunds. */
 
 const REFERENCE_COUNT = 6
+/** In every reference: the log must not have it. */
+export const REFERENCE = 'an invoice numbered'
 
 const amountFor = (random: Random, due: number): number =>
   random.chance(0.5) ? due : random.integer(1, Math.max(1, Math.ceil(due * 1.1)))
@@ -26,7 +28,7 @@ export const pay: Action = async actor => {
     invoice_id: invoice.id,
     amount: amountFor(random, Number(amount_due)),
     currency,
-    ...(random.chance(0.5) ? { reference: `reference-${random.integer(1, REFERENCE_COUNT)}` } : {}),
+    ...(random.chance(0.5) ? { reference: `${REFERENCE} ${random.integer(1, REFERENCE_COUNT)}` } : {}),
     ...(random.chance(0.4) ? { settlement: 'deferred' } : {}),
   }
   const request = { operation: 'create_payment', caller, headers, body }

@@ -1,0 +1,35 @@
+import type { Annotations, IdempotencyRecord } from '../../streams/idempotencyRecord.ts'
+import type { PaymentId, ReferenceId } from '../../streams/ids.ts'
+import type { PaymentTerms } from '../../streams/payment/index.ts'
+
+/** A payment as it is requested, and the command that initiates it. */
+
+/** A reference that is a personal text (personalTexts.ts). It is stored when the checks have passed, before the initiation. */
+export type PersonalReference = {
+  readonly stream: ReferenceId
+  /** Stores the text, unless the key or the reference is found to be used: `answer` is called where storing may be wrong. */
+  readonly store: <T>(
+    answer: () => Promise<T | undefined>,
+  ) => Promise<{ readonly token: string } | { readonly answer: T }>
+}
+
+/** `reference`: the text itself, also where `personal` is there, in which case no event gets it. */
+export type NewPayment = Omit<PaymentTerms, 'order_id'> & {
+  readonly personal?: PersonalReference | undefined
+  readonly id: PaymentId
+  readonly metadata: Annotations
+  readonly idempotencyRecord: IdempotencyRecord
+  /** The caller waits this long for the outcome, counted from the call of `pay`. */
+  readonly waitMs: number
+}
+
+/** The command without the order, which the invoice names. `reference`: the token, or the text in a log without tokens. */
+export const initiationOf = (
+  { invoice_id, amount, currency, settlement, metadata, personal, idempotencyRecord }: NewPayment,
+  reference: string | null,
+) => ({
+  type: 'InitiatePayment' as const,
+  ...{ invoice_id, amount, currency, reference, settlement, metadata },
+  claim: idempotencyRecord,
+  ...(personal === undefined ? {} : { reference_stream: personal.stream }),
+})

@@ -1,0 +1,72 @@
+import type { JsonObject } from '../../ports.ts'
+import { keyedId } from '../../commands/identifiers.ts'
+import type { PersonalReference } from '../../commands/paymentInitiation.ts'
+import { type PersonalText, storeUnlessBound } from '../../commands/personalTexts.ts'
+import type { Call } from '../route.ts'
+
+/**
+ * The references of payments in requests: events and read models have tokens in their place. In the log of an earlier build they
+ * have the references themselves, and everything here leaves them as they are.
+ */
+
+type AnyCall = Call<unknown, unknown, unknown>
+
+/** Undefined without a reference, and in a log of an earlier build. */
+const personalTextOf = async (
+  { ledger, principal: { tenant } }: AnyCall,
+  text: string | null | undefined,
+): Promise<PersonalText | undefined> =>
+  typeof text === 'string' && (await ledger.hasKeyedReferences())
+    ? { tenant, kind: 'payment_reference', text }
+    : undefined
+
+/** The reference of a new payment. `digest` stands for it in the idempotency record. */
+export const personalReferenceOf = async (
+  call: AnyCall,
+  text: string | null,
+): Promise<(PersonalReference & { readonly digest: string }) | undefined> => {
+  const { ledger, personalTexts } = call
+  const personal = await personalTextOf(call, text)
+  if (personal === undefined) return undefined
+  return {
+    digest: await personalTexts.digest(personal),
+    stream: keyedId('ref', await ledger.idSecret(), [personal.tenant, personal.text]),
+    store: answer => storeUnlessBound(personalTexts, personal, answer),
+  }
+}
+
+/** No payment has this reference. */
+const NO_REFERENCE = ''
+
+/** The filter of a list, by the column of the read model. An erased reference finds nothing. */
+export const columnFilters = async (
+  call: AnyCall,
+  text: string | undefined,
+): Promise<{ readonly reference?: string }> => {
+  const personal = await personalTextOf(call, text)
+  return personal === undefined ? {} : { reference: (await call.personalTexts.find(personal)) ?? NO_REFERENCE }
+}
+
+type Filters = Readonly<Record<string, string>>
+
+/** The filters of an export: as they are compared under a key, and as its events have them. */
+export type ExportFilters = {
+  readonly compared: Filters & JsonObject
+  /** `answer`: the answer of a used key, which is not executed again. */
+  readonly stored: <T>(
+    answer: () => Promise<T | undefined>,
+  ) => Promise<{ readonly filters: Filters } | { readonly answer: T }>
+}
+
+export const exportFilters = async (call: AnyCall, filters: Filters): Promise<ExportFilters> => {
+  const { personalTexts } = call
+  const personal = await personalTextOf(call, filters['reference'])
+  if (personal === undefined) return { compared: filters, stored: async () => ({ filters }) }
+  return {
+    compared: { ...filters, reference: await personalTexts.digest(personal) },
+    stored: async answer => {
+      const stored = await storeUnlessBound(personalTexts, personal, answer)
+      return 'answer' in stored ? stored : { filters: { ...filters, reference: stored.token } }
+    },
+  }
+}
