@@ -14,6 +14,17 @@ import { createVirtualWorld } from '../../../support/virtualWorld.ts'
 
 /** A time after every event of these histories. */
 const LATER = '2026-02-01T00:00:00Z'
+/** A clock on which the time limit of a request is two minutes, for a machine under load. */
+const SLOWER = 24
+const LIMIT_MIN_MS = 1_000
+const slowWorld = (): World => {
+  const { sleep, monotonicMs, ...world } = realWorld()
+  return {
+    ...world,
+    monotonicMs: () => monotonicMs() / SLOWER,
+    sleep: (timeMs, signal) => sleep(timeMs < LIMIT_MIN_MS ? timeMs : timeMs * SLOWER, signal),
+  }
+}
 const NONE = '00000000-0000-8000-a000-00000000beef'
 
 describe('the position as of which the books are answered', () => {
@@ -94,7 +105,7 @@ describe('the position as of which the books are answered', () => {
   it('waits for the projector', async () => {
     await feed(approvals()[1])
     await database.sql(`insert into complete_read_models (name) values ('journal_entries_v1')`)
-    const asked = ask({ as_of: LATER }, realWorld())
+    const asked = ask({ as_of: LATER }, slowWorld())
     await feed()
     expect(await asked).to.equal(approvals().at(-1))
   })
