@@ -6,6 +6,7 @@ import { clientsCommand } from './ledger/clients.ts'
 import { consumeCommand } from './ledger/consume.ts'
 import { deadLettersCommand } from './ledger/deadLetters.ts'
 import { doctorCommand } from './ledger/doctor.ts'
+import { evidenceCommand } from './ledger/evidence.ts'
 import { exportCommand } from './ledger/export.ts'
 import { importCommand } from './ledger/import.ts'
 import { issuerCommand } from './ledger/issuer.ts'
@@ -32,6 +33,7 @@ const ledger = new Command('ledger')
   .addCommand(consumeCommand)
   .addCommand(deadLettersCommand)
   .addCommand(doctorCommand)
+  .addCommand(evidenceCommand)
   .addCommand(exportCommand)
   .addCommand(importCommand)
   .addCommand(issuerCommand)

@@ -9,12 +9,13 @@ import { print, printJson } from './print.ts'
 import { progressFor } from './progress.ts'
 import { booksCheck } from './verify/books.ts'
 import type { Outcome, Verified, VerifyCheck } from './verify/check.ts'
+import { evidenceCheck } from './verify/evidence.ts'
 import { logCheck } from './verify/log.ts'
 
 /** `verify`: compares the log, and everything that is made from it, and prints each difference with its place. */
 
 /** The checks of a running service or of the configured stores, in their order. */
-const CHECKS: readonly VerifyCheck[] = [logCheck, booksCheck]
+const CHECKS: readonly VerifyCheck[] = [logCheck, booksCheck, evidenceCheck]
 
 type Options = { readonly json: boolean; readonly only?: string; readonly key?: string; readonly heads?: string }
 type Checked = Outcome & { readonly check: string }

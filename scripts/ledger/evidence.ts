@@ -1,0 +1,78 @@
+import { Command } from 'commander'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
+import { openDatabase } from '../../src/adapters/postgres/database.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
+import { createLedger } from '../../src/commands/commandHandler.ts'
+import { publicKeys } from '../../src/evidence/headStore.ts'
+import { StartupError } from '../../src/startupError.ts'
+import { findConnections, howToStart } from './connections.ts'
+import { acceptLog } from './evidence/acceptance.ts'
+import { interruptible } from './interruption.ts'
+import { print, printJson } from './print.ts'
+
+/** `evidence accept` and `evidence key`: the decisions about the signed heads. */
+
+type Options = { readonly json: boolean }
+
+const openStores = async () => {
+  const { config, addresses } = await findConnections()
+  const { event_store, postgres } = addresses
+  if (event_store === null || postgres === null) throw new StartupError(howToStart(config.dataDir))
+  const store = openEventStore({ connectionString: event_store })
+  const database = openDatabase({ connectionString: postgres, applicationName: 'ledger-evidence' })
+  return { config, store, database, close: () => Promise.all([store.close(), database.close()]) }
+}
+
+const accept = async ({ json }: Options): Promise<void> => {
+  const { config, store, database, close } = await openStores()
+  try {
+    const ledger = createLedger(store, realWorld())
+    const { headsFile } = config.evidence
+    const restart = await interruptible(signal => acceptLog({ ledger, database, headsFile, signal }))
+    if (restart === undefined) return
+    if (json) return printJson(restart)
+    const { generation, kept_size, abandoned_size, audit_record } = restart
+    print(
+      `Accepted: of ${abandoned_size} sealed events the first ${kept_size} are kept. Heads of generation ${generation} follow.`,
+    )
+    print(`The audit record is ${audit_record}.`)
+  } finally {
+    await close()
+  }
+}
+
+const printKey = async ({ json }: Options): Promise<void> => {
+  const { database, close } = await openStores()
+  try {
+    const keys = [...(await publicKeys(database.sql))].map(([id, public_key]) => ({ id, public_key }))
+    if (json) printJson({ items: keys })
+    else for (const { id, public_key } of keys) print(`${id}  ${public_key}`)
+  } finally {
+    await close()
+  }
+}
+
+export const evidenceCommand = new Command('evidence')
+  .description('The signed heads over the log: the keys that sign them, and the acceptance of a restored log.')
+  .addCommand(
+    new Command('accept')
+      .description('Accepts a log that has lost sealed events, as after a restore, so that heads are signed again.')
+      .option(
+        '--json',
+        'print JSON: {generation, kept_size, abandoned_size, abandoned_root, audit_record, accepted_by}',
+        false,
+      )
+      .addHelpText(
+        'after',
+        '\nSee first what is lost: npm run -s ledger -- verify --only evidence. The acceptance is an audit record.',
+      )
+      .action(accept),
+  )
+  .addCommand(
+    new Command('key')
+      .description(
+        'Prints the public keys of the heads: id, and SubjectPublicKeyInfo in base64, as verify --key takes it.',
+      )
+      .option('--json', 'print JSON: {items: [{id, public_key}]}', false)
+      .action(printKey),
+  )

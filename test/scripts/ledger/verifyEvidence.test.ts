@@ -1,0 +1,203 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { appendFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { acceptLog } from '../../../scripts/ledger/evidence/acceptance.ts'
+import { progressFor } from '../../../scripts/ledger/progress.ts'
+import { evidenceCheck } from '../../../scripts/ledger/verify/evidence.ts'
+import { createLedger } from '../../../src/commands/commandHandler.ts'
+import { readConfig } from '../../../src/config.ts'
+import { openHeadFile } from '../../../src/evidence/headFile.ts'
+import { signingKeyOf } from '../../../src/evidence/heads.ts'
+import { headsAfter, lastHead } from '../../../src/evidence/headStore.ts'
+import type { Database, EventStore, NewEvent, StoredEvent } from '../../../src/ports.ts'
+import { sealingFeed } from '../../../src/processes/sealing.ts'
+import { createTables } from '../../../src/schema/tables.ts'
+import { useTestPostgres } from '../../feeds/fixtures.ts'
+import { drive } from '../../processes/harness.ts'
+import { eventually } from '../../support/eventually.ts'
+import { removeFolder } from '../../support/folders.ts'
+import { createMemoryLog, type MemoryLog } from '../../support/memoryStore.ts'
+import { rejectionOf } from '../../support/rejection.ts'
+import { temporaryDirectory } from '../../support/service.ts'
+import { createVirtualWorld } from '../../support/virtualWorld.ts'
+
+const EVENTS = 10
+const AT_MS = Date.parse('2026-01-01T00:00:00.000Z')
+
+/** A log with these events, as an event store has it after someone has changed its database. */
+const storeOf = (events: readonly StoredEvent[]): EventStore => ({
+  ...createMemoryLog().open(),
+  head: () => Promise.resolve(events.at(-1)?.position ?? 0n),
+  async *readStream(stream, { from = 0n, limit = Number.MAX_SAFE_INTEGER } = {}) {
+    yield* events.filter(event => event.stream === stream && event.revision >= from).slice(0, limit)
+  },
+  async *subscribe() {
+    for (const event of events) if (!event.stream.startsWith('$')) yield { kind: 'event', event }
+    yield { kind: 'caught_up' }
+  },
+})
+
+describe('the evidence check of ledger verify', () => {
+  const postgres = useTestPostgres()
+  const key = signingKeyOf(generateKeyPairSync('ed25519').privateKey)
+  let database: Database
+  let folder: string
+  let log: MemoryLog
+  let epoch = 0n
+
+  const headsFile = (): string => join(folder, 'heads.jsonl')
+  const seal = async (on: MemoryLog, size: number): Promise<void> => {
+    epoch += 1n
+    const feed = sealingFeed({
+      database,
+      store: on.open(),
+      world: createVirtualWorld(),
+      headFile: openHeadFile(headsFile()),
+      signingKey: () => Promise.resolve(key),
+      everyMs: 1,
+      progressed: () => undefined,
+    })
+    const run = await drive(feed, on, epoch)
+    await run.processNew()
+    await eventually(async () => (await lastHead(database.sql))?.tree_size === size)
+    await run.stop()
+  }
+  const eventOf = (n: number): NewEvent => ({
+    id: `00000000-0000-4000-8000-${n.toString().padStart(12, '0')}`,
+    type: 'OrderCreated',
+    data: { n },
+    metadata: { tenant: 'acme' },
+  })
+  const logOf = async (count: number): Promise<MemoryLog> => {
+    const made = createMemoryLog(() => AT_MS)
+    for (let n = 0; n < count; n += 1) await made.open().append(`order-${n}`, [eventOf(n)], 'no_stream')
+    return made
+  }
+  const config = () => readConfig({ EVIDENCE_HEADS_FILE: headsFile(), LEDGER_DATA_DIR: folder })
+  const verify = async (store: EventStore) => {
+    const { signal } = new AbortController()
+    const startProgress = progressFor({ json: true })
+    const { findings } = await evidenceCheck.run({ store, database, config: config(), startProgress, signal })
+    return findings.map(({ kind, place }) => [kind, place?.['index'] ?? place?.['position'] ?? null])
+  }
+
+  beforeEach(async () => {
+    database = await postgres.ledgerDatabase()
+    await createTables(database, 'evidence')
+    folder = await temporaryDirectory()
+    log = await logOf(EVENTS)
+    await seal(log, EVENTS)
+  })
+  afterEach(() => removeFolder(folder))
+
+  const changed = (change: (events: StoredEvent[]) => StoredEvent[]): EventStore => storeOf(change([...log.events]))
+  const at = (n: number): StoredEvent => log.events[n] as StoredEvent
+
+  it('finds nothing in a log as it was sealed, also with newer events', async () => {
+    expect(await verify(log.open())).to.deep.equal([])
+    await log.open().append('order-new', [eventOf(EVENTS)], 'no_stream')
+    expect(await verify(log.open())).to.deep.equal([])
+  })
+
+  it('names a changed event, also one whose tenant or stream was changed', async () => {
+    for (const change of [
+      { data: { n: 99 } },
+      { metadata: { tenant: 'globex' } },
+      { stream: 'order-x' },
+      { type: 'X' },
+    ])
+      expect(await verify(changed(events => events.with(3, { ...at(3), ...change })))).to.deep.equal([['edited', 3]])
+  })
+
+  it('names events that were swapped, at both places', async () => {
+    const swapped = changed(events =>
+      events.with(2, { ...at(6), position: at(2).position }).with(6, { ...at(2), position: at(6).position }),
+    )
+    expect(await verify(swapped)).to.deep.equal([
+      ['reordered', 2],
+      ['reordered', 6],
+    ])
+  })
+
+  it('names missing events, and an added one', async () => {
+    expect(await verify(changed(events => events.toSpliced(4, 2)))).to.deep.equal([['missing', 4]])
+    const added = { ...at(4), id: eventOf(77).id, position: at(4).position + 1n, revision: 1n }
+    expect(await verify(changed(events => events.toSpliced(5, 0, added)))).to.deep.equal([['surplus', added.position]])
+  })
+
+  it('names a log that was cut', async () => {
+    expect(await verify(changed(events => events.slice(0, 7)))).to.deep.equal([['truncated', 7]])
+  })
+
+  it('names events that a setting of their stream removes, and no others beside them', async () => {
+    const settings = { ...at(0), stream: `$$${at(5).stream}`, revision: 0n, data: { $tb: 1 } }
+    const scavenged = changed(events => [...events.toSpliced(5, 1), { ...settings, position: at(9).position + 1n }])
+    expect(await verify(scavenged)).to.deep.equal([['scavenged', 5]])
+    expect(await verify(changed(events => [...events.toSpliced(4, 2), settings]))).to.deep.equal([
+      ['missing', 4],
+      ['scavenged', 5],
+    ])
+  })
+
+  it('names events that were changed together with the tables of the tree', async () => {
+    await database.sql(`update evidence_leaves set hash = decode(repeat('00', 32), 'hex') where leaf = 3`)
+    const findings = await verify(changed(events => events.with(3, { ...at(3), data: { n: 99 } })))
+    expect(findings.map(([kind]) => kind)).to.include('edited')
+  })
+
+  it('names a head in the file that the tree does not reach or lead to', async () => {
+    const head = await lastHead(database.sql)
+    await appendFile(headsFile(), `${JSON.stringify({ ...head, tree_size: EVENTS + 4 })}\n`)
+    const kinds = (await verify(log.open())).map(([kind]) => kind)
+    expect(kinds).to.include.members(['edited', 'truncated'])
+  })
+
+  it('permits a torn last line of the file, which a killed process leaves', async () => {
+    await appendFile(headsFile(), '{"tree_size":')
+    expect(await verify(log.open())).to.deep.equal([])
+  })
+
+  describe('evidence accept', () => {
+    const accept = (on: MemoryLog) => {
+      const { signal } = new AbortController()
+      const ledger = createLedger(on.open(), createVirtualWorld())
+      return acceptLog({ ledger, database, headsFile: headsFile(), signal })
+    }
+
+    it('accepts nothing where nothing is lost', async () => {
+      expect((await rejectionOf(accept(log))).message).to.match(/nothing to accept/)
+    })
+
+    it('begins a generation of heads over a log that was restored from an older backup', async () => {
+      const restored = await logOf(6)
+      expect(await verify(restored.open())).to.deep.equal([['truncated', 6]])
+      const restart = await accept(restored)
+      expect(restart).to.include({ generation: 2, kept_size: 6, abandoned_size: EVENTS })
+      const record = restored.events.at(-1)
+      expect(record).to.include({ type: 'AccessGranted', id: restart.audit_record })
+      expect(record?.data).to.include({ operation: 'accept_restored_log' })
+      await seal(restored, 7)
+      const [begins] = await headsAfter(database.sql, { generation: 1, tree_size: EVENTS })
+      expect(begins).to.include({ generation: 2, previous_size: 6 })
+      expect(begins?.restart).to.include({ kept_size: 6, abandoned_size: EVENTS, audit_record: restart.audit_record })
+      await restored.open().append('order-later', [eventOf(50)], 'no_stream')
+      await seal(restored, 8)
+      expect(await verify(restored.open())).to.deep.equal([])
+      const cut = storeOf(restored.events.slice(0, 7))
+      expect(await verify(cut), 'later heads are compared too').to.deep.equal([['truncated', 7]])
+    })
+
+    it('finds the record of an attempt that was killed before it changed the tree', async () => {
+      const restored = await logOf(6)
+      const first = await accept(restored)
+      await database.sql('truncate evidence_leaves, evidence_nodes, evidence_heads, evidence_restarts')
+      await removeFolder(headsFile())
+      const twin = await logOf(EVENTS)
+      await seal(twin, EVENTS)
+      const again = await accept(restored)
+      expect(again.audit_record).to.equal(first.audit_record)
+      expect(restored.events).to.have.length(7)
+    })
+  })
+})
