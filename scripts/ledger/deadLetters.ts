@@ -13,7 +13,9 @@ import {
 } from '../../src/feeds/parkedEvents.ts'
 import type { Database } from '../../src/ports.ts'
 import { operatorContext, withLedger } from './operatorContext.ts'
+import { interruptible } from './interruption.ts'
 import { print, printJson } from './print.ts'
+import { progressFor } from './progress.ts'
 import { aligned } from './table.ts'
 import { findConnections, howToStart } from './connections.ts'
 
@@ -92,13 +94,18 @@ const audit = (storeUrl: string, { key, what }: OperatorRequest, { tenant_id }: 
   })
 
 /** Waits until a process has executed the request, for WAIT_MAX_MS at most. Resolves to the rows of the key that remain. */
-const awaitExecution = async ({ sql }: Database, { delivery, key, position }: OperatorRequest) => {
+const awaitExecution = async (
+  { sql }: Database,
+  { delivery, key, position }: OperatorRequest,
+  { signal, onWaiting }: { readonly signal: AbortSignal; readonly onWaiting: (waiting: number) => void },
+) => {
   const until = performance.now() + WAIT_MAX_MS
   for (;;) {
     const facts = await parkedOfKey(sql, delivery, key)
     const asked = facts.filter(fact => fact.requested !== null && (position ?? fact.position) === fact.position)
     if (asked.length === 0 || performance.now() > until) return { facts, isPending: asked.length > 0 }
-    await sleep(POLL_MS)
+    onWaiting(asked.length)
+    await sleep(POLL_MS, undefined, { signal })
   }
 }
 
@@ -110,7 +117,14 @@ const execute = (order: OperatorRequest, { json }: Json): Promise<void> =>
     if (meant[0] === undefined) throw new StartupError(`No fact of ${key} waits at position ${position}.`)
     await audit(storeUrl, order, meant[0])
     await requestParked(database.sql, { delivery, key }, what, position)
-    const { facts, isPending } = await awaitExecution(database, order)
+    const progress = progressFor({ json })(key, 'events', { total: meant.length })
+    const onWaiting = (waiting: number): void => progress.update(meant.length - waiting)
+    // The request is stored: a process carries it out after an interruption too, and a repetition asks for the rest.
+    const executed = await interruptible(signal => awaitExecution(database, order, { signal, onWaiting })).finally(
+      progress.end,
+    )
+    if (executed === undefined) return
+    const { facts, isPending } = executed
     const done = before.length - facts.length
     if (json) printJson({ delivery, key, [what === 'replay' ? 'replayed' : 'discarded']: done, waiting: facts.length })
     else print(`${what === 'replay' ? 'Replayed' : 'Discarded'} ${done}; ${facts.length} of ${key} wait.`)

@@ -8,7 +8,9 @@ import { FACTS, sealManifest, type Sealing, type SealDependencies } from '../../
 import { StartupError } from '../../src/startupError.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
+import { interruptible } from './interruption.ts'
 import { print, printJson } from './print.ts'
+import { progressFor } from './progress.ts'
 import { aligned } from './table.ts'
 import { findConnections, howToStart } from './connections.ts'
 
@@ -32,20 +34,27 @@ const untilCaughtUp = async ({ ledger, projectedUpTo: reached }: SealDependencie
   while ((await reached()) < head && performance.now() < givenUpAtMs) await sleep(POLL_MS)
 }
 
-const seal = async (topics: readonly string[]): Promise<readonly Line[]> => {
+/** A topic that was sealed before an interruption has nothing new when the command is repeated. */
+const seal = async (topics: readonly string[], options: Options, signal: AbortSignal): Promise<readonly Line[]> => {
   const { config, addresses } = await findConnections()
   const { event_store, postgres } = addresses
   if (event_store === null || postgres === null) throw new StartupError(howToStart(config.dataDir))
   const store = openEventStore({ connectionString: event_store })
   const database = openDatabase({ connectionString: postgres, applicationName: 'ledger-manifest' })
+  const progress = progressFor(options)('manifest', 'topics', { total: topics.length })
   try {
     const { sql } = database
     const dependencies = { ledger: createLedger(store, realWorld()), sql, projectedUpTo: () => positionOf(sql, FACTS) }
     await untilCaughtUp(dependencies)
     const lines: Line[] = []
-    for (const topic of topics) lines.push({ topic, ...(await sealManifest(dependencies, topic, AUTHORITY)) })
+    for (const topic of topics) {
+      signal.throwIfAborted()
+      lines.push({ topic, ...(await sealManifest(dependencies, topic, AUTHORITY)) })
+      progress.advance(1)
+    }
     return lines
   } finally {
+    progress.end()
     await Promise.all([store.close(), database.close()])
   }
 }
@@ -57,10 +66,13 @@ const cellsOf = ({ topic, sealed, to }: Line): readonly string[] => {
   return [topic, `positions ${from_position} to ${to_position}`, `${count} facts`, `sha256 ${sha256}`, ...held]
 }
 
-const run = async ({ topic, json }: Options): Promise<void> => {
+const run = async (options: Options): Promise<void> => {
+  const { topic, json } = options
   if (topic !== undefined && !MANIFEST_TOPICS.includes(topic))
     throw new StartupError(`There is no topic ${JSON.stringify(topic)}: ${MANIFEST_TOPICS.join(', ')}.`)
-  const lines = await seal(topic === undefined ? MANIFEST_TOPICS : [topic])
+  const topics = topic === undefined ? MANIFEST_TOPICS : [topic]
+  const lines = await interruptible(signal => seal(topics, options, signal))
+  if (lines === undefined) return
   if (json) return printJson({ items: lines.map(line => ({ topic: line.topic, sealed: line.sealed ?? null })) })
   for (const line of aligned(lines.map(cellsOf))) print(line)
 }

@@ -349,7 +349,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', () =
 
     await limit(NORMAL_BYTES)
     const replayed = await ledger('dead-letters', 'replay', victim, '--delivery', id, '--json')
-    expect([replayed.code, replayed.stderr]).to.deep.equal([0, ''])
+    expect(replayed.code, replayed.stderr).to.equal(0)
     await expectHolds(topic, await factsOf(client))
     expect(await deadLetters()).to.deep.equal([])
   })

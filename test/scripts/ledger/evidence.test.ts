@@ -61,7 +61,8 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
   }
   const verifyByCommand = async (folder: string) => {
     const { code, stdout, stderr } = await ledger(['verify', folder, '--json'], await emptyFolder())
-    expect(stderr).to.equal('')
+    // Progress is printed where the machine is slow.
+    expect(stderr.split('\n').filter(line => line !== '' && !line.startsWith('{"progress":'))).to.deep.equal([])
     return { code, verified: JSON.parse(stdout) as Verified }
   }
 

@@ -188,7 +188,7 @@ describe('npm run ledger -- import bank-statement', () => {
     child.kill('SIGINT')
     const { code, stderr } = await ended
     expect(code).to.equal(130)
-    expect(stderr).to.match(/^Interrupted\. To go on:\n.* import bank-statement /)
+    expect(stderr).to.match(/Interrupted\. To go on:\n.* import bank-statement /)
     expect(await readdir(dirname(path))).to.deep.equal(['statement'])
   })
 
