@@ -72,14 +72,22 @@ const untilEnded = async (
   }
 }
 
-/** Prints how each ended. Throws a StartupError if one did not do what was asked for. */
-export const follow = async (database: Database, ids: readonly string[], json: boolean): Promise<void> => {
+/**
+ * Makes the requests, and prints how each rebuild ended. Throws a StartupError if one did not do what was asked for. After Ctrl-C
+ * all are requested, and go on in the service: the printed command follows them, and requests none.
+ */
+export const requestAndFollow = async (
+  database: Database,
+  requests: readonly (() => Promise<string>)[],
+  json: boolean,
+): Promise<void> => {
+  const ids: string[] = []
   const untilAllEnded = async (signal: AbortSignal): Promise<RebuildRow[]> => {
+    for (const request of requests) ids.push(await request())
     const rows: RebuildRow[] = []
     for (const id of ids) rows.push(await untilEnded(database, id, progressFor({ json }), signal))
     return rows
   }
-  // After Ctrl-C the rebuilds go on in the service. The printed command follows them, and requests none.
   const rows = await interruptible(untilAllEnded, () => commandLine(['projections', 'follow', ...ids]))
   if (rows === undefined) return
   if (json) printJson({ rebuilds: rows })

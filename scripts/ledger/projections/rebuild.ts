@@ -16,7 +16,7 @@ import { StartupError } from '../../../src/startupError.ts'
 import { findConnections, howToStart } from '../connections.ts'
 import { operatorContext, withLedger } from '../operatorContext.ts'
 import { print, printJson } from '../print.ts'
-import { follow } from './follow.ts'
+import { requestAndFollow } from './follow.ts'
 
 /** `projections rebuild`, `verify`, `rollback`, `follow` and `cancel`: requests that a process of the service executes. */
 
@@ -90,8 +90,12 @@ const accept = async (
   return newest.id
 }
 
-const followOrPrint = async (database: Database, ids: readonly string[], { wait, json }: Asked): Promise<void> => {
-  if (wait) return follow(database, ids, json)
+type Requests = readonly (() => Promise<string>)[]
+
+const execute = async (database: Database, requests: Requests, { wait, json }: Asked): Promise<void> => {
+  if (wait) return requestAndFollow(database, requests, json)
+  const ids: string[] = []
+  for (const one of requests) ids.push(await one())
   if (json) printJson({ ids })
   else print(`Requested: ${ids.join(' ')}. To follow: npm run -s ledger -- projections follow ${ids.join(' ')}`)
 }
@@ -100,34 +104,44 @@ export const rebuild = (names: readonly string[], options: AskedRebuild): Promis
   const { acceptDifferences: accepts, reason } = options
   if (accepts && (reason ?? '').trim() === '') throw new StartupError('Say why: --reason.')
   const projections = checkedNames(names)
-  return withOperatedDatabase(async operated => {
-    const ids: string[] = []
-    for (const name of projections)
-      ids.push(await (accepts ? accept(operated, name, reason ?? '') : request(operated, 'rebuild', name)))
-    await followOrPrint(operated.database, ids, options)
-  })
+  return withOperatedDatabase(operated =>
+    execute(
+      operated.database,
+      projections.map(
+        name => () => (accepts ? accept(operated, name, reason ?? '') : request(operated, 'rebuild', name)),
+      ),
+      options,
+    ),
+  )
 }
 
 /** All read models where none is named. */
 export const verify = (names: readonly string[], options: Asked): Promise<void> => {
   const projections = checkedNames(names.length === 0 ? READ_MODEL_NAMES : names)
-  return withOperatedDatabase(async operated => {
-    const ids: string[] = []
-    for (const name of projections) ids.push(await request(operated, 'verify', name))
-    await followOrPrint(operated.database, ids, options)
-  })
+  return withOperatedDatabase(operated =>
+    execute(
+      operated.database,
+      projections.map(name => () => request(operated, 'verify', name)),
+      options,
+    ),
+  )
 }
 
 export const rollback = (name: string, options: Asked): Promise<void> => {
   const [projection = name] = checkedNames([name])
-  return withOperatedDatabase(async operated => {
-    const id = await request(operated, 'rollback', projection)
-    await followOrPrint(operated.database, [id], options)
-  })
+  return withOperatedDatabase(operated =>
+    execute(operated.database, [() => request(operated, 'rollback', projection)], options),
+  )
 }
 
 export const followAll = (ids: readonly string[], { json }: Json): Promise<void> =>
-  withOperatedDatabase(({ database }) => follow(database, ids, json))
+  withOperatedDatabase(({ database }) =>
+    requestAndFollow(
+      database,
+      ids.map(id => async () => id),
+      json,
+    ),
+  )
 
 export const cancel = (ids: readonly string[], { json }: Json): Promise<void> =>
   withOperatedDatabase(async ({ database, storeUrl }) => {
