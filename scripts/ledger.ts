@@ -16,6 +16,7 @@ import { personalDataCommand } from './ledger/personalData.ts'
 import { printNotice } from './ledger/print.ts'
 import { periodsCommand } from './ledger/periods.ts'
 import { projectionsCommand } from './ledger/projections.ts'
+import { replayCommand } from './ledger/replay.ts'
 import { streamsCommand } from './ledger/streams.ts'
 import { subscriptionsCommand } from './ledger/subscriptions.ts'
 import { tenantsCommand } from './ledger/tenants.ts'
@@ -42,6 +43,7 @@ const ledger = new Command('ledger')
   .addCommand(personalDataCommand)
   .addCommand(periodsCommand)
   .addCommand(projectionsCommand)
+  .addCommand(replayCommand)
   .addCommand(streamsCommand)
   .addCommand(subscriptionsCommand)
   .addCommand(tenantsCommand)

@@ -6,6 +6,10 @@ import type { JsonObject, StoredEvent } from '../../src/ports.ts'
 import { streamOf } from '../../streams/aggregate.ts'
 import { type Id, type IdPrefix, isId } from '../../streams/ids.ts'
 import { aggregates } from '../../streams/index.ts'
+import { realWorld } from '../../src/clockAndRandomness.ts'
+import { createLedger } from '../../src/commands/commandHandler.ts'
+import { SYSTEM_TENANT } from '../../streams/envelope.ts'
+import { recordLook } from './audited.ts'
 import { print, printJson, printLines } from './print.ts'
 import { findConnections, howToStart, withoutPassword } from './connections.ts'
 
@@ -61,10 +65,17 @@ const entryOf = ({ revision, position, id, type, storedAt, metadata, data }: Sto
   }
 }
 
+/** A secret of the service, which no output has. */
+const REDACTED = { redacted: true }
+const SECRETS = `${aggregates.secret.category}-`
+
+const shownOf = (stream: string, event: StoredEvent): Entry =>
+  stream.startsWith(SECRETS) ? { ...entryOf(event), data: REDACTED } : entryOf(event)
+
 const AGGREGATES = Object.values(aggregates)
 
 /** The stream of an id. Throws a StartupError if no aggregate has ids of this form. */
-const streamNamed = (id: string): string => {
+export const streamNamed = (id: string): string => {
   const owner = AGGREGATES.find(({ prefix }) => isId(prefix, id))
   if (owner !== undefined) return streamOf(owner, id as Id<IdPrefix>)
   const forms = AGGREGATES.map(({ prefix }) => `${prefix}_…`).join(', ')
@@ -90,9 +101,11 @@ const show = async (id: string, { json }: { readonly json: boolean }): Promise<v
   const store = openEventStore({ connectionString: addresses.event_store })
   try {
     const entries: Entry[] = []
-    for await (const event of store.readStream(stream)) entries.push(entryOf(event))
+    for await (const event of store.readStream(stream)) entries.push(shownOf(stream, event))
     if (entries.length === 0)
       throw new StartupError(`There is no stream ${stream} in the store at ${withoutPassword(addresses.event_store)}.`)
+    const look = { operation: 'show_stream', tenant: entries[0]?.tenant ?? SYSTEM_TENANT, resource: id }
+    await recordLook(createLedger(store, realWorld()), look)
     if (json) return printJson({ stream, id, events: entries })
     print(`${stream}, ${entries.length} ${entries.length === 1 ? 'event' : 'events'}, tenant ${entries[0]?.tenant}`)
     print()
@@ -109,7 +122,8 @@ export const streamsCommand = new Command('streams').description('Shows the stor
     .option('--json', 'print JSON: {stream, id, events: [{revision, position, type, at, subject, …}]}', false)
     .addHelpText(
       'after',
-      '\nThe data is shown as it is stored, in the schema version of its time (schema_version).\n' +
+      '\nThe data is shown as it is stored, in the schema version of its time (schema_version); secrets of the service are not.\n' +
+        'The look is an audit record.\n' +
         'Reads the store of the running service, or of EVENTSTORE_URL. Exit code 1 if there is no such stream.',
     )
     .action(show),

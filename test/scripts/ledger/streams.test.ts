@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { derivedId } from '../../../src/commands/identifiers.ts'
 import { approvedInvoice, clientOf, newKey } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { emptyFolder, ledger, tidyUp } from './fixtures.ts'
 
@@ -48,6 +49,34 @@ describe('npm run ledger -- streams show', () => {
     expect((await typesOf(orderId)).slice(0, 2)).to.deep.equal(['OrderCreated', 'OrderInvoiced'])
     expect(await typesOf(payment.id)).to.deep.equal(['PaymentInitiated', 'PaymentSucceeded'])
     expect(await typesOf(derivedId('ref', TENANT, 'audited'))).to.deep.equal(['ReferenceTaken'])
+  })
+
+  it('replays a payment step by step, and records both looks', async () => {
+    const { code, stdout } = await ledger(['replay', payment.id, '--json'])
+    expect(code).to.equal(0)
+    const steps = stdout
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line))
+    expect(steps.map(({ revision, type }) => [revision, type])).to.deep.equal([
+      ['0', 'PaymentInitiated'],
+      ['1', 'PaymentSucceeded'],
+    ])
+    expect(steps[1].state).to.not.deep.equal(steps[0].state)
+    expect((await ledger(['replay', payment.id, '--at', '0', '--json'])).stdout.trimEnd().split('\n')).to.have.length(1)
+    const client = clientOf(service.api, await service.token({ tenant: TENANT }))
+    await eventually(async () => {
+      const { items } = (await client.get(`/audit-records?resource=${payment.id}&limit=100`)).body
+      const operations = items.map(({ operation }: { operation: string }) => operation)
+      return operations.includes('show_stream') && operations.includes('replay_stream')
+    })
+  })
+
+  it('shows and replays no secret of the service', async () => {
+    const id = derivedId('sec', 'ids of idempotency keys')
+    const shown = await events(id)
+    expect(shown.events.map(({ data }: { data: object }) => data)).to.deep.equal([{ redacted: true }])
+    expect((await ledger(['replay', id])).stderr).to.equal('Streams with secrets are not replayed.\n')
   })
 
   it('prints them as text', async () => {
