@@ -39,10 +39,10 @@ describe('npm run ledger -- doctor', () => {
   after(tidyUp)
 
   it('has no finding for a running service, and prints every address', async () => {
-    // The feeds may still process events of other tests of the shared service.
+    // The feeds may still process events of other tests of the shared service, and a slow machine answers late.
     const ended = await eventually(async () => {
       const now = await ledger(['doctor', '--json'])
-      return diagnosisOf(now).feeds.every(({ behind }) => behind === 0) && now
+      return now.code === 0 && now
     })
     expect(findingsIn(ended)).to.deep.equal({})
     expect(ended.code).to.equal(0)
@@ -55,8 +55,10 @@ describe('npm run ledger -- doctor', () => {
   })
 
   it('prints a table without the password of Postgres', async () => {
-    const { code, stdout } = await ledger(['doctor'])
-    expect(code).to.equal(0)
+    const { stdout } = await eventually(async () => {
+      const now = await ledger(['doctor'])
+      return now.code === 0 && now
+    })
     for (const part of PARTS) expect(stdout).to.match(new RegExp(`^ok +${part} `, 'm'))
     expect(stdout)
       .to.include(`held by the process ${service.addresses.pids['service']}`)
@@ -65,7 +67,10 @@ describe('npm run ledger -- doctor', () => {
   })
 
   it('names the holder of each lock, and the versions of the servers', async () => {
-    const ended = await ledger(['doctor', '--json'])
+    const ended = await eventually(async () => {
+      const now = await ledger(['doctor', '--json'])
+      return now.code === 0 && now
+    })
     const { locks, versions } = JSON.parse(ended.stdout)
     const projector = locks.find(({ name }: { name: string }) => name === 'projector')
     expect(projector).to.include({ held: true })
