@@ -11,6 +11,9 @@ import { NEWEST_VERSION, routes } from '../../src/http/index.ts'
 
 const SOURCES = new URL('src/', import.meta.url)
 
+/** The argument of a path parameter: the library names `event_id` eventId. */
+const argumentOf = (name: string): string => name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
+
 /**
  * The generator parses the colon of an action as the start of a parameter, as Express does; `/invoices/{id}:approve` has one
  * parameter.
@@ -19,7 +22,7 @@ const withoutActions = <P extends { readonly originalRoute: string; readonly pat
   path: P,
 ) => ({
   ...path,
-  route: path.originalRoute.replaceAll(/\{(\w+)\}/g, '$${$1}'),
+  route: path.originalRoute.replaceAll(/\{(\w+)\}/g, (_, name: string) => `\${${argumentOf(name)}}`),
   pathParams: path.pathParams.filter(param => '$match' in param && String(param.$match).startsWith('{')),
 })
 

@@ -6588,7 +6588,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<AuditProof, Problem>({
-        path: `/audit/proof/${event_id}`,
+        path: `/audit/proof/${eventId}`,
         method: "GET",
         query: query,
         secure: true,
