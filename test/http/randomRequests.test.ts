@@ -10,6 +10,7 @@ import { removeFolder } from '../support/folders.ts'
 
 /** Random requests: those that openapi.json describes, and slightly invalid ones. */
 
+const TENANT = 'random'
 const REQUESTS = 20_000
 const CONCURRENCY = 24
 const RARE_MAX = 100_000
@@ -38,8 +39,8 @@ describe(`${REQUESTS} random requests (RANDOM_REQUESTS_SEED=${seed})`, function 
   let token: string
   before(async () => {
     dataDir = await temporaryDirectory()
-    service = await startProcess(dataDir, { RATE_LIMITS: LIMITS, LOG_LEVEL: 'warn' })
-    token = await service.token({ tenant: 'random' })
+    service = await startProcess(dataDir, { RATE_LIMITS: LIMITS, LOG_LEVEL: 'warn', OPERATORS_TENANT: TENANT })
+    token = await service.token({ tenant: TENANT })
     client = clientOf(service.api, token)
   })
   after(async () => {
@@ -62,7 +63,8 @@ describe(`${REQUESTS} random requests (RANDOM_REQUESTS_SEED=${seed})`, function 
       const open = await client.post('/orders', anOrder())
       const subscribed = await client.post('/subscriptions', { types: ['invoice.paid'], start: 'beginning' })
       const issued = await client.post('/api-keys', { name: 'any', scopes: ['orders:read'] })
-      found.push(subscribed.body.id, issued.body.id, 'invoice.paid.v1.json')
+      const { items } = (await client.get(`/orders/${orderId}/history`)).body
+      found.push(subscribed.body.id, issued.body.id, 'invoice.paid.v1.json', items[0].event_id)
       const ids = [orderId, invoiceId, draft.body.id, paid.body.id, pending.body.id, made.body.id, open.body.id]
       found.push(...ids, etag, open.headers.get('etag') ?? '', key, ...(page.next_cursor ? [page.next_cursor] : []))
     }

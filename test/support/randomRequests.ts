@@ -89,7 +89,8 @@ const MORE_HEADERS = [
   'Expect',
   'X-HTTP-Method-Override',
 ]
-const ID = /\b(?:ord|inv|pay|op|sub|key)_[0-9A-HJKMNP-TV-Z]{26}\b/
+const ID = /\b(?:ord|inv|pay|op|sub|key|ent)_[0-9A-HJKMNP-TV-Z]{26}\b/
+const UUID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/
 const DATE = /^\d{4}-\d\d-\d\d$/
 const ID_PATTERN = /^\^([a-z]+)_\[/
 const KNOWN_MAX = 400
@@ -125,6 +126,7 @@ export const randomRequests = (document: Document, seed: number, known: readonly
       return oneOf(texts.filter(text => text.startsWith(`${prefix}_`)).concat(`${prefix}_${'0'.repeat(26)}`))
     if (format === 'date-time')
       return `20${10 + Math.floor(random() * 30)}-03-0${1 + Math.floor(random() * 9)}T10:00:00Z`
+    if (format === 'uuid') return oneOf(texts.filter(text => UUID.test(text)).concat('0'.repeat(8)))
     if (format === 'date') return oneOf(texts.filter(text => DATE.test(text)).concat('2027-01-31'))
     if (pattern?.includes('\\d')) return String(Math.floor(random() * 120))
     return chance(0.5) ? oneOf(texts) : 'text'.padEnd(Math.max(minLength, Math.floor(random() * 30)), '.')

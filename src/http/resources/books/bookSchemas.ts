@@ -9,6 +9,7 @@ import {
   exponentSchema,
   positionSchema,
   sumSchema,
+  timeParameter,
   timeSchema,
 } from '../commonSchemas.ts'
 import { createdQuery } from '../paging.ts'
@@ -22,12 +23,12 @@ export const accountCodeSchema = z
     description:
       'The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by ' +
       'GET /accounts?customer_reference=. For orders of earlier builds it ends with the reference itself.',
-    examples: ['receivables.USD.prs_01JB3N8Q6Z4T1V7W9XAC2E5GHK'],
+    examples: ['cash.USD', 'receivables.USD.prs_01JB3N8Q6Z4T1V7W9XAC2E5GHK'],
   })
 
 /** The moment of every answer about the books. */
 export const booksQuery = {
-  as_of: timeSchema.optional().meta({
+  as_of: timeParameter.optional().meta({
     description:
       'The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events.',
   }),
