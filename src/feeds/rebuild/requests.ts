@@ -87,17 +87,20 @@ export const requestRebuild = async (
     if (kept === undefined) return { ok: false, code: 'nothing_kept' }
   }
   await sql(MAKE_WAY, [projection])
-  const [inserted] = await sql(
-    `insert into projection_rebuilds (id, kind, projection, state, requested_by) values ($1, $2, $3, 'pending', $4)
-      on conflict (projection) where state in ('pending', 'running', 'refused') do nothing returning id`,
-    [id, kind, projection, requested_by],
-  )
-  if (inserted !== undefined) return { ok: true, id }
-  const [open] = await sql<{ id: string }>(
-    `select id from projection_rebuilds where projection = $1 and state in ('pending', 'running', 'refused')`,
-    [projection],
-  )
-  return { ok: false, code: 'under_way', id: open?.id ?? '' }
+  // The rebuild that is in the way may end between the two statements; then there is room for this one.
+  for (;;) {
+    const [inserted] = await sql(
+      `insert into projection_rebuilds (id, kind, projection, state, requested_by) values ($1, $2, $3, 'pending', $4)
+        on conflict (projection) where state in ('pending', 'running', 'refused') do nothing returning id`,
+      [id, kind, projection, requested_by],
+    )
+    if (inserted !== undefined) return { ok: true, id }
+    const [open] = await sql<{ id: string }>(
+      `select id from projection_rebuilds where projection = $1 and state in ('pending', 'running', 'refused')`,
+      [projection],
+    )
+    if (open !== undefined) return { ok: false, code: 'under_way', id: open.id }
+  }
 }
 
 /** Has the tables of a refused rebuild switched in spite of the difference that was shown; false if it is not refused. */
