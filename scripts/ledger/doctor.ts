@@ -14,7 +14,7 @@ import { checkParked } from './doctor/parked.ts'
 import { checkRights } from './doctor/rights.ts'
 import { checkVersions, readVersions, type Versions } from './doctor/versions.ts'
 import { checkApi, checkIssuer, checkKafka, checkMetrics, checkPostgres, checkStore } from './doctor/dependencies.ts'
-import { print, printJson } from './print.ts'
+import { exitWhenPrinted, print, printJson } from './print.ts'
 import { aligned } from './table.ts'
 import { findConnections, howToStart, type KnownAddresses, type Connections } from './connections.ts'
 
@@ -191,5 +191,5 @@ export const doctorCommand = new Command('doctor')
     else printTable(diagnosis)
     process.exitCode = diagnosis.ok ? 0 : 1
     // A dependency that never answers keeps its connection open, and with it this process.
-    process.stdout.write('', () => process.exit())
+    exitWhenPrinted()
   })

@@ -29,3 +29,6 @@ export const printNotice = (words: string): void => void process.stderr.write(`$
 /** Prints one JSON document on stdout. Positions and revisions are strings, since they may exceed a float. */
 export const printJson = (document: unknown): void =>
   printLines(JSON.stringify(document, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value), 2))
+
+/** Ends the process with its exit code when everything that was printed has been written. */
+export const exitWhenPrinted = (): void => void process.stdout.write('', () => process.exit())
