@@ -1,4 +1,4 @@
-import { parse } from 'csv-parse'
+import { CsvError, parse } from 'csv-parse'
 import { Readable } from 'node:stream'
 import { dateOf, minorUnitsOf, type StatementLine, StatementError } from './statementLine.ts'
 
@@ -13,7 +13,7 @@ const RECORD_CHARS_MAX = 65_536
 type Row = { readonly [Name in (typeof REQUIRED)[number]]: string } & {
   readonly [Name in (typeof OPTIONAL)[number]]?: string
 }
-type Parsed = { readonly record: Row; readonly info: { readonly lines: number } }
+type Parsed = { readonly record: Row; readonly info: { readonly lines: number }; readonly raw: string }
 
 /** Throws a StatementError unless the header has each required column, and no column twice or of another name. */
 const checkedHeader = (names: readonly string[]): string[] => {
@@ -50,6 +50,24 @@ const lineOf = (row: Row, line: number): StatementLine => {
 /** The delimiter that the header has. Names of columns contain none. */
 const delimiterOf = (header: string): string => DELIMITERS.find(delimiter => header.includes(delimiter)) ?? ','
 
+/**
+ * Tells the line on which a row begins from the parser's line, on which it ends: a quoted text may have lines. Rows must be told in
+ * their order, because the parser counts each CRLF in a quoted text as two lines.
+ */
+const createFirstLine = (): ((last: number, raw: string) => number) => {
+  let countedTwice = 0
+  return (last, raw) => {
+    // Empty lines before the row are part of its raw text.
+    const row = raw.trim()
+    const first = last - countedTwice - (row.match(/[\r\n]/g)?.length ?? 0)
+    countedTwice += row.match(/\r\n/g)?.length ?? 0
+    return first
+  }
+}
+
+const rawOf = (error: unknown): string =>
+  error instanceof CsvError && typeof error['raw'] === 'string' ? error['raw'] : ''
+
 const reasonOf = (error: unknown): string => (error instanceof Error ? (error.message.split('\n', 1)[0] ?? '') : '')
 
 /** Reads the rows in their order. Throws a StatementError with the line for a file that has not the documented form. */
@@ -61,18 +79,21 @@ export const readCsvStatement = async function* (
     columns: checkedHeader,
     delimiter: delimiterOf(header),
     info: true,
+    raw: true,
     trim: true,
     skip_empty_lines: true,
     max_record_size: RECORD_CHARS_MAX,
   })
+  const firstLine = createFirstLine()
   const source = Readable.from(chunks)
   source.on('error', error => parser.destroy(error))
   source.pipe(parser)
   try {
-    for await (const { record, info } of parser as AsyncIterable<Parsed>) yield lineOf(record, info.lines)
+    for await (const { record, info, raw } of parser as AsyncIterable<Parsed>)
+      yield lineOf(record, firstLine(info.lines, raw))
   } catch (error) {
     if (error instanceof StatementError) throw error
-    throw new StatementError(parser.info.lines, `This is no sound CSV: ${reasonOf(error)}.`)
+    throw new StatementError(firstLine(parser.info.lines, rawOf(error)), `This is no sound CSV: ${reasonOf(error)}.`)
   } finally {
     source.destroy()
   }

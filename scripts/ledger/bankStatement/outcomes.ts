@@ -37,12 +37,30 @@ export type Claims = {
   readonly occurrences: Map<string, number>
   /** Payments that some line names. */
   readonly named: Set<string>
-  /** How many credits are taken back in the same statement, by reference and payment id. */
-  readonly takenBack: Map<string, number>
+  readonly reversals: Reversals
 }
 
-const textOf = ({ amount, currency }: { readonly amount: bigint; readonly currency: string }): string =>
-  `${decimalOf(amount, currency)} ${currency}`
+/** A reversal takes one credit back, though it may be under several names. */
+type Reversal = { isUsed: boolean }
+/** The reversals of the statement that no credit was set against, by a name in them with their amount. */
+export type Reversals = Map<string, Reversal[]>
+
+type Amount = { readonly amount: bigint; readonly currency: string }
+
+const reversalKey = (name: string, { amount, currency }: Amount): string => `${currency} ${amount} ${name}`
+
+/** Adds a reversal with the references and the payment ids that it may mean. */
+export const addReversal = (reversals: Reversals, names: Iterable<string>, amount: Amount): void => {
+  const reversal = { isUsed: false }
+  for (const name of names) {
+    const key = reversalKey(name, amount)
+    const known = reversals.get(key)
+    if (known === undefined) reversals.set(key, [reversal])
+    else known.push(reversal)
+  }
+}
+
+const textOf = ({ amount, currency }: Amount): string => `${decimalOf(amount, currency)} ${currency}`
 
 const isLive = ({ settlement, state }: Payment): boolean => settlement === 'deferred' && state !== 'failed'
 
@@ -74,13 +92,16 @@ const counted = (counts: Map<string, number>, name: string): number => {
   return before
 }
 
-/** Whether the statement takes a credit of this payment back that no earlier line has been set against. */
-const isTakenBack = ({ takenBack }: Claims, { id, reference }: Payment): boolean =>
-  [id, reference].some(name => {
-    const left = name === null ? 0 : (takenBack.get(name) ?? 0)
-    if (name === null || left === 0) return false
-    takenBack.set(name, left - 1)
-    return true
+/** Whether the statement takes a credit of the payment's amount back by a reversal that no earlier line has been set against. */
+const isTakenBack = ({ reversals }: Claims, payment: Payment): boolean =>
+  [payment.id, payment.reference ?? payment.id].some(name => {
+    const named = reversals.get(reversalKey(name, payment)) ?? []
+    for (let reversal = named.pop(); reversal !== undefined; reversal = named.pop()) {
+      if (reversal.isUsed) continue
+      reversal.isUsed = true
+      return true
+    }
+    return false
   })
 
 const duplicate = (line: StatementLine, payment: Payment, earlier?: number): Outcome => {

@@ -2,6 +2,7 @@ import pLimit from 'p-limit'
 import { type LedgerPayments, type Payment } from './ledgerPayments.ts'
 import { namesInTexts, referencesIn } from './names.ts'
 import {
+  addReversal,
   afterSettlement,
   type Claims,
   expected,
@@ -9,6 +10,7 @@ import {
   type Outcome,
   outcomeOf,
   type Proposal,
+  type Reversals,
 } from './outcomes.ts'
 import type { StatementFile } from './statementFile.ts'
 import type { StatementLine } from './statementLine.ts'
@@ -33,20 +35,19 @@ export type Step = { readonly outcome: Outcome; readonly settledNow: boolean }
 const BATCH_LINES = 32
 const REQUESTS_AT_ONCE = 8
 
-type Checked = { readonly total: number; readonly takenBack: Map<string, number> }
+type Checked = { readonly total: number; readonly reversals: Reversals }
 
 /** Reads the whole file before anything is changed. Throws a StatementError for a file that cannot be used. */
 const check = async ({ file, signal }: Reconciliation): Promise<Checked> => {
-  const takenBack = new Map<string, number>()
+  const reversals: Reversals = new Map()
   let total = 0
   for await (const line of file.lines()) {
     signal.throwIfAborted()
     total += 1
     if (line.kind !== 'reversal') continue
-    for (const name of new Set([...referencesIn(line), ...namesInTexts(line)]))
-      takenBack.set(name, (takenBack.get(name) ?? 0) + 1)
+    addReversal(reversals, new Set([...referencesIn(line), ...namesInTexts(line)]), line)
   }
-  return { total, takenBack }
+  return { total, reversals }
 }
 
 const isLive = ({ settlement, state }: Payment): boolean => settlement === 'deferred' && state !== 'failed'
@@ -98,8 +99,8 @@ const inBatches = async function* <T>(items: AsyncIterable<T>): AsyncGenerator<r
  */
 export const reconcile = async function* (reconciliation: Reconciliation): AsyncGenerator<Step> {
   const { file, payments, signal, onProgress } = reconciliation
-  const { total, takenBack } = await check(reconciliation)
-  const claims: Claims = { lines: new Map(), occurrences: new Map(), named: new Set(), takenBack }
+  const { total, reversals } = await check(reconciliation)
+  const claims: Claims = { lines: new Map(), occurrences: new Map(), named: new Set(), reversals }
   const limit = pLimit(REQUESTS_AT_ONCE)
   let done = 0
   for await (const batch of inBatches(file.lines())) {

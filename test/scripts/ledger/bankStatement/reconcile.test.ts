@@ -150,6 +150,26 @@ describe('the reconciliation of a bank statement', () => {
     expect(settled).to.have.length(1)
   })
 
+  it('settles a credit beside a reversal of another amount or currency', async () => {
+    const inEuro = credit('10.00', 'R-1', { direction: 'DBIT', currency: 'EUR', head: '<RvslInd>true</RvslInd>' })
+    const entries = [credit('10.00', 'R-1'), takenBack('0.50', 'R-1'), inEuro]
+    const { statuses, settled } = await statusesOf([{}], entries)
+    expect(statuses).to.deep.equal(['matched', 'missing', 'missing'])
+    expect(settled).to.have.length(1)
+  })
+
+  it('takes one credit back by a reversal with both the id and the reference of its payment', async () => {
+    const id = `pay_${'1'.padStart(26, '0')}`
+    const both = ntry({
+      ...{ amount: '10.00', direction: 'DBIT', head: '<RvslInd>true</RvslInd>' },
+      parts: [{ endToEndId: 'R-1', text: `payment ${id}` }],
+    })
+    const entries = [credit('10.00', 'R-1', { bankId: 'B-1' }), both, credit('10.00', 'R-1', { bankId: 'B-2' })]
+    const { statuses, settled } = await statusesOf([{}], entries)
+    expect(statuses).to.deep.equal(['under', 'missing', 'matched'])
+    expect(settled).to.have.length(1)
+  })
+
   it('ignores money out for no payment and bookings that are not booked, and settles nothing by them', async () => {
     const entries = [
       credit('10.00', 'none', { direction: 'DBIT' }),

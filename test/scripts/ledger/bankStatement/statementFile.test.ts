@@ -86,6 +86,17 @@ describe('files of bank statements', () => {
       expect(await refusal(' \n\n')).to.include('Line 1: The file is empty.')
     })
 
+    it('have the line on which a row begins, also after quoted texts with lines', async () => {
+      const texts = ['plain', '"two\nlines"', '', '"a\n\nb"', 'last']
+      for (const end of ['\n', '\r\n', '\r']) {
+        const rows = texts.map(text => (text === '' ? '' : `2026-11-20,1,USD,R,${text}`)).join('\n')
+        const lines = await linesOf(`${HEADER}${rows}`.replaceAll('\n', end))
+        expect(lines.map(({ line }) => line)).to.deep.equal([2, 3, 6, 9])
+        const wrong = `${HEADER}${rows}\n2026-11-20,1,USD,"R\n\n"\n`.replaceAll('\n', end)
+        expect(await refusal(wrong)).to.include('Line 10: This is no sound CSV')
+      }
+    })
+
     it('know a reversal by its column', async () => {
       const lines = await linesOf('booking_date,amount,currency,reference,reversal\n2026-11-20,-1,USD,R,true\n')
       expect(lines.map(({ kind }) => kind)).to.deep.equal(['reversal'])
