@@ -5,6 +5,7 @@ import type { Recorded } from '../../streams/envelope.ts'
 import type { OrderId, PaymentId, ReferenceId } from '../../streams/ids.ts'
 import type { PaymentEvent, PaymentTerms, RefusalCode } from '../../streams/payment/index.ts'
 import { Unavailable } from '../ports.ts'
+import { claimTurnOf, inClaimTurn } from './claimTurns.ts'
 import { KEY_WAIT_MS } from './timeBudgets.ts'
 import { asReplay, type CreationResult, rowUntil } from './idempotentCreation.ts'
 import { idempotencyRecordIn, keyConflict } from './idempotencyKeyConflicts.ts'
@@ -35,41 +36,39 @@ const isOutcome = (event: PaymentEvent): boolean => event.type !== 'PaymentIniti
 /** Creates the payment, or finds the one that the same key created. */
 export const pay = async (ledger: Ledger, input: NewPayment, context: Context): Promise<CreationResult<PaymentRow>> => {
   const untilMs = ledger.world.monotonicMs() + input.waitMs
-  const payment = { ...input, referenceStream: input.personal?.stream, untilMs }
+  const { id, personal } = input
+  const payment = { ...input, referenceStream: personal?.stream }
   const checked = await checkPayment(ledger, payment, context.tenant)
   if (isRejection(checked)) {
     // A request with a used key gets the stored answer in place of this refusal, so that a retry never gets another answer.
-    return (await replayOrResume(ledger, payment, context)) ?? { kind: 'refused', rejection: checked }
+    const used = (await lookUp(ledger, payment)) ?? { answer: { kind: 'refused' as const, rejection: checked } }
+    return answerWithin(ledger, { id, ...used, untilMs }, context)
   }
-  if (!(await waitForConcurrentRequest(ledger, payment.id))) return { kind: 'concurrent_request' }
+  if (!(await waitForConcurrentRequest(ledger, id))) return { kind: 'concurrent_request' }
   ledger.world.crashPoint('before_claim')
-  const { id, personal } = payment
   const claim = () => initiate(ledger, { ...payment, order_id: checked.orderId }, context)
-  // In turn, since a request that finds Postgres down must not tell that the key is free while another one is about to use it.
-  const claimed = await (personal === undefined ? claim() : ledger.inTurn(claimTurn(id), claim))
-  if ('answer' in claimed) return claimed.answer
-  ledger.world.crashPoint('after_claim')
-  return finishPaymentWithin(ledger, { id, ...claimed, untilMs }, context)
+  const claimed = await (personal === undefined ? claim() : inClaimTurn(ledger, id, claim))
+  if ('row' in claimed && !claimed.isResumed) ledger.world.crashPoint('after_claim')
+  return answerWithin(ledger, { id, ...claimed, untilMs }, context)
 }
 
-/** Requests with the same key take turns here, from the storing of the reference to the append that binds the key. */
-const claimTurn = (id: PaymentId): string => `claim of ${id}`
-
-type Requested = NewPayment & WaitLimit
-type Claimed = Pick<Initiated, 'row' | 'position'> | { readonly answer: CreationResult<PaymentRow> }
+/** The answer of a request, or the payment that its key has initiated and that is to be finished. */
+type Claimed =
+  | { readonly answer: CreationResult<PaymentRow> }
+  | (Pick<Initiated, 'row' | 'position'> & { readonly isResumed: boolean })
 
 const initiate = async (
   ledger: Ledger,
-  { order_id, ...payment }: Requested & { readonly order_id: OrderId },
+  { order_id, ...payment }: NewPayment & { readonly order_id: OrderId },
   context: Context,
 ): Promise<Claimed> => {
-  const stored = await storeReference(ledger, payment, context)
-  if ('answer' in stored) return stored
+  const stored = await storeReference(ledger, payment)
+  if ('answer' in stored) return stored.answer
   const command = { ...initiationOf(payment, stored.token), order_id }
   const initiated = await handle(ledger, paymentEntity, payment.id, { command, context, isNew: true })
-  if (initiated.ok && initiated.row) return { row: initiated.row, position: initiated.position }
-  const answer = await replayOrResume(ledger, payment, context)
-  return { answer: answer ?? { kind: 'refused', rejection: reject('concurrent_modification') } }
+  if (initiated.ok && initiated.row) return { row: initiated.row, position: initiated.position, isResumed: false }
+  const used = await lookUp(ledger, payment)
+  return used ?? { answer: { kind: 'refused', rejection: reject('concurrent_modification') } }
 }
 
 /**
@@ -78,17 +77,16 @@ const initiate = async (
  */
 const storeReference = async (
   ledger: Ledger,
-  payment: Requested,
-  context: Context,
-): Promise<{ readonly token: string | null } | { readonly answer: CreationResult<PaymentRow> }> => {
+  payment: NewPayment,
+): Promise<{ readonly token: string | null } | { readonly answer: Claimed }> => {
   const { personal, reference, id } = payment
   if (personal === undefined) return { token: reference }
-  return personal.store<CreationResult<PaymentRow>>(async () => {
-    const answer = await replayOrResume(ledger, payment, context)
-    if (answer !== undefined) return answer
+  return personal.store<Claimed>(async () => {
+    const used = await lookUp(ledger, payment)
+    if (used !== undefined) return used
     const { holder } = (await ledger.aggregates.load(referenceEntity, personal.stream)).state
     if (holder === null || holder === id) return undefined
-    return { kind: 'refused', rejection: reject('payment_reference_conflict', { payment_id: holder }) }
+    return { answer: { kind: 'refused', rejection: reject('payment_reference_conflict', { payment_id: holder }) } }
   })
 }
 
@@ -96,7 +94,7 @@ const storeReference = async (
 const waitForConcurrentRequest = async ({ idle, world }: Ledger, id: PaymentId): Promise<boolean> => {
   const waited = new AbortController()
   const timeout = world.sleep(KEY_WAIT_MS, waited.signal).then(() => false)
-  const turns = [idle(claimTurn(id)), idle(streamOf(paymentEntity.aggregate, id))]
+  const turns = [idle(claimTurnOf(id)), idle(streamOf(paymentEntity.aggregate, id))]
   const free = Promise.all(turns).then(() => true)
   return Promise.race([free, timeout]).finally(() => waited.abort('over'))
 }
@@ -134,26 +132,27 @@ const finishPaymentWithin = async (
   return Promise.race([answer, timeout]).finally(() => waited.abort('over'))
 }
 
-/**
- * For a key that was used before: the recorded outcome of the payment, or, without one, the outcome of resuming it. Undefined
- * for a new key.
- */
-const replayOrResume = async (
-  ledger: Ledger,
-  payment: Requested,
-  context: Context,
-): Promise<CreationResult<PaymentRow> | undefined> => {
-  const history = await ledger.aggregates.history(paymentEntity, payment.id)
+/** For a key that was used before: the recorded outcome of its payment, or the payment to resume. Undefined for a new key. */
+const lookUp = async (ledger: Ledger, { id, idempotencyRecord }: NewPayment): Promise<Claimed | undefined> => {
+  const history = await ledger.aggregates.history(paymentEntity, id)
   if (history.length === 0) return undefined
-  const conflict = keyConflict(ledger, payment.id, payment.idempotencyRecord, idempotencyRecordIn(history))
-  if (conflict) return conflict
-  const initiated = rowUntil(paymentEntity, history, () => true)
-  if (initiated === undefined) return undefined
-  const { row, last } = initiated
+  const conflict = keyConflict(ledger, id, idempotencyRecord, idempotencyRecordIn(history))
+  if (conflict) return { answer: conflict }
   const outcome = outcomeIn(history)
-  const { id, untilMs } = payment
-  const answer = outcome ?? (await finishPaymentWithin(ledger, { id, row, position: last.position, untilMs }, context))
-  return asReplay(answer)
+  if (outcome) return { answer: asReplay(outcome) }
+  const initiated = rowUntil(paymentEntity, history, () => true)
+  return initiated && { row: initiated.row, position: initiated.last.position, isResumed: true }
+}
+
+const answerWithin = async (
+  ledger: Ledger,
+  claimed: Claimed & Pick<Initiated, 'id' | 'untilMs'>,
+  context: Context,
+): Promise<CreationResult<PaymentRow>> => {
+  if ('answer' in claimed) return claimed.answer
+  const { isResumed, ...initiated } = claimed
+  const answer = await finishPaymentWithin(ledger, initiated, context)
+  return isResumed ? asReplay(answer) : answer
 }
 
 /** The outcome in the payment's stream, the same for every retry; undefined before there is one. */

@@ -2,10 +2,11 @@ import { fold } from '../../projections/projection.ts'
 import type { PaymentRow } from '../../projections/payments/projection.ts'
 import { payments } from '../../projections/payments/projection.ts'
 import type { IdempotencyRecord } from '../../streams/idempotencyRecord.ts'
-import { reject } from '../../streams/decider.ts'
+import { type Rejection, reject } from '../../streams/decider.ts'
 import type { InvoiceId, PaymentId, RefundId } from '../../streams/ids.ts'
 import { grantedRefund, refundable } from '../../streams/payment/index.ts'
 import type { RefundTerms } from '../../streams/refund/index.ts'
+import { inClaimTurn } from './claimTurns.ts'
 import { asReplay, type CreationResult } from './idempotentCreation.ts'
 import { idempotencyRecordIn, keyConflict } from './idempotencyKeyConflicts.ts'
 import { invoiceEntity, paymentEntity, refundEntity } from './entities.ts'
@@ -17,30 +18,38 @@ import { type Context, handle, type Ledger } from './commandHandler.ts'
  * from the payment's stream.
  */
 
-export type NewRefund = RefundTerms & { readonly id: RefundId; readonly idempotencyRecord: IdempotencyRecord }
+export type NewRefund = RefundTerms & {
+  readonly id: RefundId
+  readonly idempotencyRecord: IdempotencyRecord
+  /** Throws when the refund must not be made now. It is called while no other request binds the same key. */
+  readonly ready?: () => Promise<void>
+}
 
 type Answer = CreationResult<PaymentRow>
 
 /** Refunds a part of a payment, or the rest of it; or finds the refund that the same key made. */
 export const refund = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Answer> => {
+  const { id, ready } = asked
+  const refusal = await inClaimTurn(ledger, id, async () => {
+    await ready?.()
+    return initiate(ledger, asked, context)
+  })
+  // A used key gets its first answer again, also when nothing is left to refund.
+  if (refusal) return (await replayOrResume(ledger, asked, context)) ?? { kind: 'refused', rejection: refusal }
+  await finishRefund(ledger, id, asked, context)
+  return outcomeOf(ledger, id, asked.payment_id)
+}
+
+/** Binds the key. The refusal, for a key that was not used before, when it cannot be bound; undefined when it is. */
+const initiate = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Rejection | undefined> => {
   const { id, idempotencyRecord, payment_id, amount, reason } = asked
   const { row, state } = await ledger.aggregates.load(paymentEntity, payment_id)
-  const visible = row?.tenant_id === context.tenant
-  if (!visible || grantedRefund(state, amount) === undefined) {
-    const refusal = visible
-      ? reject('payment_state_conflict', { state: row.state, refundable: refundable(state) })
-      : reject('resource_not_found')
-    // A used key gets its first answer again, also when nothing is left to refund.
-    return (await replayOrResume(ledger, asked, context)) ?? { kind: 'refused', rejection: refusal }
-  }
+  if (row?.tenant_id !== context.tenant) return reject('resource_not_found')
+  if (grantedRefund(state, amount) === undefined)
+    return reject('payment_state_conflict', { state: row.state, refundable: refundable(state) })
   const command = { type: 'InitiateRefund' as const, payment_id, amount, reason, claim: idempotencyRecord }
   const initiated = await handle(ledger, refundEntity, id, { command, context, isNew: true })
-  if (!initiated.ok) {
-    const replayed = await replayOrResume(ledger, asked, context)
-    return replayed ?? { kind: 'refused', rejection: reject('concurrent_modification') }
-  }
-  await finishRefund(ledger, id, { payment_id, amount, reason }, context)
-  return outcomeOf(ledger, id, payment_id)
+  return initiated.ok ? undefined : reject('concurrent_modification')
 }
 
 /** Continues a refund, whose idempotency record is stored, from the step that it has reached to its end. */

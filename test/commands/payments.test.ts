@@ -2,11 +2,13 @@ import { expect } from 'chai'
 import { invoiceEntity, paymentEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
 import { finishPayment, type NewPayment, pay } from '../../src/commands/payments.ts'
+import type { PersonalReference } from '../../src/commands/paymentInitiation.ts'
 import { settle } from '../../src/commands/settlements.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld, type VirtualWorld } from '../support/virtualWorld.ts'
 import { id } from '../streams/samples.ts'
 import { approveInvoice, context, newPayment, typesIn } from './fixtures.ts'
+import { createTimedWorld } from './timedWorld.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -184,6 +186,34 @@ describe('paying', () => {
     expect(again.map(({ kind }) => (kind === 'replayed' ? 'created' : kind))).to.deep.equal(
       answers.map(({ kind }) => kind),
     )
+  })
+
+  it('is in progress for a repetition while another one waits for the outcome, also without Postgres', async () => {
+    const timed = createTimedWorld()
+    const slow = Promise.withResolvers<void>()
+    const isReservation = (stream: string) => stream === `invoice-${id('inv')}`
+    const store = log.open(({ at, stream }) => (at === 'append' && isReservation(stream) ? slow.promise : undefined))
+    const process = createLedger(store, timed)
+    const begun = Promise.withResolvers<void>()
+    const stored: PersonalReference['store'] = async () => ({ token: id('prf') })
+    const down: PersonalReference['store'] = async answerOfKey => {
+      begun.resolve()
+      return { answer: (await answerOfKey()) ?? expect.fail('The key was used.') }
+    }
+    const ask = (by: PersonalReference['store'], waitMs: number) => {
+      const personal = { stream: id('ref'), store: by }
+      return pay(process, { ...newPayment('k', { reference: 'R', personal }), waitMs }, context())
+    }
+    const first = ask(stored, 0)
+    await timed.run(first)
+    expect((await first).kind).to.equal('in_progress')
+    const patient = ask(down, 60_000)
+    await begun.promise
+    const third = ask(down, 0)
+    await timed.run(third)
+    expect((await third).kind).to.equal('in_progress')
+    slow.resolve()
+    expect((await patient).kind).to.equal('replayed')
   })
 
   it('is in progress for a caller who does not wait, and completes afterwards', async () => {

@@ -3,6 +3,7 @@ import type { OperationRow } from '../../../projections/operations/projection.ts
 import { idSchema, type OperationId } from '../../../streams/ids.ts'
 import type { IdempotencyRecord } from '../../../streams/idempotencyRecord.ts'
 import { EXPORT_FORMATS, EXPORT_RESOURCES } from '../../../streams/operation/index.ts'
+import { inClaimTurn } from '../../commands/claimTurns.ts'
 import { create, replay } from '../../commands/idempotentCreation.ts'
 import { type KindOf, operationEntity } from '../../commands/entities.ts'
 import { takeExportSlot } from '../../commands/exportQuota.ts'
@@ -72,37 +73,43 @@ const createExport = route({
     },
   },
   errors: ['quota_exceeded'],
-  handler: async call => {
-    const { ledger, context, idempotency } = call
-    const { resource, format, metadata } = call.body
-    const id = idempotency ? idOfKey('op', idempotency) : randomId('op', ledger.world)
-    const { compared, stored } = await exportFilters(call, definedOnly(call.body.filters ?? {}))
-    const asked = { resource, format, filters: compared, metadata } satisfies JsonObject
-    const idempotencyRecord = idempotencyRecordIfKeyed(call, asked)
-    const answer = await takeSlotOrReplay(call, id, idempotencyRecord)
-    if (answer) return acceptedReply(call, answer)
-    const found = await stored(async () =>
-      idempotencyRecord === null ? undefined : replayed(call, id, idempotencyRecord),
-    )
-    if ('answer' in found) return acceptedReply(call, found.answer)
-    const { filters } = found
-    const expires_at = new Date(ledger.world.now() + KEPT_DAYS * DAY_MS).toISOString()
-    const command = {
-      type: 'RequestExport' as const,
-      resource,
-      format,
-      filters,
-      metadata,
-      expires_at,
-      claim: idempotencyRecord,
-    }
-    const created = await create(ledger, operationEntity, id, { command, context, idempotencyRecord })
-    return acceptedReply(call, created)
-  },
+  handler: async call => acceptedReply(call, await createOnce(call)),
 })
 
 type AnyCall = Call<unknown, unknown, unknown>
 type Created = Awaited<ReturnType<typeof create<KindOf<typeof operationEntity>>>>
+
+type CreateCall = Call<unknown, unknown, z.output<typeof newExport>>
+
+/** Creates the export, or finds the one that the same key created. */
+const createOnce = async (call: CreateCall): Promise<Created> => {
+  const { ledger, idempotency } = call
+  const { resource, format, metadata } = call.body
+  const id = idempotency ? idOfKey('op', idempotency) : randomId('op', ledger.world)
+  const { compared, stored } = await exportFilters(call, definedOnly(call.body.filters ?? {}))
+  const asked = { resource, format, filters: compared, metadata } satisfies JsonObject
+  const record = idempotencyRecordIfKeyed(call, asked)
+  return inClaimTurn(ledger, id, async () => {
+    const answer = await takeSlotOrReplay(call, id, record)
+    if (answer) return answer
+    const found = await stored(async () => (record === null ? undefined : replayed(call, id, record)))
+    return 'answer' in found ? found.answer : requestExport(call, { id, filters: found.filters, record })
+  })
+}
+
+type Requested = {
+  readonly id: OperationId
+  readonly filters: Readonly<Record<string, string>>
+  readonly record: IdempotencyRecord | null
+}
+
+const requestExport = ({ ledger, context, body }: CreateCall, { id, filters, record }: Requested): Promise<Created> => {
+  const { resource, format, metadata } = body
+  const expires_at = new Date(ledger.world.now() + KEPT_DAYS * DAY_MS).toISOString()
+  const terms = { resource, format, filters, metadata, expires_at }
+  const command = { type: 'RequestExport' as const, ...terms, claim: record }
+  return create(ledger, operationEntity, id, { command, context, idempotencyRecord: record })
+}
 
 const acceptedReply = async (call: AnyCall, created: Created): Promise<Reply> => ({
   ...(await replyToCreation(call, created, '/operations', renderOperation)),

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { OrderRow } from '../../../projections/orders/projection.ts'
 import { orderPage } from '../../../projections/orders/queries.ts'
 import { idSchema, type OrderId } from '../../../streams/ids.ts'
+import { inClaimTurn } from '../../commands/claimTurns.ts'
 import { create, replay } from '../../commands/idempotentCreation.ts'
 import { orderEntity } from '../../commands/entities.ts'
 import { handle } from '../../commands/commandHandler.ts'
@@ -62,8 +63,10 @@ const createOnce = async (call: CreateCall) => {
   if (reference === null) return createWith(null)
   const answerOfKey = async () =>
     idempotencyRecord === null ? undefined : replay(ledger, orderEntity, id, idempotencyRecord)
-  const stored = await storeUnlessBound(personalTexts, reference, answerOfKey)
-  const created = 'answer' in stored ? stored.answer : await createWith(stored.token)
+  const created = await inClaimTurn(ledger, id, async () => {
+    const stored = await storeUnlessBound(personalTexts, reference, answerOfKey)
+    return 'answer' in stored ? stored.answer : createWith(stored.token)
+  })
   if (created.kind !== 'key_reused' || idempotency === undefined) return created
   // An earlier build recorded the reference itself.
   const formerly = await replay(ledger, orderEntity, id, idempotencyRecordOf(idempotency, call, body))

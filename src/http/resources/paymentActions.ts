@@ -114,11 +114,9 @@ const refundPayment = route({
     const amount = body.amount === REMAINING ? null : body.amount
     const idempotencyRecord = idempotencyRecordOf(idempotency, call, { ...params, amount, reason: body.reason })
     const id = idOfKey('rfd', idempotency)
-    await readReferenceFirst(call, async () => {
-      const { revision } = await ledger.aggregates.load(refundEntity, id)
-      return revision !== 'no_stream'
-    })
-    const request = { id, payment_id: params.id, reason: body.reason, idempotencyRecord }
+    const isInitiated = async () => (await ledger.aggregates.load(refundEntity, id)).revision !== 'no_stream'
+    const ready = () => readReferenceFirst(call, isInitiated)
+    const request = { id, payment_id: params.id, reason: body.reason, idempotencyRecord, ready }
     const refunded = await refund(ledger, { ...request, amount: amount === null ? null : BigInt(amount) }, context)
     const { status: _, headers, ...rest } = await replyToCreation(call, refunded, '/payments', renderPayment)
     const { Location: __, ...kept } = headers ?? {}
