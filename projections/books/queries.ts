@@ -8,16 +8,18 @@ import { BOOKS_TABLES } from './projection.ts'
 
 const { entries, postings, accounts, balances } = BOOKS_TABLES
 
-/** The end of the books at a time, and whether they have a later entry. */
-export type BooksAt = { readonly position: bigint | null; readonly is_followed: boolean }
+/** The positions of the tenant's last entry up to a time, and of the next one; null where there is none. */
+export type BooksAt = { readonly position: bigint | null; readonly next: bigint | null }
 
-/** The position of the tenant's last entry up to the time; null before the first. */
+/** Entries have milliseconds. Postgres would round further digits up, to a later entry. */
+const inMilliseconds = (time: string): string => time.replace(/(\.\d{3})\d+/, '$1')
+
 export const positionAt = (tenant: string, time: string): Query<BooksAt> => ({
   text: `select (select position from ${entries.name} where tenant_id = $1 and at <= $2::timestamptz
         order by tenant_id desc, at desc, position desc limit 1) as position,
-      coalesce((select true from ${entries.name} where tenant_id = $1 and at > $2::timestamptz
-        order by tenant_id, at, position limit 1), false) as is_followed`,
-  values: [tenant, time],
+      (select position from ${entries.name} where tenant_id = $1 and at > $2::timestamptz
+        order by tenant_id, at, position limit 1) as next`,
+  values: [tenant, inMilliseconds(time)],
 })
 
 /** One account with its sums as of a position; `balance_position` is that of the entry that changed them last. */
@@ -195,13 +197,16 @@ export type PostingAt = Omit<EntryAt, 'reversed_by' | 'postings'> & {
 
 export type PostingsRequest = { readonly tenant: string; readonly filters: Filters }
 
-/** The filters of postings, as conditions on the tables of `POSTINGS`. */
+/**
+ * The filters of postings, as conditions on the tables of `POSTINGS`. The first moment is included, since it is the time of the
+ * entries that a closing has moved to the first open day.
+ */
 const POSTING_FILTERS: Readonly<Record<string, string>> = {
   account: 'b.account =',
   order_id: 'e.order_id =',
   invoice_id: 'e.invoice_id =',
   payment_id: 'e.payment_id =',
-  created_after: 'e.at >',
+  created_after: 'e.at >=',
   created_before: 'e.at <',
 }
 

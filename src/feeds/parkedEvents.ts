@@ -85,9 +85,13 @@ export const firstParkedPositions = async (sql: Sql, delivery: string): Promise<
   return new Map(rows.map(({ key, position }) => [key, position]))
 }
 
-/** The keys with a request of an operator. */
+/**
+ * The keys with a request of an operator, in the order of their first events: an event may need one of another key, such as an
+ * invoice its order.
+ */
 export const requestedKeys = async (sql: Sql, delivery: string): Promise<readonly string[]> => {
-  const text = 'select distinct key from parked_facts where delivery = $1 and requested is not null order by key'
+  const text = `select key from parked_facts where delivery = $1 and requested is not null
+    group by key order by min(position), key`
   return (await sql<{ key: string }>(text, [delivery])).map(({ key }) => key)
 }
 

@@ -232,6 +232,34 @@ describe('parking by the publisher', () => {
     expect(await parkedSummary(database.sql)).to.deep.equal([])
   })
 
+  it('replays keys in the order of their first events, since an invoice may need the event of its order', async () => {
+    const keys = ['ord_2', 'inv_1', 'ord_1'] as const
+    for (const [index, key] of keys.entries()) {
+      const failure = { reason: 'It is unknown.', attempts: 1, first_failed_at: '2026-11-22T08:00:00.000Z' }
+      for (const n of [index, index + keys.length]) {
+        const { message: _, ...reference } = outgoing(n, key)
+        await insertParked(database.sql, [{ ...reference, ...failure, delivery: 'in-order' }])
+      }
+      await requestParked(database.sql, { delivery: 'in-order', key }, 'replay')
+    }
+    const replayed: string[] = []
+    const parking = await openParking({
+      name: 'in-order',
+      database,
+      world: realWorld(),
+      queue: createSerialQueue(),
+      timer: createTimer(realWorld()),
+      fence: () => Promise.resolve(),
+      replay: async ({ key }) => {
+        replayed.push(key)
+        return { ok: true }
+      },
+    })
+    await parking.serveRequests()
+    expect(replayed).to.deep.equal(keys.flatMap(key => [key, key]))
+    expect(parking.isEmpty()).to.equal(true)
+  })
+
   it('discards a fact on request, and that one alone', async () => {
     const bus = createRefusingBus()
     const key = keyOfSome('invoice')

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { Problem } from '../response/problemCatalogue.ts'
 
 /** Entity tags, If-Match, If-None-Match and If-Range (RFC 9110 §8.8.3 and §13.1). */
@@ -18,6 +19,15 @@ const ERASED = '-erased'
 export const etagAt = (revision: bigint, tick: number, apiVersion: string, hasErased = false): string => {
   const suffix = `${tick === 0 ? '' : `-${tick}`}${hasErased ? ERASED : ''}`
   return `"${revision}${suffix}.${apiVersion}"`
+}
+
+const HASH_CHARS = 22
+
+/** The tag of a row of a read model that later events may correct: it differs with every value of the row. */
+export const etagOfRow = (row: Readonly<Record<string, unknown>>, apiVersion: string, hasErased = false): string => {
+  const text = JSON.stringify(row, (_name, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
+  const hash = createHash('sha256').update(text).digest('base64url').slice(0, HASH_CHARS)
+  return `"${hash}${hasErased ? ERASED : ''}.${apiVersion}"`
 }
 
 /** One tag, and a list of tags, for the contract. The parser below also accepts empty list elements. */

@@ -61,7 +61,8 @@ const createExport = route({
   summary: 'Export orders, invoices, payments or the journal to a file',
   description:
     'A file of journal_entries has one row for each posting, oldest first, with the balance of its account after the entry. With the ' +
-    'filter account it is the statement of that account; created_after and created_before are bounds of the time of the entry.',
+    'filter account it is the statement of that account; created_after and created_before are bounds of the time of the entry: from ' +
+    'created_after, which is included, to before created_before.',
   scope: 'exports:write',
   body: newExport,
   idempotencyKey: 'honoured',

@@ -59,7 +59,6 @@ const readAccount = route({
   handler: call =>
     readBooksItem(call, {
       query: (tenant, position) => accountAt(tenant, call.params.code, position),
-      version: ({ balance_position }) => [balance_position, 0],
       render: accountView,
     }),
 })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { waitApplied } from '../collection.ts'
 import { hasErased, withTexts } from '../../../commands/personalTexts.ts'
 import { PRIVATE_CACHING, textsFor } from '../commonReplies.ts'
-import { etagAt, isNotModified } from '../../request/conditional.ts'
+import { etagOfRow, isNotModified } from '../../request/conditional.ts'
 import type { Query } from '../../../../projections/page.ts'
 import type { Row } from '../../../ports.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
@@ -73,20 +73,18 @@ const firstRow = async <R extends Row>(
 
 type BookItem<R extends Row> = {
   readonly query: (tenant: string, position: bigint) => Query<R>
-  /** Two numbers that change with every change of the item. */
-  readonly version: (row: R) => readonly [bigint, number]
   readonly render: (row: R) => object
 }
 
 /** One item as of the position; 404 if the tenant has no such item then. */
 export const readBooksItem = async <R extends Row>(
   call: Call<unknown, AsOf, unknown>,
-  { query, version, render }: BookItem<R>,
+  { query, render }: BookItem<R>,
 ): Promise<Reply> => {
   const position = await booksAt(call, call.query)
   const row = await firstRow(call, query(call.principal.tenant, position))
   const texts = await textsFor(call, [row])
-  const etag = etagAt(...version(row), call.apiVersion, hasErased(row, texts))
+  const etag = etagOfRow(row, call.apiVersion, hasErased(row, texts))
   const waited = call.minPosition === undefined ? {} : waitApplied(call)
   const headers = { ETag: etag, ...PRIVATE_CACHING, ...waited }
   if (isNotModified(call.ifNoneMatch, etag)) return { status: 304, headers }

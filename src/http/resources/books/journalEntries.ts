@@ -52,7 +52,6 @@ const readEntry = route({
     if (eventId === undefined) throw new Problem('resource_not_found')
     return readBooksItem(call, {
       query: (tenant, position) => entryAt(tenant, eventId, position),
-      version: ({ position, reversed_by }) => [position, reversed_by === null ? 0 : 1],
       render: entryView,
     })
   },

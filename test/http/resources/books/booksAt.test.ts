@@ -33,7 +33,12 @@ describe('the position as of which the books are answered', () => {
   let log: MemoryLog
 
   /** As a request asks; a virtual world does not wait in real time. */
-  const ask = (asked: AsOf, world: World = createVirtualWorld(), pinned?: bigint): Promise<bigint> =>
+  const ask = (
+    asked: AsOf,
+    world: World = createVirtualWorld(),
+    pinned?: bigint,
+    minPosition?: bigint,
+  ): Promise<bigint> =>
     booksAt(
       {
         ledger: { store: log.open(), world },
@@ -42,7 +47,7 @@ describe('the position as of which the books are answered', () => {
         concurrencyLimits: createConcurrencyLimits(),
         principal: { tenant: 'acme', subject: 'reader', client: 'tests' },
         prefer: { respondAsync: false, waitMs: undefined },
-        minPosition: undefined,
+        minPosition,
       } as never,
       asked,
       pinned,
@@ -91,6 +96,45 @@ describe('the position as of which the books are answered', () => {
     await database.sql('update checkpoints set position = $1', [approvals()[1]])
     await expectBehind({ as_of: LATER })
   })
+
+  it('does not round a time up to that of a later entry', async () => {
+    await feed()
+    await ask({})
+    const [first = 0n] = approvals()
+    const [row] = await database.sql<{ at: string }>('select at from journal_entries_v1 where position = $1', [first])
+    const before = new Date(Date.parse(row?.at ?? '') - 1).toISOString()
+    expect(await ask({ as_of: before.replace('Z', '999999Z') })).to.equal(0n)
+  })
+
+  const park = (position: bigint, tenant = 'acme') =>
+    database.sql(
+      `insert into parked_facts (delivery, position, key, stream, revision, event_id, type, tenant_id, reason, attempts,
+        first_failed_at) values ('journal_entries_v1', $1, $2, $2, 0, 'event', 'InvoiceApproved', $3, 'no', 1, now())`,
+      [position, `key-${position}-${tenant}`, tenant],
+    )
+
+  for (const tenant of ['acme', ''])
+    it(`is before the first parked event of ${tenant === '' ? 'an unknown tenant' : 'the tenant'}`, async () => {
+      await feed()
+      await ask({})
+      const [first = 0n, second = 0n, third = 0n] = approvals()
+      const [row] = await database.sql<{ at: string }>('select at from journal_entries_v1 where position = $1', [first])
+      await park(third, tenant)
+      await park(0n, 'another')
+      expect(await ask({ as_of: row?.at })).to.equal(first)
+      expect(await ask({})).to.equal(third - 1n)
+      await database.sql('delete from journal_entries_v1 where position = $1', [second])
+      await park(second, tenant)
+      expect(await ask({})).to.equal(second - 1n)
+      expect(await ask({ as_of_position: String(second - 1n) })).to.equal(second - 1n)
+      expect(await ask({}, undefined, second - 1n)).to.equal(second - 1n)
+      expect(await ask({ as_of: '2020-01-01T00:00:00Z' })).to.equal(0n)
+      for (const asked of [{ as_of: row?.at }, { as_of: LATER }, { as_of_position: String(second) }])
+        await expectBehind(asked)
+      await expectBehind({}, second)
+      expect(await ask({}, undefined, undefined, second - 1n)).to.equal(second - 1n)
+      expect(await rejectionOf(ask({}, undefined, undefined, second))).to.include({ code: 'projection_behind' })
+    })
 
   it('does not need events from which no books are made', async () => {
     await feed()

@@ -91,8 +91,8 @@ describe('exports of the journal', () => {
     const { at } = entries[2] as Entry & { at: string }
     const earlier = await exported('jsonl', { created_before: at })
     const later = await exported('jsonl', { created_after: at })
-    const same = all.filter(row => row['at'] === at)
-    expect([...earlier, ...same, ...later]).to.deep.equal(all)
+    expect(later.map(row => row['at'])).to.include(at)
+    expect([...earlier, ...later]).to.deep.equal(all)
     for (const name of ['order_id', 'invoice_id', 'payment_id']) {
       const value = String((entries[1] as Read | undefined)?.[name])
       expect(await exported('jsonl', { [name]: value })).to.deep.equal(all.filter(row => row[name] === value))
