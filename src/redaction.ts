@@ -12,6 +12,9 @@ const REDACTIONS: readonly Redaction[] = [
   [/\b(Bearer|Basic|DPoP)\s+[\w.~+/=-]{8,}/g, '$1 …'],
   // JSON Web Tokens: header and claims are JSON objects in base64url.
   [/\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?/g, '…'],
+  [/-----BEGIN[A-Z ]*PRIVATE KEY-----[^-]*(?:-----END[A-Z ]*PRIVATE KEY-----)?/g, '…'],
+  // A private key in base64: the beginning of PKCS#8 for Ed25519, elliptic curves and RSA.
+  [/\bM[\w+/]{2,6}(?:CAQAw|AgEAM|IBADA)[\w+/=]{24,}/g, '…'],
   // API keys keep their id, by which an operator finds them.
   [/\b(lk_[a-z]+_[0-9A-Za-z]+)_[\w-]+/g, '$1_…'],
   // In JSON, and in JSON as a text within JSON.

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { mkdtemp, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -48,6 +48,21 @@ describe('the lines of the log', () => {
       .and.to.include('Bearer … was refused')
       .and.to.include(`lk_live_${ID.slice(4)}_…`)
     expect(() => JSON.parse(text)).not.to.throw()
+  })
+
+  it('have no private key, in PEM or in base64', () => {
+    for (const { privateKey } of [
+      generateKeyPairSync('ed25519'),
+      generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+      generateKeyPairSync('rsa', { modulusLength: 2048 }),
+    ]) {
+      const base64 = privateKey.export({ format: 'der', type: 'pkcs8' }).toString('base64')
+      const pem = privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
+      expect(withoutSecrets(`the key ${base64} is bad`)).to.equal('the key … is bad')
+      expect(withoutSecrets(`the key ${pem}`)).to.equal('the key …\n')
+      expect(withoutSecrets(JSON.stringify({ pem }))).to.equal(JSON.stringify({ pem: '…\n' }))
+      expect(withoutSecrets(`cut ${pem.slice(0, 60)}`)).to.equal('cut …')
+    }
   })
 
   it('are left as they are without a secret', () => {

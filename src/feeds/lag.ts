@@ -5,7 +5,7 @@ import { checkpointPositions } from './checkpoints.ts'
 
 /** How far feeds and read models are behind the log: in events, and in seconds since the oldest event that they lack. */
 
-/** At most so many events are read to count them. */
+/** At most so many events are read in one reading to count them. */
 export const LAG_EVENTS_MAX = 1_000
 
 /** A feed by its checkpoint. */
@@ -33,19 +33,64 @@ export const FOLLOWED_READ_MODELS: readonly (Omit<Followed, 'position'> & { read
   })),
 ]
 
-/** `events` is at least the lag when it is LAG_EVENTS_MAX. `seconds` is zero for a feed that lacks nothing. */
+/**
+ * `events` is at least the lag when it is LAG_EVENTS_MAX. `seconds` is zero for a feed that lacks nothing. A feed that reads none
+ * of LAG_EVENTS_MAX events after its checkpoint has those events as its lag, because it may read the ones beyond them.
+ */
 export type Lag = { readonly events: number; readonly seconds: number }
 
+const NO_LAG: Lag = { events: 0, seconds: 0 }
 const MS_PER_SECOND = 1_000
 
 const positionOf = ({ position }: Followed): bigint => position ?? -1n
 
-type Counted = { events: number; oldestMs: number | undefined }
+type Counted = {
+  events: number
+  oldestMs: number | undefined
+  /** The events after the checkpoint, whether the feed reads them or not. */
+  passed: number
+  oldestPassedMs: number | undefined
+  /** Whether there are events beyond those that were read. */
+  isCut: boolean
+}
+const noneCounted = (): Counted => ({
+  events: 0,
+  oldestMs: undefined,
+  passed: 0,
+  oldestPassedMs: undefined,
+  isCut: false,
+})
+type Counts = Map<string, Counted>
+
+/** Reads from the earliest checkpoint. Resolves to the feeds of later checkpoints that need a reading of their own. */
+const readOnce = async (
+  store: Pick<EventStore, 'subscribe'>,
+  lagging: readonly Followed[],
+  counts: Counts,
+): Promise<readonly Followed[]> => {
+  const [first = -1n] = lagging.map(positionOf).toSorted((a, b) => (a < b ? -1 : 1))
+  const stop = new AbortController()
+  let read = 0
+  try {
+    for await (const item of store.subscribe({ after: first < 0n ? 'start' : first, signal: stop.signal })) {
+      if (item.kind === 'interrupted') throw item.error
+      if (item.kind === 'caught_up') return []
+      if (item.kind !== 'event') continue
+      if (read === LAG_EVENTS_MAX) break
+      read += 1
+      count(counts, lagging, item.event)
+    }
+  } finally {
+    stop.abort()
+  }
+  for (const { name } of lagging) (counts.get(name) ?? noneCounted()).isCut = true
+  return lagging.filter(feed => positionOf(feed) > first && counts.get(feed.name)?.events === 0)
+}
 
 /**
- * The lag of each feed, from one reading of the log after the earliest checkpoint. `nowMs`: milliseconds since the epoch; a clock
- * that is behind that of the store gives zero seconds. Throws Unavailable, and the error of the store for a position that it
- * refuses.
+ * The lag of each feed. Feeds with near checkpoints are counted in one reading of the log. `nowMs`: milliseconds since the epoch; a
+ * clock that is behind that of the store gives zero seconds. Throws Unavailable, and the error of the store for a position that
+ * it refuses.
  */
 export const lagsOf = async (
   store: Pick<EventStore, 'subscribe' | 'head'>,
@@ -53,22 +98,11 @@ export const lagsOf = async (
   nowMs: number,
 ): Promise<ReadonlyMap<string, Lag>> => {
   const head = await store.head()
-  const lagging = feeds.filter(feed => positionOf(feed) < head)
-  const counts = new Map<string, Counted>(lagging.map(({ name }) => [name, { events: 0, oldestMs: undefined }]))
-  const first = lagging.reduce((least, feed) => (positionOf(feed) < least ? positionOf(feed) : least), head)
-  const stop = new AbortController()
-  let read = 0
-  try {
-    if (lagging.length > 0)
-      for await (const item of store.subscribe({ after: first < 0n ? 'start' : first, signal: stop.signal })) {
-        if (item.kind === 'interrupted') throw item.error
-        if (item.kind === 'caught_up' || read === LAG_EVENTS_MAX) break
-        if (item.kind !== 'event') continue
-        read += 1
-        count(counts, lagging, item.event)
-      }
-  } finally {
-    stop.abort()
+  const counts: Counts = new Map()
+  let lagging: readonly Followed[] = feeds.filter(feed => positionOf(feed) < head)
+  while (lagging.length > 0) {
+    for (const { name } of lagging) counts.set(name, noneCounted())
+    lagging = await readOnce(store, lagging, counts)
   }
   return new Map(feeds.map(({ name }) => [name, lagFrom(counts.get(name), nowMs)]))
 }
@@ -85,21 +119,27 @@ export const lagsOfReadModels = async (
 }
 
 const count = (
-  counts: ReadonlyMap<string, Counted>,
+  counts: Counts,
   feeds: readonly Followed[],
   event: Pick<StoredEvent, 'stream' | 'type' | 'position' | 'storedAt'>,
 ): void => {
   const { category } = partsOf(event.stream)
+  const storedAtMs = Date.parse(event.storedAt)
   for (const feed of feeds) {
     const counted = counts.get(feed.name)
-    const isRead = (feed.categories?.includes(category) ?? true) && !feed.excludeTypes?.includes(event.type)
-    if (counted === undefined || !isRead || event.position <= positionOf(feed)) continue
+    if (counted === undefined || event.position <= positionOf(feed)) continue
+    counted.passed += 1
+    counted.oldestPassedMs ??= storedAtMs
+    if (feed.categories?.includes(category) === false || feed.excludeTypes?.includes(event.type)) continue
     counted.events += 1
-    counted.oldestMs ??= Date.parse(event.storedAt)
+    counted.oldestMs ??= storedAtMs
   }
 }
 
 const lagFrom = (counted: Counted | undefined, nowMs: number): Lag => {
-  if (counted?.oldestMs === undefined) return { events: 0, seconds: 0 }
-  return { events: counted.events, seconds: Math.max(0, Math.round((nowMs - counted.oldestMs) / MS_PER_SECOND)) }
+  if (counted === undefined) return NO_LAG
+  const { events, oldestMs } =
+    counted.events === 0 && counted.isCut ? { events: counted.passed, oldestMs: counted.oldestPassedMs } : counted
+  if (oldestMs === undefined) return NO_LAG
+  return { events, seconds: Math.max(0, Math.round((nowMs - oldestMs) / MS_PER_SECOND)) }
 }

@@ -55,6 +55,37 @@ describe('the lag of a feed', () => {
     expect([lags.get('first')?.events, lags.get('second')?.events]).to.deep.equal([LAG_EVENTS_MAX, LAG_EVENTS_MAX - 10])
   })
 
+  it('is known of a feed whose checkpoint is beyond the events that were read for another', async () => {
+    for (let n = 0; n < LAG_EVENTS_MAX + 5; n += 1) await append(`order-${n}`)
+    const near = await append('order-near')
+    nowMs += 5_000
+    await append('invoice-1')
+    await append('invoice-2')
+    nowMs += 10_000
+    const feeds = [
+      { name: 'stopped', position: -1n },
+      { name: 'invoices', position: near, categories: ['invoice'] },
+      { name: 'payments', position: near, categories: ['payment'] },
+    ]
+    const lags = await lagsOf(store, feeds, nowMs)
+    expect(lags.get('invoices')).to.deep.equal({ events: 2, seconds: 10 })
+    expect(lags.get('payments')).to.deep.equal({ events: 0, seconds: 0 })
+    expect(lags.get('stopped')).to.include({ events: LAG_EVENTS_MAX })
+  })
+
+  it('is that of all events where the events that the feed reads lie beyond the limit', async () => {
+    for (let n = 0; n < LAG_EVENTS_MAX; n += 1) await append(`order-${n}`)
+    expect(await lagOf({ position: -1n, categories: ['invoice'] })).to.deep.equal({ events: 0, seconds: 0 })
+    nowMs += 10_000
+    await append('invoice-1')
+    nowMs += 10_000
+    expect(await lagOf({ position: -1n, categories: ['invoice'] })).to.deep.equal({
+      events: LAG_EVENTS_MAX,
+      seconds: 20,
+    })
+    expect(await lagOf({ position: log.events[0]?.position, categories: ['invoice'] })).to.include({ events: 1 })
+  })
+
   it('is never negative where the clock of the store is ahead', async () => {
     await append('order-1')
     nowMs -= 60_000

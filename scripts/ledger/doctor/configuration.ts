@@ -5,14 +5,25 @@ import { type Check, finding, ok } from './finding.ts'
 
 /** The check of the configuration: the settings that this command sees in its environment, without their secrets. */
 
-const SECRET = /PASSWORD|PEPPER|TOKEN|SECRET/
-/** Settings of the service begin so; a name that only resembles one has no effect, and nothing says so. */
-const OWN_PREFIX = /^(?:LEDGER|OIDC|METRICS|IDEMPOTENCY)_/
+/** The settings whose values may be seen. A setting that is not listed may have a secret, also one of a later version. */
+export const SHOWN: ReadonlySet<string> = new Set([
+  ...['NODE_ENV', 'PORT', 'HOST', 'LEDGER_DATA_DIR', 'LEDGER_PROCESSES', 'LEDGER_ROLES', 'PUBLIC_URL', 'LOG_LEVEL'],
+  ...['EVENTSTORE_URL', 'DATABASE_URL', 'METRICS_HOST', 'METRICS_PORT', 'OIDC_ISSUER', 'OIDC_AUDIENCE'],
+  ...['KAFKA_BROKERS', 'KAFKA_SSL', 'KAFKA_SASL_MECHANISM', 'KAFKA_SASL_USERNAME', 'TRUSTED_PROXIES', 'CRASH_AT'],
+  ...['IDEMPOTENCY_RETENTION', 'APPROVAL_FOUR_EYES', 'RATE_LIMITS', 'API_KEYS_PER_TENANT', 'OPERATORS_TENANT'],
+  ...['EXPORTS_AT_ONCE', 'SUBSCRIPTIONS_PER_TENANT', 'MANIFEST_EVERY', 'EVIDENCE_HEADS_FILE', 'EVIDENCE_HEADS_EVERY'],
+])
+/**
+ * Settings of the service begin so; a name that only resembles one has no effect, and nothing says so. Kafka's own tools have
+ * settings with other beginnings (KAFKA_HOME).
+ */
+const OWN_PREFIX =
+  /^(?:(?:LEDGER|OIDC|METRICS|IDEMPOTENCY|EVIDENCE|OPERATORS|MANIFEST|APPROVAL|EXPORTS|SUBSCRIPTIONS)_|KAFKA_(?:BROKER|SSL|SASL)|API_KEY(?:_P|S_))/
 const KNOWN: ReadonlySet<string> = new Set([...SETTINGS, TOKEN_SETTING])
 
 export type Configuration = Readonly<Record<string, string>>
 
-const shown = (name: string, value: string): string => (SECRET.test(name) ? '…' : withoutSecrets(value))
+const shown = (name: string, value: string): string => (SHOWN.has(name) ? withoutSecrets(value) : '…')
 
 /** Every setting that has a value, by its name; a secret is an ellipsis. */
 export const readConfiguration = (env: NodeJS.ProcessEnv): Configuration =>

@@ -121,6 +121,19 @@ describe('a rebuild of a read model', () => {
     expect((await harness.row(surplus)).difference).to.include({ rows: 2, column: null })
   })
 
+  it('that was refused still waits for its decision after a comparison was requested, and makes way for a rebuild', async () => {
+    await database.sql(`update orders_v1 set currency = 'XXX'`)
+    const id = await harness.request('rebuild', 'orders')
+    await harness.execute()
+    const compared = await database.transaction(sql =>
+      requestRebuild(sql, { id: 'op_compared', kind: 'verify', projection: 'orders', requested_by: 'operator' }),
+    )
+    expect(compared).to.deep.equal({ ok: false, code: 'under_way', id })
+    expect(await harness.row(id)).to.include({ state: 'refused' })
+    await harness.request('rebuild', 'orders')
+    expect(await harness.row(id)).to.include({ state: 'cancelled' })
+  })
+
   it('that was refused is switched when an operator accepts the difference', async () => {
     await database.sql(`update orders_v1 set currency = 'XXX'`)
     const id = await harness.request('rebuild', 'orders')

@@ -1,10 +1,13 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { expect } from 'chai'
 import { MANIFEST_TOPICS, TOPIC_PARTITIONS } from '../../../projections/factTopics.ts'
 import { clockCheck } from '../../../scripts/ledger/doctor/clock.ts'
+import { checkConfiguration, readConfiguration, SHOWN } from '../../../scripts/ledger/doctor/configuration.ts'
 import { PROCESSES } from '../../../scripts/ledger/doctor/feeds.ts'
 import { checkLocks } from '../../../scripts/ledger/doctor/locks.ts'
 import { topicsCheck } from '../../../scripts/ledger/doctor/topics.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
+import { SETTINGS } from '../../../src/config.ts'
 import { fulfilment } from '../../../src/processes/fulfilment.ts'
 import { paymentRecovery } from '../../../src/processes/paymentRecovery.ts'
 import { approvedInvoice, type Client, clientOf } from '../../support/client.ts'
@@ -100,6 +103,22 @@ describe('npm run ledger -- doctor', () => {
     expect(configuration).to.include({ KAFKA_SASL_USERNAME: 'ledger', LEDGER_DATA_DIR: folder })
     expect(findingsIn(ended)['configuration']).to.equal('LEDGER_PROCESES is no setting of the service.')
     expect(ended.stdout).not.to.include('p'.repeat(40))
+  })
+
+  it('shows no value of a setting that is not known to be harmless', () => {
+    const [harmless, secret] = [SETTINGS.filter(name => SHOWN.has(name)), SETTINGS.filter(name => !SHOWN.has(name))]
+    expect(secret).to.have.members(['API_KEY_PEPPER', 'EVIDENCE_SIGNING_KEY', 'KAFKA_SASL_PASSWORD'])
+    expect([...SHOWN]).to.have.members(harmless)
+    const key = generateKeyPairSync('ed25519').privateKey
+    const der = key.export({ format: 'der', type: 'pkcs8' }).toString('base64')
+    const settings = { EVIDENCE_SIGNING_KEY: der, OIDC_AUDIENCE: der, EVIDENCE_HEADS_FILE: '/heads' }
+    const shown = { EVIDENCE_HEADS_FILE: '/heads', EVIDENCE_SIGNING_KEY: '…', OIDC_AUDIENCE: '…' }
+    expect(readConfiguration(settings)).to.deep.equal(shown)
+  })
+
+  it('names settings that resemble one of the service', () => {
+    for (const name of ['EVIDENCE_HEAD_FILE', 'KAFKA_BROKER', 'OPERATORS_TENANTS', 'METRICS_PORTS', 'API_KEY_PEPER'])
+      expect(checkConfiguration({ [name]: 'x' }).detail).to.equal(`${name} is no setting of the service.`)
   })
 
   it('ends in time with every finding when the parts accept connections and never answer', async () => {
