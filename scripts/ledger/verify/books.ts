@@ -12,13 +12,21 @@ import type { Outcome, VerifyCheck, Verified } from './check.ts'
 /**
  * The check of the books: every entry, posting, balance and account is made again from all events of the log, and compared with
  * the rows in Postgres. The derived rows are in temporary tables of this connection, so that the memory is that of one batch,
- * and the transaction is read-only for every other table.
+ * and the transaction is read-only for every other table. It reads the live rows, their checkpoint and the withheld events in one snapshot, so
+ * that what the service writes meanwhile is no difference.
  */
 
 /** The derivation of a long log, and each comparison. */
 const TRANSACTION_TIMEOUT_MS = 3_600_000
 
 const TABLES = Object.values(books.tables).map(({ name }) => name)
+
+/** The tables are locked before the snapshot begins: a rebuild that replaced them in between would leave it empty ones. */
+const beginSnapshot = async (sql: Sql): Promise<void> => {
+  await sql('set transaction isolation level repeatable read')
+  await sql('set local idle_in_transaction_session_timeout = 0')
+  await sql(`lock table ${TABLES.join(', ')} in access share mode`)
+}
 
 /** Temporary tables with the names of the live ones, which every statement of the writer of the books then means. */
 const createDerivedTables = async (sql: Sql): Promise<string> => {
@@ -27,7 +35,6 @@ const createDerivedTables = async (sql: Sql): Promise<string> => {
   for (const table of TABLES)
     await sql(`create temporary table ${table} (like "${live}".${table} including all) on commit drop`)
   await sql(`set local search_path to pg_temp, "${live}"`)
-  await sql('set local idle_in_transaction_session_timeout = 0')
   await sql('set transaction read only')
   return live
 }
@@ -69,18 +76,27 @@ const countsOf = async (sql: Sql): Promise<Readonly<Record<string, bigint>>> => 
   return counts
 }
 
-const compare = (verified: Verified, upTo: bigint): Promise<Outcome> =>
+const compare = async (sql: Sql, verified: Verified, upTo: bigint): Promise<Outcome> => {
+  const live = await createDerivedTables(sql)
+  const events = await derive(sql, verified, upTo)
+  const findings = await differencesInBooks(sql, live)
+  const { entries = 0n, postings = 0n, accounts = 0n } = await countsOf(sql)
+  const compared = `${entries} entries, ${postings} postings and the balances of ${accounts} accounts`
+  return {
+    detail: `${compared} were derived from ${events} events up to position ${upTo}${findings.length === 0 ? ', and agree.' : '.'}`,
+    findings,
+    counts: { events, entries, postings, accounts },
+  }
+}
+
+const compareInSnapshot = (verified: Verified): Promise<Outcome> =>
   verified.database.transaction(async sql => {
-    const live = await createDerivedTables(sql)
-    const events = await derive(sql, verified, upTo)
-    const findings = await differencesInBooks(sql, live, upTo)
-    const { entries = 0n, postings = 0n, accounts = 0n } = await countsOf(sql)
-    const compared = `${entries} entries, ${postings} postings and the balances of ${accounts} accounts`
-    return {
-      detail: `${compared} were derived from ${events} events up to position ${upTo}${findings.length === 0 ? ', and agree.' : '.'}`,
-      findings,
-      counts: { events, entries, postings, accounts },
-    }
+    await beginSnapshot(sql)
+    const upTo = await positionOf(sql, BOOKS)
+    const head = await verified.store.head()
+    if (upTo <= head) return compare(sql, verified, upTo)
+    const detail = `The log ends at position ${head}, and the books go up to ${upTo}.`
+    return { detail, findings: [{ kind: 'log_ends_early', detail, place: { head, position: upTo } }] }
   }, TRANSACTION_TIMEOUT_MS)
 
 export const booksCheck: VerifyCheck = {
@@ -89,9 +105,6 @@ export const booksCheck: VerifyCheck = {
     const { sql } = verified.database
     const [found] = await sql<{ there: boolean }>('select to_regclass($1) is not null as there', [BOOKS])
     if (found?.there !== true) return { detail: 'There are no books yet.', findings: [], skipped: true }
-    const [upTo, head] = [await positionOf(sql, BOOKS), await verified.store.head()]
-    if (upTo <= head) return compare(verified, upTo)
-    const detail = `The log ends at position ${head}, and the books go up to ${upTo}.`
-    return { detail, findings: [{ kind: 'log_ends_early', detail, place: { head, position: upTo } }] }
+    return compareInSnapshot(verified)
   },
 }

@@ -17,9 +17,9 @@ describe('ledger verify, books', () => {
   let database: Database
   let log: MemoryLog
 
-  const verify = (of = log): Promise<Outcome> =>
+  const verify = (of = log, store = of.open()): Promise<Outcome> =>
     booksCheck.run({
-      store: of.open(),
+      store,
       database,
       config: undefined as never,
       startProgress: () => ({ update: () => undefined, advance: () => undefined, end: () => undefined }),
@@ -119,6 +119,37 @@ describe('ledger verify, books', () => {
   it('says that the log ends before the books, in place of a finding for each row', async () => {
     const { findings } = await verify(await logOf([]))
     expect(findings.map(({ kind }) => kind)).to.deep.equal(['log_ends_early'])
+  })
+
+  it('names rows of positions that the books have not reached, since they are served', async () => {
+    const beyond = log.head() + 1_000n
+    const findings = await foundAfter(
+      `insert into account_balances_v1 (tenant_id, account, position, change, debits, credits, pending)
+        values ('acme', 'cash.USD', ${beyond}, 5, 5, 0, 0);
+       insert into accounts_v1 values ('acme', 'cash.CHF', 'cash', 'CHF', null, ${beyond})`,
+    )
+    expect(findings.map(({ kind, place }) => [kind, place?.['table']])).to.deep.equal([
+      ['surplus', 'accounts_v1'],
+      ['surplus', 'account_balances_v1'],
+    ])
+  })
+
+  it('does not accuse what the service writes while the log is read', async () => {
+    const store = log.open()
+    const last = log.events.findLast(({ stream }) => stream.startsWith('payment-'))?.position ?? expect.fail()
+    const replayed: typeof store = {
+      ...store,
+      subscribe: async function* (options) {
+        for await (const item of store.subscribe(options)) {
+          yield item
+          if (item.kind !== 'event' || item.event.position !== last) continue
+          await database.sql(`update account_balances_v1 set debits = debits + 1 where account = 'cash.USD'`)
+          await database.sql(`insert into accounts_v1 values ('acme', 'cash.CHF', 'cash', 'CHF', null, $1)`, [last])
+        }
+      },
+    }
+    expect((await verify(log, replayed)).findings).to.deep.equal([])
+    expect((await verify()).findings.length).to.be.above(0)
   })
 
   it('leaves out the events that are parked, and those that were discarded', async () => {
