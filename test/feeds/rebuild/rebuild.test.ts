@@ -226,7 +226,7 @@ describe('a rebuild of a read model', () => {
   it('is made although the one in its way ends at that moment', async () => {
     const answers: object[][] = [[], [], [], [{ id: 'op_new' }]]
     const sql = async (): Promise<never[]> => (answers.shift() ?? []) as never[]
-    const wanted = { id: 'op_new', kind: 'verify', projection: 'orders', requested_by: 'operator' } as const
+    const wanted = { id: 'op_new', kind: 'rebuild', projection: 'orders', requested_by: 'operator' } as const
     expect(await requestRebuild(sql, wanted)).to.deep.equal({ ok: true, id: 'op_new' })
     expect(answers).to.deep.equal([])
   })
