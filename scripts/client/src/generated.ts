@@ -491,14 +491,6 @@ export interface NewReplay {
       };
 }
 
-/**
- * A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second.
- * @format date-time
- * @maxLength 30
- * @pattern ^(?:(?:\d\d[2468][048]|\d\d[13579][26]|\d\d0[48]|[02468][048]00|[13579][26]00)-02-29|\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|(?:02)-(?:0[1-9]|1\d|2[0-8])))T(?:(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z))$
- */
-export type Timestamp = string;
-
 export interface Order {
   /** @pattern ^ord_[0-9A-HJKMNP-TV-Z]{26}$ */
   id: string;
@@ -549,6 +541,14 @@ export interface Order {
    */
   total_amount: number;
 }
+
+/**
+ * A time by RFC 3339, in UTC, in the years 1 to 9999, with at most nine digits of a second.
+ * @format date-time
+ * @maxLength 30
+ * @pattern ^(?:(?:\d\d[2468][048]|\d\d[13579][26]|\d\d0[48]|[02468][048]00|[13579][26]00)-02-29|\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|(?:02)-(?:0[1-9]|1\d|2[0-8])))T(?:(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z))$
+ */
+export type Timestamp = string;
 
 /** RFC 9457 problem details, with a stable code and retry guidance. */
 export interface Problem {
@@ -2476,7 +2476,7 @@ export namespace Payments {
 
 export namespace Exports {
   /**
-   * @description A file of journal_entries has one row for each posting, oldest first, with the balance of its account after the entry. With the filter account it is the statement of that account; created_after and created_before are bounds of the time of the entry. Permitted with a user’s token or a workload’s token that has the scope exports:write. An Idempotency-Key makes the request safe to repeat. Rate class: exports. Deadline: 10 s.
+   * @description A file of journal_entries has one row for each posting, oldest first, with the balance of its account after the entry. With the filter account it is the statement of that account; created_after and created_before are bounds of the time of the entry: from created_after, which is included, to before created_before. Permitted with a user’s token or a workload’s token that has the scope exports:write. An Idempotency-Key makes the request safe to repeat. Rate class: exports. Deadline: 10 s.
    * @tags Exports
    * @name CreateExport
    * @summary Export orders, invoices, payments or the journal to a file
@@ -3545,7 +3545,7 @@ export namespace Accounts {
        */
       cursor?: string;
       /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
-      as_of?: Timestamp;
+      as_of?: TimeParameter;
       /**
        * The books as of this position of the log. Not together with as_of.
        * @pattern ^\d{1,19}$
@@ -3614,7 +3614,7 @@ export namespace Accounts {
     };
     export type RequestQuery = {
       /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
-      as_of?: Timestamp;
+      as_of?: TimeParameter;
       /**
        * The books as of this position of the log. Not together with as_of.
        * @pattern ^\d{1,19}$
@@ -3685,7 +3685,7 @@ export namespace Accounts {
        */
       cursor?: string;
       /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
-      as_of?: Timestamp;
+      as_of?: TimeParameter;
       /**
        * The books as of this position of the log. Not together with as_of.
        * @pattern ^\d{1,19}$
@@ -3755,7 +3755,7 @@ export namespace TrialBalance {
        */
       cursor?: string;
       /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
-      as_of?: Timestamp;
+      as_of?: TimeParameter;
       /**
        * The books as of this position of the log. Not together with as_of.
        * @pattern ^\d{1,19}$
@@ -3827,7 +3827,7 @@ export namespace JournalEntries {
        */
       cursor?: string;
       /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
-      as_of?: Timestamp;
+      as_of?: TimeParameter;
       /**
        * The books as of this position of the log. Not together with as_of.
        * @pattern ^\d{1,19}$
@@ -3908,7 +3908,7 @@ export namespace JournalEntries {
     };
     export type RequestQuery = {
       /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
-      as_of?: Timestamp;
+      as_of?: TimeParameter;
       /**
        * The books as of this position of the log. Not together with as_of.
        * @pattern ^\d{1,19}$
@@ -5286,7 +5286,7 @@ export class Api<
   };
   exports = {
     /**
-     * @description A file of journal_entries has one row for each posting, oldest first, with the balance of its account after the entry. With the filter account it is the statement of that account; created_after and created_before are bounds of the time of the entry. Permitted with a user’s token or a workload’s token that has the scope exports:write. An Idempotency-Key makes the request safe to repeat. Rate class: exports. Deadline: 10 s.
+     * @description A file of journal_entries has one row for each posting, oldest first, with the balance of its account after the entry. With the filter account it is the statement of that account; created_after and created_before are bounds of the time of the entry: from created_after, which is included, to before created_before. Permitted with a user’s token or a workload’s token that has the scope exports:write. An Idempotency-Key makes the request safe to repeat. Rate class: exports. Deadline: 10 s.
      *
      * @tags Exports
      * @name CreateExport
@@ -5992,7 +5992,7 @@ export class Api<
          */
         cursor?: string;
         /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
-        as_of?: Timestamp;
+        as_of?: TimeParameter;
         /**
          * The books as of this position of the log. Not together with as_of.
          * @pattern ^\d{1,19}$
@@ -6042,7 +6042,7 @@ export class Api<
       code: string,
       query?: {
         /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
-        as_of?: Timestamp;
+        as_of?: TimeParameter;
         /**
          * The books as of this position of the log. Not together with as_of.
          * @pattern ^\d{1,19}$
@@ -6086,7 +6086,7 @@ export class Api<
          */
         cursor?: string;
         /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
-        as_of?: Timestamp;
+        as_of?: TimeParameter;
         /**
          * The books as of this position of the log. Not together with as_of.
          * @pattern ^\d{1,19}$
@@ -6141,7 +6141,7 @@ export class Api<
          */
         cursor?: string;
         /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
-        as_of?: Timestamp;
+        as_of?: TimeParameter;
         /**
          * The books as of this position of the log. Not together with as_of.
          * @pattern ^\d{1,19}$
@@ -6198,7 +6198,7 @@ export class Api<
          */
         cursor?: string;
         /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
-        as_of?: Timestamp;
+        as_of?: TimeParameter;
         /**
          * The books as of this position of the log. Not together with as_of.
          * @pattern ^\d{1,19}$
@@ -6260,7 +6260,7 @@ export class Api<
       id: string,
       query?: {
         /** The books as they were at this time; entries of the last ten seconds may still arrive. 503 while the books lack events. */
-        as_of?: Timestamp;
+        as_of?: TimeParameter;
         /**
          * The books as of this position of the log. Not together with as_of.
          * @pattern ^\d{1,19}$
