@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { isId } from '../../../streams/ids.ts'
 import { StartupError } from '../../../src/startupError.ts'
@@ -23,6 +23,15 @@ const pageSchema = z.object({
 })
 const historySchema = z.object({ items: z.array(z.object({ type: z.string(), correlation_id: z.string() })) })
 
+/**
+ * The end of a settlement. `by`: the correlation id under which the payment is settled, which is another one if it was settled
+ * before. not_accepted: its invoice has not accepted the payment yet, so that it cannot be settled now.
+ */
+export type Settlement =
+  | { readonly kind: 'settled'; readonly by: string }
+  | { readonly kind: 'failed' }
+  | { readonly kind: 'not_accepted' }
+
 export type LedgerPayments = {
   /**
    * The payment with this id, or those with this reference: at most one that has not failed, after the failed ones that it
@@ -33,11 +42,8 @@ export type LedgerPayments = {
   readonly pending: () => AsyncGenerator<Payment>
   /** The correlation id of the settlement; undefined before there is one. */
   readonly settledBy: (id: string) => Promise<string | undefined>
-  /**
-   * Settles a deferred payment under this correlation id. Resolves to the correlation id under which it is settled, which is
-   * another one if it was settled before; undefined if it has failed.
-   */
-  readonly settle: (id: string, correlationId: string) => Promise<string | undefined>
+  /** Settles a deferred payment under this correlation id. */
+  readonly settle: (id: string, correlationId: string) => Promise<Settlement>
 }
 
 export type LedgerApi = {
@@ -45,6 +51,7 @@ export type LedgerApi = {
   readonly token: () => Promise<string>
   /** Ends requests and the pauses between them. */
   readonly signal: AbortSignal
+  readonly sleep?: (durationMs: number, signal: AbortSignal) => Promise<unknown>
 }
 
 const PAGE_LIMIT = 100
@@ -52,6 +59,8 @@ const PAGE_LIMIT = 100
 const HISTORY_LIMIT = 10
 const ACCEPTED_WITHIN_TRIES = 30
 const ACCEPTED_POLL_MS = 500
+/** After so many payments that were not accepted in time the others are asked for once, since the service may be behind. */
+const NOT_ACCEPTED_MAX = 8
 const [OK, NOT_FOUND, CONFLICT] = [200, 404, 409]
 
 type Answer = { readonly status: number; readonly document: unknown; readonly correlationId: string | null }
@@ -109,30 +118,41 @@ const settledBy = async (ask: Ask, id: string): Promise<string | undefined> => {
   return historySchema.parse(document).items.find(({ type }) => type === 'PaymentSucceeded')?.correlation_id
 }
 
-/** True when it is settled, by this request or before; false if it has failed. */
-const settle = async (ask: Ask, id: string, correlationId: string, signal: AbortSignal): Promise<boolean> => {
+type Patience = { readonly sleep: () => Promise<unknown>; notAccepted: number }
+
+const settle = async (ask: Ask, id: string, correlationId: string, patience: Patience): Promise<Settlement> => {
   // The key tells the retries that a repetition is safe: settling twice has no further effect.
   const headers = { 'x-correlation-id': correlationId, 'idempotency-key': correlationId }
   // The invoice may not have accepted the payment yet, and before that it cannot be settled.
-  for (let tries = 1; tries <= ACCEPTED_WITHIN_TRIES; tries++) {
+  for (let tries = 1; ; tries++) {
     const answer = await ask('POST', `/payments/${id}:settle`, headers)
     if (answer.correlationId !== correlationId)
       throw new StartupError('Something before the API replaces X-Correlation-ID, by which lines are recognized.')
-    if (answer.status === OK) return true
-    if ((await byId(ask, id))?.state !== 'pending') return false
-    await sleep(ACCEPTED_POLL_MS, undefined, { signal })
+    // After a refusal, another caller may have settled it meanwhile: its state tells.
+    const state = answer.status === OK ? 'succeeded' : (await byId(ask, id))?.state
+    if (state !== 'pending') {
+      const by = state === undefined || state === 'failed' ? undefined : await settledBy(ask, id)
+      return by === undefined ? { kind: 'failed' } : { kind: 'settled', by }
+    }
+    if (tries >= ACCEPTED_WITHIN_TRIES || patience.notAccepted >= NOT_ACCEPTED_MAX) break
+    await patience.sleep()
   }
-  throw new StartupError(`${id} is not accepted by its invoice yet. The same command goes on from here.`)
+  patience.notAccepted += 1
+  return { kind: 'not_accepted' }
 }
+
+const sleepReally = (durationMs: number, signal: AbortSignal): Promise<unknown> =>
+  pause(durationMs, undefined, { signal })
 
 /** Its functions throw a StartupError if the service does not answer, or the token lacks a scope. */
 export const createLedgerPayments = (options: LedgerApi): LedgerPayments => {
+  const { signal, sleep = sleepReally } = options
   const ask = createAsk(options)
+  const patience: Patience = { sleep: () => sleep(ACCEPTED_POLL_MS, signal), notAccepted: 0 }
   return {
     named: name => named(ask, name),
     pending: () => list(ask, { state: 'pending' }),
     settledBy: id => settledBy(ask, id),
-    settle: async (id, correlationId) =>
-      (await settle(ask, id, correlationId, options.signal)) ? await settledBy(ask, id) : undefined,
+    settle: (id, correlationId) => settle(ask, id, correlationId, patience),
   }
 }

@@ -1,4 +1,4 @@
-import type { Payment } from './ledgerPayments.ts'
+import type { Payment, Settlement } from './ledgerPayments.ts'
 import { decimalOf, lineIdOf, type StatementLine } from './statementLine.ts'
 
 /** The status of each line of a statement. Amounts are compared first, so that a repeated import says the same. */
@@ -10,6 +10,7 @@ export const STATUSES = [
   'currency_mismatch',
   'duplicate',
   'missing',
+  'not_settled',
   'expected',
   'ignored',
 ] as const
@@ -23,7 +24,7 @@ export type Outcome = {
   readonly detail: string
 }
 
-/** A payment that a line names; `settledBy`: the correlation id of its settlement. */
+/** A payment that a line names; `settledBy`: the correlation id of its settlement, which is read if the amounts agree. */
 export type NamedPayment = Payment & { readonly settledBy?: string | undefined }
 
 /** A settlement that is to be sent, with the outcome that it has if it is the first one of the payment. */
@@ -105,8 +106,9 @@ const isTakenBack = ({ reversals }: Claims, payment: Payment): boolean =>
   })
 
 const duplicate = (line: StatementLine, payment: Payment, earlier?: number): Outcome => {
-  const by = earlier === undefined ? 'not by this line' : `by line ${earlier}`
-  return { status: 'duplicate', line, payment, detail: `${payment.id} was settled already, ${by}.` }
+  // The earlier line may have found that it cannot be settled yet.
+  const why = earlier === undefined ? 'was settled already, not by this line' : `is paid already, by line ${earlier}`
+  return { status: 'duplicate', line, payment, detail: `${payment.id} ${why}.` }
 }
 
 /** The outcome of a credit that some payments have the amount and the currency of. */
@@ -128,8 +130,7 @@ const exactly = (line: StatementLine, exact: readonly [NamedPayment, ...NamedPay
 }
 
 /**
- * The outcome of a line with the payments that it names, the strongest name first. Lines must be decided in their order. A
- * settled payment has `settledBy`.
+ * The outcome of a line with the payments that it names, the strongest name first. Lines must be decided in their order.
  */
 export const outcomeOf = (line: StatementLine, payments: readonly NamedPayment[], claims: Claims): Proposal => {
   if (line.kind !== 'credit') return withoutCredit(line, payments[0])
@@ -147,11 +148,18 @@ export const outcomeOf = (line: StatementLine, payments: readonly NamedPayment[]
 export const afterSettlement = (
   line: StatementLine,
   { payment, lineId }: NonNullable<Proposal['settle']>,
-  settledBy: string | undefined,
+  settlement: Settlement,
 ): Outcome => {
-  if (settledBy === lineId) return { status: 'matched', line, payment, detail: '' }
-  if (settledBy === undefined) return missing(line, { ...payment, state: 'failed' })
-  return duplicate(line, payment)
+  switch (settlement.kind) {
+    case 'settled':
+      return settlement.by === lineId ? { status: 'matched', line, payment, detail: '' } : duplicate(line, payment)
+    case 'failed':
+      return missing(line, { ...payment, state: 'failed' })
+    case 'not_accepted': {
+      const detail = `${payment.id} is not accepted by its invoice yet: the same command settles it later.`
+      return { status: 'not_settled', line, payment, detail }
+    }
+  }
 }
 
 export const expected = (payment: Payment): Outcome => ({

@@ -66,10 +66,12 @@ const paymentsOf = async (payments: LedgerPayments, line: StatementLine): Promis
   }
   const referenced = await find(referencesIn(line))
   const found = referenced.some(isLive) ? referenced : uniqueById([...referenced, ...(await find(namesInTexts(line)))])
+  const isExact = ({ amount, currency }: Payment): boolean => amount === line.amount && currency === line.currency
+  // Lists may be behind, and say that a payment is pending which an earlier import has settled.
   const settledBy = async (payment: Payment): Promise<NamedPayment> =>
-    !isLive(payment) || payment.state === 'pending'
-      ? payment
-      : { ...payment, settledBy: await payments.settledBy(payment.id) }
+    line.kind === 'credit' && isLive(payment) && isExact(payment)
+      ? { ...payment, settledBy: await payments.settledBy(payment.id) }
+      : payment
   return Promise.all(found.map(settledBy))
 }
 
@@ -77,8 +79,8 @@ const settle = async ({ payments, dryRun }: Reconciliation, proposal: Proposal):
   const { settle: settlement, line, ...outcome } = proposal
   if (line === undefined || settlement === undefined || dryRun)
     return { outcome: { ...outcome, ...(line && { line }) }, settledNow: false }
-  const settledBy = await payments.settle(settlement.payment.id, settlement.lineId)
-  const settled = afterSettlement(line, settlement, settledBy)
+  const ended = await payments.settle(settlement.payment.id, settlement.lineId)
+  const settled = afterSettlement(line, settlement, ended)
   return { outcome: settled, settledNow: settled.status === 'matched' }
 }
 

@@ -61,6 +61,7 @@ describe('npm run ledger -- import bank-statement', () => {
     currency_mismatch: 50,
     duplicate: 50,
     missing: 50,
+    not_settled: 0,
     expected: 10,
     ignored: 50,
   }

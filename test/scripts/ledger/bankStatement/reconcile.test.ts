@@ -31,9 +31,10 @@ const ledgerOf = (given: readonly Partial<Payment>[]) => {
     settledBy: async id => settled.get(id),
     settle: async (id, correlationId) => {
       sent.push(id)
-      if (payments.find(one => one.id === id)?.state === 'failed') return undefined
-      settled.set(id, settled.get(id) ?? correlationId)
-      return settled.get(id)
+      if (payments.find(one => one.id === id)?.state === 'failed') return { kind: 'failed' }
+      const by = settled.get(id) ?? correlationId
+      settled.set(id, by)
+      return { kind: 'settled', by }
     },
   }
   return { ledger, settled, sent, payments }
@@ -104,7 +105,7 @@ describe('the reconciliation of a bank statement', () => {
     const equal = credit('10.00', 'R-1', { bankId: 'B-1' })
     const { statuses, rows } = await statusesOf([{}], [equal, equal, credit('10.00', 'R-1', { bankId: 'B-2' })])
     expect(statuses).to.deep.equal(['matched', 'duplicate', 'duplicate'])
-    expect(rows[1]?.detail).to.match(/was settled already, by line \d+\.$/)
+    expect(rows[1]?.detail).to.match(/is paid already, by line \d+\.$/)
   })
 
   it('says duplicate of a payment that was settled without a statement', async () => {
@@ -115,10 +116,38 @@ describe('the reconciliation of a bank statement', () => {
 
   it('says duplicate where another caller is faster, and missing where the payment fails meanwhile', async () => {
     const faster = ledgerOf([{}])
-    const slow = { ...faster.ledger, settle: async () => 'another-one' }
+    const slow: LedgerPayments = { ...faster.ledger, settle: async () => ({ kind: 'settled', by: 'another-one' }) }
     expect((await importing(slow, camt([credit('10.00', 'R-1')]))).rows[0]?.status).to.equal('duplicate')
-    const failing = { ...faster.ledger, settle: async () => undefined }
+    const failing: LedgerPayments = { ...faster.ledger, settle: async () => ({ kind: 'failed' }) }
     expect((await importing(failing, camt([credit('10.00', 'R-1')]))).rows[0]?.status).to.equal('missing')
+  })
+
+  it('says not_settled of a payment that cannot be settled yet, and settles the others and later that one too', async () => {
+    const given = Array.from({ length: 40 }, () => ({}))
+    const content = camt([...given.map((_, index) => credit('10.00', `R-${index + 1}`)), credit('10.00', 'R-3')])
+    const { ledger, settled, payments } = ledgerOf(given)
+    const notYet: LedgerPayments['settle'] = async (id, correlationId) =>
+      id === payments[2]?.id ? { kind: 'not_accepted' } : ledger.settle(id, correlationId)
+    const first = await importing({ ...ledger, settle: notYet }, content)
+    expect([first.settledNow, settled.size]).to.deep.equal([39, 39])
+    expect(first.rows.filter(({ status }) => status !== 'matched').map(({ status }) => status)).to.deep.equal([
+      'not_settled',
+      'duplicate',
+    ])
+    expect(first.rows[2]?.detail).to.match(/^pay_0*3 is not accepted by its invoice yet/)
+    const later = await importing(ledger, content)
+    expect([later.settledNow, later.rows[2]?.status, settled.size]).to.deep.equal([1, 'matched', 40])
+  })
+
+  it('knows by the history what it has settled, where a list is behind', async () => {
+    const { ledger, payments } = ledgerOf([{}])
+    const behind = { ...ledger, named: async (name: string) => payments.filter(({ reference }) => reference === name) }
+    const content = camt([credit('10.00', 'R-1', { bankId: 'B-1' }), credit('10.00', 'R-1', { bankId: 'B-2' })])
+    const first = await importing(behind, content)
+    const second = await importing(behind, content)
+    expect([first.settledNow, second.settledNow]).to.deep.equal([1, 0])
+    expect(second.rows).to.deep.equal(first.rows)
+    expect((await importing(behind, camt([credit('10.00', 'R-1')]))).rows[0]?.status).to.equal('duplicate')
   })
 
   it('says missing of a line without a deferred payment that can be settled', async () => {

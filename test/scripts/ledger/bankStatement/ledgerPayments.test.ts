@@ -1,0 +1,63 @@
+import type { ServerResponse } from 'node:http'
+import { expect } from 'chai'
+import { createLedgerPayments } from '../../../../scripts/ledger/bankStatement/ledgerPayments.ts'
+import { serving, tidyUp } from '../fixtures.ts'
+
+/** Settlements over HTTP, with the answers that the API gives while others change the same payment. */
+
+const ID = `pay_${'1'.padStart(26, '0')}`
+const LINE = 'bank-1234567890'
+
+type State = 'pending' | 'succeeded' | 'failed'
+
+/** An API in which the payment is refused so often, and has these states after each refusal; the last one stays. */
+const refusing = async (refusals: number, states: readonly State[], by = 'by-hand-00') => {
+  let settlements = 0
+  const reply = (response: ServerResponse, status: number, body: object): void => {
+    response.writeHead(status, { 'content-type': 'application/json', 'x-correlation-id': LINE })
+    response.end(JSON.stringify(body))
+  }
+  const payment = (state: State) => {
+    return { id: ID, state, amount: 100, currency: 'USD', reference: 'R-1', settlement: 'deferred' }
+  }
+  const api = await serving((request, response) => {
+    if (request.method === 'POST') return reply(response, (settlements += 1) > refusals ? 200 : 409, {})
+    if (request.url?.includes('/history') === true)
+      return reply(response, 200, { items: [{ type: 'PaymentSucceeded', correlation_id: by }] })
+    reply(response, 200, payment(states[Math.min(settlements, states.length) - 1] ?? 'pending'))
+  })
+  const signal = new AbortController().signal
+  let pauses = 0
+  const sleep = async () => void (pauses += 1)
+  const payments = createLedgerPayments({ api, token: async () => 'token', signal, sleep })
+  return { settle: () => payments.settle(ID, LINE), settlements: () => settlements, pauses: () => pauses }
+}
+
+describe('settlements by a bank statement', () => {
+  after(tidyUp)
+
+  it('wait until the invoice has accepted the payment', async () => {
+    const { settle, pauses } = await refusing(3, ['pending'], LINE)
+    expect(await settle()).to.deep.equal({ kind: 'settled', by: LINE })
+    expect(pauses()).to.equal(3)
+  })
+
+  it('say who settled the payment, where another caller did so after the refusal', async () => {
+    const { settle } = await refusing(1, ['succeeded'])
+    expect(await settle()).to.deep.equal({ kind: 'settled', by: 'by-hand-00' })
+  })
+
+  it('say that the payment has failed', async () => {
+    const { settle } = await refusing(2, ['pending', 'failed'])
+    expect(await settle()).to.deep.equal({ kind: 'failed' })
+  })
+
+  it('end for a payment that is not accepted, and wait no longer after several of them', async () => {
+    const { settle, pauses } = await refusing(Infinity, ['pending'])
+    for (let payment = 1; payment <= 8; payment++) expect(await settle()).to.deep.equal({ kind: 'not_accepted' })
+    const before = pauses()
+    expect(before).to.equal(8 * 29)
+    expect(await settle()).to.deep.equal({ kind: 'not_accepted' })
+    expect(pauses()).to.equal(before)
+  })
+})
