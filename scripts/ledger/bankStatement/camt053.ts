@@ -1,10 +1,11 @@
-import { dateOf, type LineKind, minorUnitsOf, type StatementLine, StatementError } from './statementLine.ts'
+import { dateIn, dateOf, type LineKind, minorUnitsOf, type StatementLine, StatementError } from './statementLine.ts'
 import { childOf, childrenOf, type Element, readXml, textAt } from './xmlElements.ts'
 
 /** Bank statements in the format camt.053 of ISO 20022, in any of its versions. */
 
 const NAMESPACE = /^urn:iso:std:iso:20022:tech:xsd:camt\.053\.\d{3}\.\d{2}$/
 const STATEMENT = 'Document/BkToCstmrStmt/Stmt'
+const MESSAGE_TIME = 'Document/BkToCstmrStmt/GrpHdr/CreDtTm'
 const ENTRY = `${STATEMENT}/Ntry`
 const INSIDE_HEADER_OR_ENTRY = new RegExp(`^${STATEMENT}/(?:Ntry|Acct)/`)
 
@@ -52,6 +53,7 @@ type Part = {
   readonly amount: { readonly amount: bigint; readonly currency: string } | undefined
   readonly direction: string | undefined
   readonly isReturn: boolean
+  readonly charges: readonly Element[]
   readonly references: readonly string[]
   readonly texts: readonly string[]
   readonly ids: readonly string[]
@@ -64,49 +66,83 @@ const partOf = (details: Element): Part => {
     amount: amount && amountOf(amount),
     direction: textAt(details, 'CdtDbtInd'),
     isReturn: childOf(details, 'RtrInf') !== undefined,
+    charges: childrenOf(details, 'Chrgs'),
     references: textsAt(details, REFERENCES).filter(text => !NO_REFERENCE.test(text)),
     texts: textsAt(details, TEXTS),
     ids: textsAt(details, IDS),
   }
 }
 
+/** The status is a text in old versions, and has a code from version 8 on. */
+const isBooked = (entry: Element): boolean =>
+  (textAt(entry, 'Sts', 'Cd') ?? textAt(entry, 'Sts', 'Prtry') ?? required(entry, 'Sts')) === 'BOOK'
+
 const kindOf = (entry: Element, part: Part): LineKind => {
-  // The status is a text in old versions, and has a code from version 8 on.
-  const status = textAt(entry, 'Sts', 'Cd') ?? textAt(entry, 'Sts', 'Prtry') ?? required(entry, 'Sts')
   const direction = part.direction ?? required(entry, 'CdtDbtInd')
   if (direction !== 'CRDT' && direction !== 'DBIT')
     throw new StatementError(part.line, `CdtDbtInd is ${JSON.stringify(direction)}, neither CRDT nor DBIT.`)
-  if (status !== 'BOOK') return 'not_booked'
+  if (!isBooked(entry)) return 'not_booked'
   if (['true', '1'].includes(textAt(entry, 'RvslInd') ?? 'false') || part.isReturn) return 'reversal'
   return direction === 'CRDT' ? 'credit' : 'debit'
 }
 
-/** Money that is not in the entry must settle nothing, so the parts must have its amount; charges may make up the difference. */
+/** The amounts of charges: their total, or each of them directly (in version 2) or in a record. */
+const chargedIn = (charges: Element): readonly Element[] => {
+  const total = childOf(charges, 'TtlChrgsAndTaxAmt')
+  return total === undefined ? [...childrenOf(charges, 'Amt'), ...childrenOf(charges, 'Rcrd', 'Amt')] : [total]
+}
+
+/** The sum of all charges; undefined if one has no amount, or one in another currency. */
+const chargesOf = (all: readonly Element[], currency: string): bigint | undefined => {
+  const amounts = all.map(chargedIn)
+  if (amounts.some(found => found.length === 0)) return undefined
+  if (amounts.flat().some(({ attributes }) => attributes.get('Ccy') !== currency)) return undefined
+  return amounts.flat().reduce((total, element) => total + amountOf(element).amount, 0n)
+}
+
+/**
+ * Money that is not in the entry must settle nothing, so its payments must add up to its amount; those in the other direction
+ * count against it, and charges may make up the difference. Not checked are an entry with a payment or a charge in another
+ * currency, whose rate is not known, and one with a charge that has no amount.
+ */
 const checkSum = (entry: Element, parts: readonly Part[]): void => {
   const whole = amountOf(childOf(entry, 'Amt') ?? entry)
-  const amounts = parts.map(({ line, amount }) => {
-    if (amount === undefined) throw new StatementError(line, 'A payment of an entry with several has no amount.')
-    return amount
-  })
   const direction = required(entry, 'CdtDbtInd')
-  const isComparable =
-    childOf(entry, 'Chrgs') === undefined &&
-    amounts.every(({ currency }) => currency === whole.currency) &&
-    parts.every(part => (part.direction ?? direction) === direction)
-  const sum = amounts.reduce((total, { amount }) => total + amount, 0n)
-  if (isComparable && sum !== whole.amount)
+  const amounts = parts.map(({ line, amount, direction: own = direction }) => {
+    if (amount === undefined) throw new StatementError(line, 'A payment of an entry with several has no amount.')
+    return { currency: amount.currency, amount: own === direction ? amount.amount : -amount.amount }
+  })
+  const charged = [...childrenOf(entry, 'Chrgs'), ...parts.flatMap(({ charges }) => charges)]
+  const charges = chargesOf(charged, whole.currency)
+  if (charges === undefined || amounts.some(({ currency }) => currency !== whole.currency)) return
+  const difference = amounts.reduce((sum, { amount }) => sum + amount, 0n) - whole.amount
+  if (difference > charges || -difference > charges)
     throw new StatementError(entry.line, 'The payments of the entry do not add up to its amount.')
 }
 
-type Statement = { id: string; account: string }
+const dayOf = (element: Element, name: string): string | undefined =>
+  textAt(element, name, 'Dt') ?? textAt(element, name, 'DtTm')
 
-const linesOf = (entry: Element, details: readonly Part[], { id, account }: Statement): readonly StatementLine[] => {
+/** The day of a booking, which may be the day of its value, or else of its statement; entries that are not booked need none. */
+const bookedOnOf = (entry: Element, { createdOn }: Statement): string | undefined => {
+  const text = dayOf(entry, 'BookgDt') ?? dayOf(entry, 'ValDt') ?? createdOn
+  if (!isBooked(entry)) return text && dateIn(text)
+  if (text === undefined) throw new StatementError(entry.line, 'Ntry has no BookgDt, and its statement no CreDtTm.')
+  return dateOf(text, entry.line)
+}
+
+type Statement = { id: string; account: string; createdOn: string | undefined }
+
+const linesOf = (entry: Element, details: readonly Part[], statement: Statement): readonly StatementLine[] => {
+  const { id, account } = statement
   const amount = childOf(entry, 'Amt')
   if (amount === undefined) throw new StatementError(entry.line, 'Ntry has no Amt.')
   const whole = amountOf(amount)
-  if (details.length > 1) checkSum(entry, details)
+  if (details.length > 1 && isBooked(entry)) checkSum(entry, details)
   const isBatch = details.length > 1
-  const bookedOn = dateOf(textAt(entry, 'BookgDt', 'Dt') ?? required(entry, 'BookgDt', 'DtTm'), entry.line)
+  const bookedOn = bookedOnOf(entry, statement)
+  // The day of a statement tells nothing of a booking, which may be in several statements.
+  const ownDay = dayOf(entry, 'BookgDt') === undefined && dayOf(entry, 'ValDt') === undefined ? undefined : bookedOn
   const bankId = textAt(entry, 'AcctSvcrRef')
   // A booking without an id of the bank is known by its statement; with one it may be in several statements.
   const origin = bankId === undefined ? ['statement', id, textAt(entry, 'NtryRef') ?? ''] : ['bank', bankId]
@@ -116,7 +152,7 @@ const linesOf = (entry: Element, details: readonly Part[], { id, account }: Stat
     const booked = isBatch && part.amount !== undefined ? part.amount : whole
     const kind = kindOf(entry, part)
     const texts = isBatch ? part.texts : [...part.texts, ...textsAt(entry, ['AddtlNtryInf'])]
-    const content = [kind, bookedOn, booked.amount.toString(), booked.currency]
+    const content = [kind, ownDay ?? '', booked.amount.toString(), booked.currency]
     const identity = [account, ...origin, ...content, ...part.ids, PART, ...part.references, PART, ...texts]
     return { line: part.line, kind, bookedOn, ...booked, references: part.references, texts, identity }
   })
@@ -126,6 +162,7 @@ const NO_DETAILS = {
   amount: undefined,
   direction: undefined,
   isReturn: false,
+  charges: [],
   references: [],
   texts: [],
   ids: [],
@@ -134,11 +171,14 @@ const NO_DETAILS = {
 /** Reads the bookings in their order. Throws a StatementError with the line for a file that is no sound camt.053. */
 export const readCamt053 = async function* (chunks: AsyncIterable<string>): AsyncGenerator<StatementLine> {
   const ready: StatementLine[] = []
-  let statement: Statement = { id: '', account: '' }
+  let messageCreatedOn: string | undefined
+  let statement: Statement = { id: '', account: '', createdOn: undefined }
   let details: Part[] = []
   const onEnd = (element: Element, parents: readonly string[]): boolean => {
     const path = [...parents, element.name].join('/')
-    if (path === `${STATEMENT}/Id`) statement = { id: element.text, account: '' }
+    if (path === MESSAGE_TIME) messageCreatedOn = element.text
+    if (path === `${STATEMENT}/Id`) statement = { id: element.text, account: '', createdOn: messageCreatedOn }
+    if (path === `${STATEMENT}/CreDtTm`) statement.createdOn = element.text
     if (path === `${STATEMENT}/Acct`) statement.account = accountOf(element)
     if (path === `${ENTRY}/NtryDtls/TxDtls`) {
       details.push(partOf(element))

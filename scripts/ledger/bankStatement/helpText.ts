@@ -20,13 +20,15 @@ a digit. Of several payments with the line's amount the first that is not settle
 
 CSV: UTF-8 with a header, separated by commas, semicolons or tabs. Columns, in any order:
   booking_date  YYYY-MM-DD
-  amount        a decimal with a point, in the currency's unit: 10.50; negative for money out
+  amount        a decimal with a point, in the currency's unit: 10.50 or 10.500; negative for money out
   currency      ISO 4217: EUR
   reference     the reference or the id of the payment; may be empty
   id            optional: the bank's id of the booking; without it, equal rows of two files are taken for one booking
   text          optional: free text
   reversal      optional: true if the booking takes an earlier one back
-camt.053 is accepted in any version, in UTF-8, with batch bookings (TxDtls).
+camt.053 is accepted in any version, in UTF-8, with batch bookings (TxDtls). The payments of a batch must add up to its amount, up to
+its charges; this is not checked where a payment or a charge is in another currency, or a charge has no amount. A booking without
+BookgDt has the date of ValDt, or else of its statement.
 
 The file is checked as a whole first: one that cannot be used changes nothing, and the error names the line. Payments are settled
 by POST /payments/{id}:settle, whose correlation id is made from the content of the line: a second import of the same file

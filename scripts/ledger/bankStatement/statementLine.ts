@@ -16,8 +16,8 @@ export type StatementLine = {
   /** The line of the file on which the booking begins; the first line is 1. */
   readonly line: number
   readonly kind: LineKind
-  /** YYYY-MM-DD, of the account's bank. */
-  readonly bookedOn: string
+  /** YYYY-MM-DD, of the account's bank. Absent for some bookings that are not booked. */
+  readonly bookedOn: string | undefined
   /** Minor units, not negative. */
   readonly amount: bigint
   readonly currency: string
@@ -37,19 +37,20 @@ export class StatementError extends StartupError {
   }
 }
 
-/** ISO 20022 permits 18 digits, and 5 after the point. */
-const DECIMAL = /^(\d{1,18})(?:\.(\d{1,5}))?$/
+/** ISO 20022 permits 18 digits; zeros at the end do not count. */
+const DECIMAL = /^(\d{1,18})(?:\.(\d{1,18}))?$/
 
 const known: ReadonlySet<string> = new Set(CURRENCIES)
 
-/** Minor units of a decimal with a point. Throws a StatementError for another form, and for digits that the currency lacks. */
+/** Minor units of a decimal with a point. Throws a StatementError for another form, and for digits other than 0 that the currency lacks. */
 export const minorUnitsOf = (text: string, currency: string, line: number): bigint => {
   if (!known.has(currency))
     throw new StatementError(line, `${JSON.stringify(currency)} is no currency with a minor unit (ISO 4217).`)
-  const [, units, fraction = ''] = DECIMAL.exec(text) ?? []
+  const [, units, decimals = ''] = DECIMAL.exec(text) ?? []
   if (units === undefined)
     throw new StatementError(line, `The amount ${JSON.stringify(text)} is no decimal number with a point.`)
   const exponent = exponentOf(currency)
+  const fraction = decimals.replace(/0+$/, '')
   if (fraction.length > exponent)
     throw new StatementError(line, `The amount ${text} has more digits after the point than ${currency}: ${exponent}.`)
   return BigInt(units + fraction.padEnd(exponent, '0'))
@@ -62,10 +63,19 @@ export const decimalOf = (amount: bigint, currency: string): string => {
   return exponent === 0 ? digits : `${digits.slice(0, -exponent)}.${digits.slice(-exponent)}`
 }
 
-/** Throws a StatementError unless the text begins with a date that exists, as YYYY-MM-DD. */
+/** A date may have a time after it, or a time zone. */
+const DATE = /^\d{4}-\d{2}-\d{2}(?=$|T|Z$|[+-]\d{2}:\d{2}$)/
+
+/** The date with which the text begins, as YYYY-MM-DD; undefined if it begins with none that exists. */
+export const dateIn = (text: string): string | undefined => {
+  const [date] = DATE.exec(text) ?? []
+  return date !== undefined && new Date(`${date}T00:00:00Z`).toJSON()?.startsWith(date) ? date : undefined
+}
+
+/** Throws a StatementError unless the text begins with a date that exists. */
 export const dateOf = (text: string, line: number): string => {
-  const [date] = /^\d{4}-\d{2}-\d{2}(?=$|T)/.exec(text) ?? []
-  if (date !== undefined && new Date(`${date}T00:00:00Z`).toJSON()?.startsWith(date)) return date
+  const date = dateIn(text)
+  if (date !== undefined) return date
   throw new StatementError(line, `${JSON.stringify(text)} is no date: YYYY-MM-DD.`)
 }
 

@@ -158,12 +158,12 @@ describe('npm run ledger -- import bank-statement', () => {
     const folder = await importing(path, '--report', dirname(path))
     expect(folder.stderr).to.equal(`The report ${dirname(path)} cannot be written: it is a folder.\n`)
     const wrong = await written(
-      'booking_date,amount,currency,reference\n2026-11-20,1.00,USD,KEPT-1000\n2026-11-20,1.00,JPY,R\n',
+      'booking_date,amount,currency,reference\n2026-11-20,1.00,USD,KEPT-1000\n2026-11-20,1.50,JPY,R\n',
     )
     const { code, stderr } = await importing(wrong, '--report', `${wrong}.csv`)
     expect(code).to.equal(1)
     expect(stderr).to.include(
-      'Line 3: The amount 1.00 has more digits after the point than JPY: 0. Nothing was changed.',
+      'Line 3: The amount 1.50 has more digits after the point than JPY: 0. Nothing was changed.',
     )
     expect(await readdir(dirname(wrong))).to.deep.equal(['statement'])
     expect(await writtenSince(store, before, TENANT)).to.deep.equal([])

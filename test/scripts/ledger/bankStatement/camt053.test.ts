@@ -5,6 +5,11 @@ import { tidyUp } from '../fixtures.ts'
 import { rejectionOf } from '../../../support/rejection.ts'
 import { camt, linesOf, ntry } from './statements.ts'
 
+const BOOKING_DATE = /<BookgDt>.*<\/BookgDt>/
+const OUT = '<CdtDbtInd>DBIT</CdtDbtInd>'
+const charged = (amount: string, currency = 'USD'): string =>
+  `<Chrgs><Rcrd><Amt Ccy="${currency}">${amount}</Amt></Rcrd></Chrgs>`
+
 describe('bank statements in camt.053', () => {
   after(tidyUp)
 
@@ -68,6 +73,55 @@ describe('bank statements in camt.053', () => {
     expect([amount, currency]).to.deep.equal([920n, 'USD'])
   })
 
+  it('have the date of the booking in any time zone, else of its value, else of its statement, else of the message', async () => {
+    const entry = ntry({ amount: '1' })
+    const dated = (date: string) => entry.replace(BOOKING_DATE, date)
+    const whole = (content: string) => linesOf(content).then(lines => lines.map(({ bookedOn }) => bookedOn))
+    for (const zone of ['', 'Z', '+01:00', '-11:30'])
+      expect(await whole(camt([dated(`<BookgDt><Dt>2026-11-23${zone}</Dt></BookgDt>`)]))).to.deep.equal(['2026-11-23'])
+    expect(await whole(camt([dated('<ValDt><Dt>2026-11-24</Dt></ValDt>')]))).to.deep.equal(['2026-11-24'])
+    const time = '<CreDtTm>2026-11-25T06:00:00</CreDtTm>'
+    expect(await whole(camt([dated('')]).replace('<Acct>', `${time}<Acct>`))).to.deep.equal(['2026-11-25'])
+    expect(await whole(camt([dated('')]).replace('</GrpHdr>', `${time}</GrpHdr>`))).to.deep.equal(['2026-11-25'])
+  })
+
+  it('give a booking with an id of the bank the same id in statements of other days', async () => {
+    const entry = ntry({ amount: '1', bankId: 'B-1' }).replace(BOOKING_DATE, '')
+    const idOn = async (day: string) => {
+      const time = `<CreDtTm>${day}T06:00:00</CreDtTm>`
+      const [line] = await linesOf(camt([entry]).replace('<Acct>', `${time}<Acct>`))
+      return line && lineIdOf(line, 0)
+    }
+    expect(await idOn('2026-11-25')).to.equal(await idOn('2026-11-26'))
+  })
+
+  it('need no date, no amounts and no sum of an entry that is not booked', async () => {
+    for (const status of ['PDNG', '<Cd>INFO</Cd>'])
+      for (const date of ['', '<BookgDt><Dt>soon</Dt></BookgDt>']) {
+        const entry = ntry({ amount: '1', status, parts: [{ amount: '3' }, {}] }).replace(BOOKING_DATE, date)
+        const kinds = (await linesOf(camt([entry]))).map(({ kind, bookedOn }) => [kind, bookedOn])
+        expect(kinds).to.deep.equal([
+          ['not_booked', undefined],
+          ['not_booked', undefined],
+        ])
+      }
+  })
+
+  it('may have batches whose payments differ from the amount by charges, directions and currencies', async () => {
+    const halves = [{ amount: '5' }, { amount: '5' }]
+    const entries = [
+      ntry({ amount: '9', head: charged('1'), parts: halves }),
+      ntry({ amount: '10', head: charged('1'), parts: halves }),
+      ntry({ amount: '9', parts: [{ amount: '5', more: charged('1') }, { amount: '5' }] }),
+      ntry({ amount: '9', head: '<Chrgs><Amt Ccy="USD">1</Amt></Chrgs>', parts: halves }),
+      ntry({ amount: '8', parts: [{ amount: '10' }, { amount: '2', more: OUT }] }),
+      ntry({ amount: '1', head: charged('1', 'EUR'), parts: halves }),
+      ntry({ amount: '1', head: '<Chrgs><Rcrd></Rcrd></Chrgs>', parts: halves }),
+      ntry({ amount: '1', parts: [{ amount: '5', currency: 'EUR' }, { amount: '5' }] }),
+    ]
+    for (const entry of entries) expect(await linesOf(camt([entry]))).to.have.length(2)
+  })
+
   it('know reversals, returns, debits and bookings that are not booked', async () => {
     const kinds = await Promise.all(
       [
@@ -110,8 +164,8 @@ describe('bank statements in camt.053', () => {
   for (const [name, content, complaint] of [
     [
       'an amount with digits that its currency lacks',
-      camt([ntry({ amount: '1000.00', currency: 'JPY' })]),
-      'Line 11: The amount 1000.00 has more digits after the point than JPY',
+      camt([ntry({ amount: '1000.50', currency: 'JPY' })]),
+      'Line 11: The amount 1000.50 has more digits after the point than JPY',
     ],
     [
       'an entry without a currency',
@@ -119,9 +173,9 @@ describe('bank statements in camt.053', () => {
       'Line 11: "" is no currency',
     ],
     [
-      'an entry without a date',
-      camt([ntry({ amount: '1' }).replace(/<BookgDt>.*<\/BookgDt>/, '')]),
-      'Line 10: Ntry has no BookgDt/DtTm.',
+      'an entry without a date in a statement without one',
+      camt([ntry({ amount: '1' }).replace(BOOKING_DATE, '')]),
+      'Line 10: Ntry has no BookgDt, and its statement no CreDtTm.',
     ],
     [
       'an entry without a direction',
@@ -131,6 +185,16 @@ describe('bank statements in camt.053', () => {
     [
       'a batch with more money than its entry',
       camt([ntry({ amount: '1', parts: [{ amount: '1' }, { amount: '1' }] })]),
+      'Line 10: The payments of the entry do not add up to its amount.',
+    ],
+    [
+      'a batch with more money than its entry and its charges',
+      camt([ntry({ amount: '9', head: charged('1'), parts: [{ amount: '5' }, { amount: '6' }] })]),
+      'Line 10: The payments of the entry do not add up to its amount.',
+    ],
+    [
+      'a batch with less money out than its entry needs',
+      camt([ntry({ amount: '9', parts: [{ amount: '10' }, { amount: '2', more: OUT }] })]),
       'Line 10: The payments of the entry do not add up to its amount.',
     ],
     [

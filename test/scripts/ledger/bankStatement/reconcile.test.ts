@@ -258,8 +258,8 @@ describe('the reconciliation of a bank statement', () => {
 
   it('changes nothing if the last line of the file is wrong', async () => {
     const { ledger, sent } = ledgerOf([{}])
-    const entries = [credit('10.00', 'R-1'), credit('1000.00', 'R-1', { currency: 'JPY' })]
-    expect((await rejectionOf(importing(ledger, camt(entries)))).message).to.match(/^Line 25: The amount 1000\.00/)
+    const entries = [credit('10.00', 'R-1'), credit('1000.50', 'R-1', { currency: 'JPY' })]
+    expect((await rejectionOf(importing(ledger, camt(entries)))).message).to.match(/^Line 25: The amount 1000\.50/)
     expect(sent).to.deep.equal([])
   })
 })

@@ -50,8 +50,8 @@ describe('files of bank statements', () => {
     for (const [name, row, complaint] of [
       [
         'digits that the currency lacks',
-        '2026-11-20,1000.00,JPY,R,',
-        'The amount 1000.00 has more digits after the point than JPY: 0.',
+        '2026-11-20,1000.50,JPY,R,',
+        'The amount 1000.50 has more digits after the point than JPY: 0.',
       ],
       ['a decimal comma', '2026-11-20,"10,50",USD,R,', '"10,50" is no decimal number with a point.'],
       ['an unknown currency', '2026-11-20,1,EURO,R,', '"EURO" is no currency'],
@@ -139,6 +139,9 @@ describe('files of bank statements', () => {
   it('keep minor units exact', () => {
     expect(minorUnitsOf('999999999999999999.99', 'USD', 1)).to.equal(99_999_999_999_999_999_999n)
     expect(minorUnitsOf('0.001', 'BHD', 1)).to.equal(1n)
+    expect(minorUnitsOf('10.500', 'USD', 1)).to.equal(1050n)
+    expect(minorUnitsOf('1000.00', 'JPY', 1)).to.equal(1000n)
+    expect(minorUnitsOf('100', 'JPY', 1)).to.equal(100n)
     expect(['USD', 'JPY', 'BHD'].map(currency => decimalOf(5n, currency))).to.deep.equal(['0.05', '5', '0.005'])
   })
 
