@@ -41,6 +41,15 @@ const lastClosed = (closed: Closed, { tenant, through }: CloseOptions) => {
       return closed.last
     case 'not_over':
       throw notOver(through)
+    case 'no_events':
+      throw new StartupError(
+        `There are no events of a tenant ${tenant}. A closing cannot be undone, so only a tenant with books has one.`,
+      )
+    case 'made_anew':
+      throw new StartupError(
+        `The books of ${tenant} were made anew and lack what they had at the last closing: repeat the command when they are ` +
+          'complete (npm run ledger -- doctor).',
+      )
     case 'behind':
       throw new StartupError(
         'The books lack events of the period. Is the service running? See npm run ledger -- doctor.',
@@ -127,7 +136,7 @@ export const periodsCommand = new Command('periods')
 The journal keeps in a closed period the entries that it had at the closing (up to the position complete_to), also when the
 books are made anew. An entry of any later event, a correction too, is dated in the first open day, and the database refuses an
 entry in a closed period.
-A closing needs the day to be over, by the clocks of this machine and of Postgres, all events of the period in the books, and none
+A closing needs a tenant that has events, the day to be over, by the clocks of this machine and of Postgres, all events of the period in the books, and none
 of them parked. Repeating it changes nothing. It is an audit record (GET /audit-records, close_period) whose subject is the user of
 the operating system.
 

@@ -1,5 +1,6 @@
 import { BOOKS, BOOKS_CATEGORIES } from '../../projections/books/projection.ts'
 import { endOfDay } from '../../projections/closings.ts'
+import { orders } from '../../projections/orders/projection.ts'
 import type { PeriodId } from '../../streams/ids.ts'
 import type { Closing } from '../../streams/period/index.ts'
 import { type Sql, type StoredEvent, Unavailable } from '../ports.ts'
@@ -20,8 +21,12 @@ export type Closed =
   | { readonly kind: 'closed'; readonly last: Closing }
   /** The day is not over by the clock of Postgres. */
   | { readonly kind: 'not_over' }
+  /** The log has no event of the tenant that concerns books: the tenant may be a typing error. */
+  | { readonly kind: 'no_events' }
   /** The books lack events of the period. */
   | { readonly kind: 'behind' }
+  /** The books were made anew, and lack what they had at the last closing. */
+  | { readonly kind: 'made_anew' }
   /** Events that the books may need are parked. */
   | { readonly kind: 'parked'; readonly count: bigint }
 
@@ -36,7 +41,7 @@ const isBefore = ({ metadata, storedAt }: StoredEvent, time: string): boolean =>
   [metadata['at'], storedAt].some(at => typeof at === 'string' && Date.parse(at) < Date.parse(time))
 
 /** Whether the log has an event of the tenant after the position that the books would date before the time. */
-const lacksEvent = async ({ store }: Ledger, after: bigint, { tenant, time }: { tenant: string; time: string }) => {
+const hasEvent = async ({ store }: Ledger, after: bigint, { tenant, time }: { tenant: string; time: string }) => {
   const enough = new AbortController()
   try {
     const from = after < 0n ? 'start' : after
@@ -57,10 +62,22 @@ const completeTo = async ({ ledger, bookedUpTo }: ClosingDependencies, of: { ten
   const untilMs = world.monotonicMs() + CATCH_UP_MAX_MS
   for (;;) {
     const position = await bookedUpTo()
-    if (!(await lacksEvent(ledger, position, of))) return position
+    if (!(await hasEvent(ledger, position, of))) return position
     if (world.monotonicMs() >= untilMs) return undefined
     await world.sleep(POLL_MS)
   }
+}
+
+/** Later than any event. */
+const END_OF_TIME = '9999-12-31T23:59:59.999Z'
+
+/** Whether the tenant has books. The list of orders, with which books begin, is faster than the log, and may be behind. */
+const hasBooks = async ({ ledger, sql }: ClosingDependencies, tenant: string): Promise<boolean> => {
+  const [row] = await sql<{ is_listed: boolean }>(
+    `select exists (select from ${orders.name} where tenant_id = $1) as is_listed`,
+    [tenant],
+  )
+  return row?.is_listed === true || (await hasEvent(ledger, -1n, { tenant, time: END_OF_TIME }))
 }
 
 const isOver = async (sql: Sql, time: string): Promise<boolean> => {
@@ -91,12 +108,14 @@ export const closePeriod = async (
   const time = endOfDay(through)
   const id = periodIdOf(tenant)
   if (!(await isOver(sql, time))) return { kind: 'not_over' }
+  // A closing cannot be undone, and would wait for ever for a tenant of that name.
+  if (!(await hasBooks(dependencies, tenant))) return { kind: 'no_events' }
   const complete_to = await completeTo(dependencies, { tenant, time })
   if (complete_to === undefined) return { kind: 'behind' }
   const count = await parkedUpTo(sql, tenant, complete_to)
   if (count > 0n) return { kind: 'parked', count }
   const command = { type: 'ClosePeriod' as const, through, complete_to, reason }
   const handled = await handle(ledger, periodEntity, id, { command, context })
-  if (!handled.ok || handled.state.last === null) return { kind: 'behind' }
+  if (!handled.ok || handled.state.last === null) return { kind: 'made_anew' }
   return { kind: 'closed', last: handled.state.last }
 }

@@ -126,6 +126,7 @@ describe('npm run ledger -- periods', () => {
 
   it('are not closed while an event is parked that the books may lack', async () => {
     const tenant = 'parked-periods'
+    await drafts(await clientFor(tenant), 1)
     const event = `insert into parked_facts
         (delivery, position, key, stream, revision, event_id, type, tenant_id, reason, attempts, first_failed_at)
       values ('journal_entries_v1', 0, 'pay_parked', 'payment-parked', 0, 'parked', 'PaymentSucceeded', $1, 'test', 1, now())`
@@ -138,6 +139,41 @@ describe('npm run ledger -- periods', () => {
       await database.sql('delete from parked_facts where tenant_id = $1', [tenant])
     }
     expect((await close(tenant, CLOSED_DAY)).code).to.equal(0)
+  })
+
+  it('are not closed for a tenant without events, which may be a typing error', async () => {
+    const { code, stderr } = await close('acmee-periods', CLOSED_DAY)
+    expect([code, stderr]).to.deep.equal([
+      1,
+      'There are no events of a tenant acmee-periods. A closing cannot be undone, so only a tenant with books has one.\n',
+    ])
+    const listed = await ledger(['periods', 'list', '--tenant', 'acmee-periods', '--json'])
+    expect(JSON.parse(listed.stdout).items).to.deep.equal([])
+  })
+
+  it('are closed for a tenant whose events are not in the list of orders yet', async () => {
+    const tenant = 'unlisted-periods'
+    await drafts(await clientFor(tenant), 1)
+    const behind: typeof database.sql = async (text, values) =>
+      text.includes('is_listed') ? [] : database.sql(text, values)
+    const dependencies = { ledger: log, sql: behind, bookedUpTo: () => store.head() }
+    const asked = { through: CLOSED_DAY, reason: 'audited' }
+    expect(await closePeriod(dependencies, asked, contextAt(tenant, new Date().toISOString()))).to.include({
+      kind: 'closed',
+    })
+  })
+
+  it('are not closed from books that were made anew and lack what they had at the last closing', async () => {
+    const tenant = 'anew-periods'
+    await drafts(await clientFor(tenant), 1)
+    const before = await store.head()
+    await drafts(await clientFor('other-periods'), 1)
+    const closing = async (through: string, bookedUpTo: () => Promise<bigint>) => {
+      const context = contextAt(tenant, new Date().toISOString())
+      return closePeriod({ ledger: log, sql: database.sql, bookedUpTo }, { through, reason: 'audited' }, context)
+    }
+    expect(await closing(dayBefore(4), () => store.head())).to.include({ kind: 'closed' })
+    expect(await closing(CLOSED_DAY, async () => before)).to.deep.equal({ kind: 'made_anew' })
   })
 
   for (const [name, args, complaint] of [
