@@ -17,7 +17,13 @@ import { logCheck } from './verify/log.ts'
 /** The checks of a running service or of the configured stores, in their order. */
 const CHECKS: readonly VerifyCheck[] = [logCheck, booksCheck, evidenceCheck]
 
-type Options = { readonly json: boolean; readonly only?: string; readonly key?: string; readonly heads?: string }
+type Options = {
+  readonly json: boolean
+  readonly only?: string
+  readonly key?: string
+  readonly heads?: string
+  readonly asOf?: number
+}
 type Checked = Outcome & { readonly check: string }
 
 const selected = (only: string | undefined): readonly VerifyCheck[] => {
@@ -68,14 +74,24 @@ const report = (outcomes: readonly Checked[], { json }: Options): void => {
 }
 
 /** An export of evidence needs no service; without a folder the stores of the service are verified. */
-const verify = (folder: string | undefined, { only, key, heads, json }: Options, signal: AbortSignal) => {
+const verify = (folder: string | undefined, { only, key, heads, asOf, json }: Options, signal: AbortSignal) => {
   const startProgress = progressFor({ json })
   if (folder === undefined) {
     const checks = selected(only)
     return withStores(stores => runAll(checks, { ...stores, startProgress, signal }))
   }
-  const given = { ...(key !== undefined && { key }), ...(heads !== undefined && { heads }) }
+  const given = {
+    ...(key !== undefined && { key }),
+    ...(heads !== undefined && { heads }),
+    ...(asOf !== undefined && { asOfMs: asOf }),
+  }
   return verifyFolder({ folder, ...given, startProgress, signal })
+}
+
+const timeFrom = (text: string): number => {
+  const timeMs = Date.parse(text)
+  if (Number.isNaN(timeMs)) throw new StartupError(`${text} is no time, such as 2026-01-31T12:00:00Z.`)
+  return timeMs
 }
 
 export const verifyCommand = new Command('verify')
@@ -84,6 +100,11 @@ export const verifyCommand = new Command('verify')
   .option('--only <check>', `without a folder: only this check: ${CHECKS.map(({ name }) => name).join(', ')}`)
   .option('--key <file>', 'with a folder: the public key that must have signed the heads')
   .option('--heads <file>', 'with a folder: heads from elsewhere, with which the events must agree')
+  .option(
+    '--as-of <time>',
+    'with --heads: the time of the export, as you know it (RFC 3339); heads that were signed later may be beyond its end',
+    timeFrom,
+  )
   .option('--json', 'print JSON: {ok, checks: [{check, detail, counts?, findings: [{kind, detail, place?}]}]}', false)
   .addHelpText(
     'after',

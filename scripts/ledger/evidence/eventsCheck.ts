@@ -22,8 +22,13 @@ export type EventsChecked = {
   readonly difference: Difference | undefined
   /** The first line of the leaves that is none, after which no tree can be computed. */
   readonly badLeaf: Finding | undefined
-  /** Events of other tenants that the log did not have any more as they were sealed. */
+  /** The first withheld leaf that is a finding of its own. */
   readonly withheld: Finding | undefined
+  /** How many leaves have no event in the export, and the indexes of the first of them. */
+  readonly withheldCount: number
+  readonly withheldFirst: readonly number[]
+  /** How many events are as they were sealed. */
+  readonly eventCount: number
   /** The first line of the events beyond the last leaf. */
   readonly surplus: Line | undefined
   /** The first event of a version that this program does not know. */
@@ -56,6 +61,7 @@ const leafIn = (line: Line, index: number): LeafLine | Finding => {
   }
 }
 
+const WITHHELD_NAMED_MAX = 10
 const WITHHELD_KINDS = { changed: 'edited', missing: 'missing' } as const
 
 const withheldFinding = ({ index, withheld }: LeafLine): Finding | undefined =>
@@ -78,6 +84,8 @@ export type EventFiles = {
 export const checkEvents = async ({ leaves, events, comparisons, advance }: EventFiles): Promise<EventsChecked> => {
   const [tree, treeOfEvents] = [new Frontier(), new Frontier()]
   const found: { -readonly [N in keyof EventsChecked]?: EventsChecked[N] } = {}
+  let [withheldCount, eventCount] = [0, 0]
+  const withheldFirst: number[] = []
   const rest = events[Symbol.asyncIterator]()
   for (const one of comparisons) await one.reached(tree)
   for await (const line of leaves) {
@@ -89,12 +97,19 @@ export const checkEvents = async ({ leaves, events, comparisons, advance }: Even
     const hash = Buffer.from(leaf.leaf, 'hex')
     let hashOfEvent: Buffer = hash
     found.withheld ??= withheldFinding(leaf)
+    if (leaf.withheld !== undefined) {
+      withheldCount += 1
+      if (withheldFirst.length < WITHHELD_NAMED_MAX) withheldFirst.push(leaf.index)
+    }
     if (leaf.withheld === undefined && found.difference === undefined) {
       const { done, value: event } = await rest.next()
       const own = done || event.flaw !== undefined ? undefined : leafHash(event.bytes)
       if (own?.equals(hash) !== true)
         found.difference = { leaf, line: done ? undefined : event, isWhole: own !== undefined }
-      else if (!isVersion1(event)) found.unknownVersion ??= event
+      else {
+        eventCount += 1
+        if (!isVersion1(event)) found.unknownVersion ??= event
+      }
       hashOfEvent = own ?? hash
     }
     tree.append(hash)
@@ -108,5 +123,6 @@ export const checkEvents = async ({ leaves, events, comparisons, advance }: Even
   }
   await rest.return?.(undefined)
   const { difference, badLeaf, withheld, surplus, unknownVersion } = found
-  return { difference, badLeaf, withheld, surplus, unknownVersion, tree, treeOfEvents }
+  const counts = { withheldCount, withheldFirst, eventCount }
+  return { difference, badLeaf, withheld, surplus, unknownVersion, ...counts, tree, treeOfEvents }
 }

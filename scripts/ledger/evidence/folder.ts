@@ -1,14 +1,18 @@
+import { open, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { type Head, isSigned, type PublicKeys } from '../../../src/evidence/heads.ts'
 import type { Line } from '../../../src/evidence/lines.ts'
+import { StartupError } from '../../../src/startupError.ts'
 import type { Finding, Outcome } from '../verify/check.ts'
 import type { Progress, StartProgress } from '../progress.ts'
-import { checkEvents, type EventsChecked } from './eventsCheck.ts'
+import { checkEvents } from './eventsCheck.ts'
 import { classify, type Files } from './classify.ts'
 import { fileIn, hashOfFile, linesIn, readManifest, readPublicKey } from './files.ts'
+import { changedLeaf, countFinding, endFinding, lineFindings, sizeFinding, withheldFinding } from './folderFindings.ts'
 import { type FileName, FILES, type Manifest } from './format.ts'
 import { checkHeads, headIn } from './headsCheck.ts'
 import { RootComparison } from './roots.ts'
+import { readTrustedHeads, type Restarts } from './trustedHeads.ts'
 
 /** Verifies an export of evidence from its files alone. */
 
@@ -18,6 +22,8 @@ export type FolderOptions = {
   readonly key?: string
   /** The file of heads that the reader trusts. */
   readonly heads?: string
+  /** The time of the export as the reader knows it: trusted heads that were signed later may be beyond its end. */
+  readonly asOfMs?: number
   readonly startProgress: StartProgress
   readonly signal: AbortSignal
 }
@@ -59,102 +65,65 @@ const filesOutcome = (changed: ReadonlyMap<string, string>): Checked => ({
   })),
 })
 
-/** A head is in the file of heads some moments before the database, from which exports are made. */
-const HEAD_GRACE_MS = 60_000
-
-/** Trusted heads that the export does not reach, although they were signed before it was made. */
-const unreachedHeads = async (
-  trusted: RootComparison,
-  { created_at, head }: Manifest,
-): Promise<Finding | undefined> => {
-  for await (const one of trusted.rest())
-    if (one.tree_size > head.tree_size && Date.parse(one.time) < Date.parse(created_at) - HEAD_GRACE_MS)
-      return {
-        kind: 'truncated',
-        detail: `The export ends with ${head.tree_size} events, and the trusted head of ${one.time} has ${one.tree_size}.`,
-        place: { index: head.tree_size },
-      }
-  return undefined
+/** A reader's trust in the heads would rest on nothing. */
+const NOTHING_COMPARED: Finding = {
+  kind: 'not_compared',
+  detail: 'No trusted head was compared: none of them has a size that the export reaches.',
 }
 
-const sizeFinding = ({ tree, badLeaf }: EventsChecked, { head }: Manifest): Finding | undefined => {
-  if (badLeaf !== undefined || tree.size === head.tree_size) return undefined
-  const kind = tree.size < head.tree_size ? 'truncated' : 'surplus'
-  return {
-    kind,
-    detail: `leaves.jsonl has ${tree.size} leaves, and the head of the manifest has ${head.tree_size}.`,
-    place: { index: Math.min(tree.size, head.tree_size) },
-  }
+const scopeOf = ({ tenant }: Manifest): string =>
+  tenant === null
+    ? ''
+    : `, as in an export of the tenant ${JSON.stringify(tenant)}, which does not prove that it has all events of the tenant`
+
+type Verifying = FolderOptions & {
+  readonly manifest: Manifest
+  readonly keys: PublicKeys
+  readonly progress: Progress
+  readonly restarts: Restarts
 }
 
-const endFinding = ({ tree, badLeaf }: EventsChecked, { head }: Manifest): Finding | undefined =>
-  badLeaf === undefined && tree.size === head.tree_size && tree.root().toString('hex') !== head.root
-    ? {
-        kind: 'edited',
-        detail: 'The tree does not lead to the head of the manifest.',
-        place: { to_index: tree.size - 1 },
-      }
-    : undefined
-
-/** A leaf that was changed in place of its event: the event leads to the signed head. */
-const changedLeaf = ({ treeOfEvents, difference }: EventsChecked, { head }: Manifest): Finding | undefined =>
-  difference?.isWhole === true &&
-  treeOfEvents.size === head.tree_size &&
-  treeOfEvents.root().toString('hex') === head.root
-    ? {
-        kind: 'edited',
-        detail: `The leaf of index ${difference.leaf.index} in leaves.jsonl was changed; its event is as it was sealed.`,
-        place: { index: difference.leaf.index },
-      }
-    : undefined
-
-const lineFindings = ({ surplus, unknownVersion }: EventsChecked): readonly (Finding | undefined)[] => [
-  surplus && {
-    kind: 'surplus',
-    detail: `Line ${surplus.number} of events.jsonl is beyond the last sealed event.`,
-    place: { line: surplus.number },
-  },
-  unknownVersion && {
-    kind: 'unknown_version',
-    detail: `Line ${unknownVersion.number} of events.jsonl has a version that this program does not know; its hash fits.`,
-    place: { line: unknownVersion.number },
-  },
-]
-
-type Verifying = FolderOptions & { readonly manifest: Manifest; readonly keys: PublicKeys; readonly progress: Progress }
-
-const eventsOutcome = async ({ folder, heads, manifest, keys, signal, progress }: Verifying): Promise<Checked> => {
+const eventsOutcome = async (verifying: Verifying): Promise<Checked> => {
+  const { folder, heads, asOfMs, manifest, keys, restarts, signal, progress } = verifying
   const { generation } = manifest.head
   const lines = (name: FileName): AsyncIterable<Line> => linesIn(fileIn(folder, name), signal)
   const own = new RootComparison(headsOf(lines(FILES.heads), generation, keys), FILES.heads)
   const trusted =
-    heads === undefined ? undefined : new RootComparison(headsOf(linesIn(heads, signal), generation), heads)
+    heads === undefined
+      ? undefined
+      : await readTrustedHeads({ path: heads, lines: () => linesIn(heads, signal), asOfMs }, manifest, restarts)
   const checked = await checkEvents({
     leaves: lines(FILES.leaves),
     events: lines(FILES.events),
-    comparisons: trusted ? [own, trusted] : [own],
+    comparisons: [own, ...(trusted?.comparisons ?? [])],
     advance: () => progress.advance(1),
   })
   const files: Files = { leaves: () => lines(FILES.leaves), events: () => lines(FILES.events) }
   const leafFinding = changedLeaf(checked, manifest)
   const difference = leafFinding ?? (checked.difference && (await classify(files, checked.difference)))
+  const comparedWithTrusted = (trusted?.comparisons ?? []).reduce((sum, { compared }) => sum + compared, 0)
   const findings = [
     difference,
     checked.badLeaf,
     checked.withheld,
     sizeFinding(checked, manifest),
     ...(leafFinding ? [] : [own.finding() ?? endFinding(checked, manifest)]),
-    trusted?.finding(),
-    trusted && (await unreachedHeads(trusted, manifest)),
+    withheldFinding(checked, manifest),
+    countFinding(checked, manifest),
+    ...(trusted?.comparisons.map(one => one.finding()) ?? []),
+    ...(trusted?.findings ?? []),
+    ...(trusted === undefined || comparedWithTrusted > 0 ? [] : [NOTHING_COMPARED]),
     ...lineFindings(checked),
   ].filter(one => one !== undefined)
   const leaves = checked.tree.size
-  const compared = own.compared + (trusted?.compared ?? 0)
+  const compared = own.compared + comparedWithTrusted
   return {
     check: 'events',
-    detail: `${leaves} leaves were compared with events.jsonl and with ${compared} heads, up to that of ${manifest.head.time}.`,
+    detail:
+      `${leaves} leaves were compared with events.jsonl and with ${compared} heads, up to that of ${manifest.head.time}; ` +
+      `${checked.withheldCount} are withheld${scopeOf(manifest)}.${trusted?.detail ?? ''}`,
     findings,
-    counts: { events: manifest.events, leaves, heads: compared },
+    counts: { events: manifest.events, leaves, heads: compared, withheld: checked.withheldCount },
   }
 }
 
@@ -168,10 +137,39 @@ const keyOutcome = (keys: PublicKeys, isTrusted: boolean): Checked => ({
   findings: [],
 })
 
+/** The accepted restarts by the generations that begin with them, from heads whose signatures fit. */
+const restartsIn = async (lines: AsyncIterable<Line>, keys: PublicKeys): Promise<Restarts> => {
+  const restarts = new Map<number, NonNullable<Head['restart']>>()
+  for await (const line of lines) {
+    const head = headIn(line)
+    if ('unreadable' in head || head.restart === undefined) continue
+    if (!restarts.has(head.generation) && isSigned(head, keys)) restarts.set(head.generation, head.restart)
+  }
+  return restarts
+}
+
+const sentencesOn = (restarts: Restarts): string =>
+  [...restarts]
+    .map(
+      ([generation, { kept_size, abandoned_size, audit_record }]) =>
+        ` Generation ${generation} begins with an accepted loss: ${kept_size} of ${abandoned_size} sealed events were kept (audit record ${audit_record}).`,
+    )
+    .join('')
+
+const refuseUnreadable = async (path: string): Promise<void> => {
+  try {
+    await (await open(path, 'r')).close()
+  } catch (error) {
+    throw new StartupError(`The file of trusted heads, ${path}, cannot be read.`, error)
+  }
+  if (!(await stat(path)).isFile()) throw new StartupError(`${path} is no file of heads.`)
+}
+
 /** Verifies the export. Throws a StartupError where there is none. */
 export const verifyFolder = async (options: FolderOptions): Promise<readonly Checked[]> => {
   const { signal, startProgress } = options
   const folder = resolve(options.folder)
+  if (options.heads !== undefined) await refuseUnreadable(options.heads)
   const read = await readManifest(folder)
   if ('unreadable' in read) return unreadable(`manifest.json cannot be read: ${read.unreadable}.`)
   const { manifest } = read
@@ -188,11 +186,18 @@ export const verifyFolder = async (options: FolderOptions): Promise<readonly Che
         detail: `heads.jsonl ends with the head of ${last?.tree_size ?? 0} events, and the manifest with that of ${manifest.head.tree_size}.`,
         place: { tree_size: last?.tree_size ?? 0 },
       })
-    const events = await eventsOutcome({ ...options, folder, manifest, keys, progress })
+    const restarts = await restartsIn(linesIn(fileIn(folder, FILES.heads), signal), keys)
+    if (last !== undefined && (last.generation !== manifest.head.generation || last.log !== manifest.log))
+      headsFindings.push({
+        kind: 'edited',
+        detail: `heads.jsonl ends with generation ${last.generation} of the log ${last.log}, and the manifest names generation ${manifest.head.generation} of ${manifest.log}.`,
+        place: { tree_size: last.tree_size },
+      })
+    const events = await eventsOutcome({ ...options, folder, manifest, keys, progress, restarts })
     return [
       filesOutcome(changed),
       keyOutcome(keys, options.key !== undefined),
-      { check: 'heads', ...heads, findings: headsFindings },
+      { check: 'heads', ...heads, detail: heads.detail + sentencesOn(restarts), findings: headsFindings },
       events,
     ]
   } finally {

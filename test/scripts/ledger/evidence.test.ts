@@ -6,6 +6,7 @@ import { verifyFolder } from '../../../scripts/ledger/evidence/folder.ts'
 import { progressFor } from '../../../scripts/ledger/progress.ts'
 import { anOrder, clientOf } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
+import { rejectionOf } from '../../support/rejection.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { canonical, hashOfLeaf, type HeadLine, isSignedBy, naiveRoot } from '../../evidence/independent.ts'
 import { emptyFolder, ledger, tidyUp } from './fixtures.ts'
@@ -23,6 +24,8 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
   let service: TestService
   let whole: string
   let ofTenant: string
+  /** A copy of the file of heads from before the export. */
+  let headsBefore: string
   const orders: string[] = []
 
   const exported = async (...args: readonly string[]): Promise<string> => {
@@ -47,13 +50,21 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
       position = BigInt(created.headers.get('ledger-position') ?? 0)
     }
     await eventually(() => isSealed(position))
+    headsBefore = join(await emptyFolder(), 'heads-before.jsonl')
+    await cp(join(service.dataDir, 'evidence', 'heads.jsonl'), headsBefore)
+    const copied = JSON.parse((await linesOf(headsBefore)).at(-1) ?? '').tree_size
+    // A head is in the file some moments before the database, from which exports are made.
+    await eventually(async () => (await client.get('/audit/heads?limit=1')).body.items[0]?.tree_size >= copied)
     whole = await exported()
     ofTenant = await exported('--tenant', TENANT)
   })
   after(tidyUp)
 
   /** In this process, since most cases differ in the files alone. */
-  const verify = async (folder: string, given: { readonly key?: string; readonly heads?: string } = {}) => {
+  const verify = async (
+    folder: string,
+    given: { readonly key?: string; readonly heads?: string; readonly asOfMs?: number } = {},
+  ) => {
     const { signal } = new AbortController()
     const checks = await verifyFolder({ folder, ...given, startProgress: progressFor({ json: true }), signal })
     const findings = checks.filter(({ check }) => check !== 'files').flatMap(one => one.findings)
@@ -220,18 +231,58 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
     expect((await verify(whole, { key: other })).kinds).to.include('unknown_key')
   })
 
-  it('agrees with heads from elsewhere, and names an export that ends before them', async () => {
-    const heads = join(service.dataDir, 'evidence', 'heads.jsonl')
-    expect((await verify(whole, { heads })).findings).to.deep.equal([])
+  it('agrees with heads from elsewhere, and names those that differ', async () => {
+    const { findings, checks } = await verify(whole, { heads: headsBefore })
+    expect(findings).to.deep.equal([])
+    expect(checks.find(({ check }) => check === 'events')?.counts).to.include({ withheld: 1 })
+    const last = JSON.parse((await linesOf(join(whole, 'heads.jsonl'))).at(-1) ?? '')
+    const other = join(await emptyFolder(), 'heads.jsonl')
+    await writeFile(other, `${JSON.stringify({ ...last, root: '0'.repeat(64) })}\n`)
+    expect((await verify(whole, { heads: other })).kinds).to.deep.equal(['edited'])
+  })
+
+  it('names trusted heads beyond its end, unless they are later than the time that the reader names', async () => {
     const last = JSON.parse((await linesOf(join(whole, 'heads.jsonl'))).at(-1) ?? '')
     const more = join(await emptyFolder(), 'heads.jsonl')
-    await writeFile(
-      more,
-      `${JSON.stringify({ ...last, tree_size: last.tree_size + 5, time: '2020-01-01T00:00:00.000Z' })}\n`,
+    const beyond = { ...last, tree_size: last.tree_size + 5, time: '2090-01-01T00:00:00.000Z' }
+    await writeFile(more, [last, beyond].map(head => `${JSON.stringify(head)}\n`).join(''))
+    const { kinds, findings } = await verify(whole, { heads: more })
+    expect(kinds).to.deep.equal(['truncated'])
+    expect(findings[0]?.detail).to.include('--as-of')
+    const asOfMs = Date.parse('2089-01-01T00:00:00.000Z')
+    expect((await verify(whole, { heads: more, asOfMs })).kinds).to.deep.equal([])
+    expect((await verify(whole, { heads: more, asOfMs: asOfMs * 2 })).kinds).to.deep.equal(['truncated'])
+    await writeFile(more, `${JSON.stringify({ ...last, generation: last.generation + 1 })}\n`)
+    expect((await verify(whole, { heads: more })).kinds).to.deep.equal(['truncated', 'not_compared'])
+  })
+
+  it('takes no file of trusted heads that is absent or empty', async () => {
+    const none = join(await emptyFolder(), 'heads.jsonl')
+    expect((await rejectionOf(verify(whole, { heads: none }))).message).to.match(/cannot be read/)
+    await writeFile(none, '')
+    expect((await rejectionOf(verify(whole, { heads: none }))).message).to.match(/has no head/)
+  })
+
+  it('names an event that was taken away and whose leaf was marked as withheld', async () => {
+    const at = await lineOf(whole, 2)
+    const [line = ''] = (await linesOf(join(whole, 'events.jsonl'))).slice(at, at + 1)
+    const hash = hashOfLeaf(Buffer.from(line)).toString('hex')
+    const folder = await changed(whole, 'events.jsonl', lines => lines.toSpliced(at, 1))
+    const leaves = await linesOf(join(folder, 'leaves.jsonl'))
+    const marked = leaves.map(leaf =>
+      leaf.includes(hash) ? JSON.stringify({ index: JSON.parse(leaf).index, leaf: hash, withheld: 'present' }) : leaf,
     )
-    expect((await verify(whole, { heads: more })).kinds).to.deep.equal(['truncated'])
-    await writeFile(more, `${JSON.stringify({ ...last, root: '0'.repeat(64) })}\n`)
-    expect((await verify(whole, { heads: more })).kinds).to.deep.equal(['edited'])
+    await writeFile(join(folder, 'leaves.jsonl'), marked.map(leaf => `${leaf}\n`).join(''))
+    const { kinds, findings } = await verify(folder)
+    expect(kinds).to.deep.equal(['missing', 'edited'])
+    expect(findings[0]?.detail).to.match(/^2 leaves have no event/)
+  })
+
+  it('names a manifest of another generation or log', async () => {
+    const folder = await changed(whole, 'README.md', lines => lines)
+    const manifest = JSON.parse(await readFile(join(whole, 'manifest.json'), 'utf8'))
+    await writeFile(join(folder, 'manifest.json'), JSON.stringify({ ...manifest, log: 'another' }))
+    expect((await verify(folder)).kinds).to.deep.equal(['edited'])
   })
 
   it('names damaged lines, files that are absent and unknown versions in a sentence', async () => {

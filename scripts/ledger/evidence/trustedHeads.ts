@@ -1,0 +1,109 @@
+import type { Head } from '../../../src/evidence/heads.ts'
+import type { Line } from '../../../src/evidence/lines.ts'
+import { StartupError } from '../../../src/startupError.ts'
+import type { Finding } from '../verify/check.ts'
+import type { Manifest } from './format.ts'
+import { headIn } from './headsCheck.ts'
+import { RootComparison } from './roots.ts'
+
+/**
+ * The heads that a reader has from elsewhere. The manifest of an export is not signed, so that nothing in it excuses a head with
+ * which the export cannot be compared: each is compared, abandoned by an accepted restart, or beyond the end of the export.
+ */
+
+export type Restarts = ReadonlyMap<number, NonNullable<Head['restart']>>
+
+export type TrustedFile = {
+  readonly path: string
+  readonly lines: () => AsyncIterable<Line>
+  /** The time of the export as the reader knows it, in milliseconds since the epoch: later heads may be beyond its end. */
+  readonly asOfMs: number | undefined
+}
+
+type Group = 'compared' | 'abandoned' | 'beyond'
+
+/** The heads of a generation bind the generations after it up to what each of their restarts has kept. */
+const keptOf = (generation: number, restarts: Restarts): number =>
+  Math.min(...[...restarts].map(([of, { kept_size }]) => (of > generation ? kept_size : Number.MAX_SAFE_INTEGER)))
+
+const groupOf = (head: Head, { head: end }: Manifest, restarts: Restarts): Group => {
+  if (head.generation > end.generation) return 'beyond'
+  if (head.generation < end.generation)
+    return head.tree_size <= keptOf(head.generation, restarts) ? 'compared' : 'abandoned'
+  return head.tree_size <= end.tree_size ? 'compared' : 'beyond'
+}
+
+export type TrustedHeads = {
+  /** One for each generation, to be made while the tree grows. */
+  readonly comparisons: readonly RootComparison[]
+  /** What is true of the heads before any is compared. */
+  readonly findings: readonly Finding[]
+  /** A sentence on the heads that are not compared; empty where there are none. */
+  readonly detail: string
+}
+
+async function* comparable(file: TrustedFile, generation: number, manifest: Manifest, restarts: Restarts) {
+  for await (const line of file.lines()) {
+    const head = headIn(line)
+    if ('unreadable' in head || head.generation !== generation) continue
+    if (groupOf(head, manifest, restarts) === 'compared') yield head
+  }
+}
+
+type Counted = { heads: number; abandoned: number; later: number; beyond: number; firstBeyond: Head | undefined }
+
+const beyondFinding = ({ beyond, firstBeyond: head }: Counted, path: string, { head: end }: Manifest): Finding[] =>
+  head === undefined
+    ? []
+    : [
+        {
+          kind: 'truncated',
+          detail:
+            `The export ends with ${end.tree_size} events of generation ${end.generation}, and ${beyond} heads of ${path} lie beyond ` +
+            `it, the first of ${head.tree_size} events of generation ${head.generation}, signed at ${head.time}. ` +
+            'If the heads were copied after the export was made, name the time of the export, as you know it: --as-of <time>.',
+          place: { index: end.tree_size },
+        },
+      ]
+
+/** Reads the file once. Throws a StartupError for one without a head: a comparison with it would prove nothing. */
+export const readTrustedHeads = async (
+  file: TrustedFile,
+  manifest: Manifest,
+  restarts: Restarts,
+): Promise<TrustedHeads> => {
+  const { path, asOfMs } = file
+  const counted: Counted = { heads: 0, abandoned: 0, later: 0, beyond: 0, firstBeyond: undefined }
+  const generations = new Set<number>()
+  const flaws: Finding[] = []
+  for await (const line of file.lines()) {
+    const head = headIn(line)
+    if ('unreadable' in head) {
+      // The copy of a file may end within the line that was being written.
+      if (line.flaw !== 'torn' && flaws.length === 0)
+        flaws.push({ kind: 'edited', detail: `Line ${line.number} of ${path} is no head: ${head.unreadable}.` })
+      continue
+    }
+    counted.heads += 1
+    if (head.log !== manifest.log && flaws.length === 0)
+      flaws.push({ kind: 'edited', detail: `Line ${line.number} of ${path} is a head of another log, ${head.log}.` })
+    const group = groupOf(head, manifest, restarts)
+    if (group === 'compared') generations.add(head.generation)
+    else if (group === 'abandoned') counted.abandoned += 1
+    else if (asOfMs !== undefined && Date.parse(head.time) > asOfMs) counted.later += 1
+    else {
+      counted.beyond += 1
+      counted.firstBeyond ??= head
+    }
+  }
+  if (counted.heads === 0) throw new StartupError(`${path} has no head: there is nothing to compare the export with.`)
+  const { abandoned, later } = counted
+  return {
+    comparisons: [...generations].map(of => new RootComparison(comparable(file, of, manifest, restarts), path)),
+    findings: [...flaws, ...beyondFinding(counted, path, manifest)],
+    detail:
+      (abandoned > 0
+        ? ` ${abandoned} heads of ${path} were abandoned by an accepted restart, and are not compared.`
+        : '') + (later > 0 ? ` ${later} heads of ${path} are later than --as-of, and are not compared.` : ''),
+  }
+}
