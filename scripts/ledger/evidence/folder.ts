@@ -83,6 +83,7 @@ type Verifying = FolderOptions & {
   readonly restarts: Restarts
 }
 
+/** Long because it names the findings in the order in which a reader sees them. */
 const eventsOutcome = async (verifying: Verifying): Promise<Checked> => {
   const { folder, heads, asOfMs, manifest, keys, restarts, signal, progress } = verifying
   const { generation } = manifest.head

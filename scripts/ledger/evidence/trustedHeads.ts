@@ -36,7 +36,7 @@ const groupOf = (head: Head, { head: end }: Manifest, restarts: Restarts): Group
 export type TrustedHeads = {
   /** One for each generation, to be made while the tree grows. */
   readonly comparisons: readonly RootComparison[]
-  /** What is true of the heads before any is compared. */
+  /** The findings about the heads before any is compared. */
   readonly findings: readonly Finding[]
   /** A sentence on the heads that are not compared; empty where there are none. */
   readonly detail: string
