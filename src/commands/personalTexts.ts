@@ -25,29 +25,38 @@ export type PersonalText = { readonly tenant: string; readonly kind: PersonalKin
 export type Texts = ReadonlyMap<string, string | null>
 export const NO_TEXTS: Texts = new Map()
 
-/** The members of resources and events that have such a text. */
-const PERSONAL_MEMBERS = ['customer_reference', 'reference'] as const
-
 /**
- * Whether the value of such a member is a token. The events of earlier builds have the text itself; a token is random, so no
- * text of theirs is one.
+ * The members of resources and events that have such a text, with its kind. The events of earlier builds have the text itself,
+ * which may be the token of another kind that a caller has seen in a fact: it is no token here, and shows nothing.
  */
-export const isPersonalToken = (value: unknown): value is PersonalToken =>
-  typeof value === 'string' && Object.values(PREFIXES).some(prefix => isId(prefix, value))
+const PERSONAL_MEMBERS: Readonly<Record<string, PersonalKind>> = {
+  customer_reference: 'customer_reference',
+  reference: 'payment_reference',
+}
 
-const tokensIn = (row: object): PersonalToken[] =>
-  PERSONAL_MEMBERS.map(member => Reflect.get(row, member) as unknown).filter(isPersonalToken)
+const isTokenOf = (kind: PersonalKind, value: unknown): value is PersonalToken =>
+  typeof value === 'string' && isId(PREFIXES[kind], value)
+
+/** Whether the value is a token of any kind. */
+export const isPersonalToken = (value: unknown): value is PersonalToken =>
+  isTokenOf('customer_reference', value) || isTokenOf('payment_reference', value)
+
+/** The members of the row that have a token, each with it. */
+const tokenMembers = (row: object): [member: string, token: PersonalToken][] =>
+  Object.entries(PERSONAL_MEMBERS).flatMap(([member, kind]) => {
+    const value: unknown = Reflect.get(row, member)
+    return isTokenOf(kind, value) ? [[member, value]] : []
+  })
+
+const tokensIn = (row: object): PersonalToken[] => tokenMembers(row).map(([, token]) => token)
 
 export const tokensOf = (rows: readonly object[]): readonly PersonalToken[] => [...new Set(rows.flatMap(tokensIn))]
 
 /** The row with its texts in place of its tokens; null for a text that was erased, or is not in the table. */
 export const withTexts = <R extends object>(row: R, texts: Texts): R => {
-  const tokens = PERSONAL_MEMBERS.filter(member => isPersonalToken(Reflect.get(row, member)))
+  const tokens = tokenMembers(row)
   if (tokens.length === 0) return row
-  return {
-    ...row,
-    ...Object.fromEntries(tokens.map(member => [member, texts.get(String(Reflect.get(row, member))) ?? null])),
-  }
+  return { ...row, ...Object.fromEntries(tokens.map(([member, token]) => [member, texts.get(token) ?? null])) }
 }
 
 /**
@@ -56,14 +65,22 @@ export const withTexts = <R extends object>(row: R, texts: Texts): R => {
  */
 export const hasErased = (row: object, texts: Texts): boolean => tokensIn(row).some(token => texts.get(token) === null)
 
-/** Reads the texts of the tokens in one statement; none for no tokens. A token of another tenant has no text. */
-export const readTexts = async (sql: Sql, tenant: string, tokens: readonly string[]): Promise<Texts> => {
+type Reader = { readonly sql: Sql; readonly ledger: Pick<Ledger, 'hasKeyedReferences'> }
+
+/**
+ * Reads the texts of the tokens in one statement; none for no tokens. A token of another tenant has no text. In a log without
+ * tokens of payments' references such a value is the reference that a caller gave, and is its own text.
+ */
+export const readTexts = async ({ sql, ledger }: Reader, tenant: string, tokens: readonly string[]): Promise<Texts> => {
   if (tokens.length === 0) return NO_TEXTS
   const rows = await sql<{ token: string; text: string | null }>(
     'select token, text from personal_texts where tenant_id = $1 and token = any($2::text[])',
     [tenant, tokens],
   )
-  return new Map(rows.map(({ token, text }) => [token, text]))
+  const texts = new Map(rows.map(({ token, text }) => [token, text]))
+  const given = tokens.filter(token => !texts.has(token) && isTokenOf('payment_reference', token))
+  if (given.length > 0 && !(await ledger.hasKeyedReferences())) for (const token of given) texts.set(token, token)
+  return texts
 }
 
 /** The number of texts of this kind that the tenant has had erased. It never decreases. */
@@ -142,7 +159,7 @@ const createSeen = (world: Pick<World, 'monotonicMs'>): Seen => {
 }
 
 const readSeen = async (
-  { sql, seen, world }: { readonly sql: Sql; readonly seen: Seen; readonly world: World },
+  { seen, world, ...reader }: Reader & { readonly seen: Seen; readonly world: World },
   tenant: string,
   tokens: readonly string[],
 ): Promise<Texts> => {
@@ -153,7 +170,7 @@ const readSeen = async (
   }
   const sinceMs = world.monotonicMs()
   const unknown = tokens.filter(token => !texts.has(token))
-  const found = await readTexts(sql, tenant, unknown)
+  const found = await readTexts(reader, tenant, unknown)
   for (const token of unknown) {
     const text = found.get(token) ?? null
     seen.remember({ tenant, token, text }, sinceMs)
@@ -162,7 +179,9 @@ const readSeen = async (
   return texts
 }
 
-export const createPersonalTexts = (sql: Sql, ledger: Pick<Ledger, 'idSecret' | 'world'>): PersonalTexts => {
+type TextsLedger = Pick<Ledger, 'idSecret' | 'hasKeyedReferences' | 'world'>
+
+export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalTexts => {
   const { world } = ledger
   const seen = createSeen(world)
 
@@ -191,7 +210,7 @@ export const createPersonalTexts = (sql: Sql, ledger: Pick<Ledger, 'idSecret' | 
       const present = 'select token from personal_texts where digest = $1 and erased_at is null'
       return (await sql<{ token: PersonalToken }>(present, [digest]))[0]?.token
     },
-    read: (tenant, tokens) => readSeen({ sql, seen, world }, tenant, tokens),
+    read: (tenant, tokens) => readSeen({ sql, ledger, seen, world }, tenant, tokens),
   }
 }
 

@@ -154,6 +154,15 @@ describe('Postgres adapter', () => {
       expect(await rejectionOf(db.sql('select nonsense'))).to.include({ code: '42703' })
     })
 
+    it('that a server for reads alone refuses have no effect, and end their connection', async () => {
+      const standby = open('standby', { poolMax: 1 })
+      await standby.sql('set default_transaction_read_only = on')
+      expectUnavailable(await rejectionOf(standby.sql('insert into counted values (1, 1)')), 'none')
+      // After a failover a new connection is to the primary; here it has the usual settings.
+      await standby.sql('insert into counted values (1, 1)')
+      expect(await db.sql('select id from counted')).to.deep.equal([{ id: 1 }])
+    })
+
     it('without a response have an unknown effect if they write, and none if they read', async () => {
       const victim = open('victim', { statementTimeoutMs: ENDLESS_MS })
       const cut = async (text: string): Promise<Error> => {

@@ -12,6 +12,9 @@ const TRANSIENT_CODES: ReadonlySet<string> = new Set(['40001', '40P01', '55P03']
 /** The session has ended, and the response to its statement is lost. Idle timeouts (25P03, 57P05), shutdowns. */
 const ENDED_CODES: ReadonlySet<string> = new Set(['57P01', '57P02', '57P03', '57P05', '25P03', '25P04'])
 
+/** The server accepts reads alone: a standby, or a primary that was replaced. A new connection may reach the primary. */
+const READ_ONLY_CODE = '25006'
+
 /** A prepared statement whose result type was changed by a migration; a new connection prepares it again. */
 const STALE_PLAN_CODE = '0A000'
 
@@ -27,7 +30,10 @@ const isStalePlan = (error: unknown): boolean =>
 
 /** Whether the connection must be closed: it ended, or the response to an abandoned statement is still to come. */
 export const endsConnection = (error: unknown): boolean =>
-  !(error instanceof DatabaseError) || ENDED_CODES.has(codeOf(error)) || isStalePlan(error)
+  !(error instanceof DatabaseError) ||
+  ENDED_CODES.has(codeOf(error)) ||
+  codeOf(error) === READ_ONLY_CODE ||
+  isStalePlan(error)
 
 /** The error of a statement that was sent. `lost` is the effect if its response was lost. */
 export const statementError = (error: unknown, lost: Unavailable['effect']): unknown => {
@@ -37,6 +43,7 @@ export const statementError = (error: unknown, lost: Unavailable['effect']): unk
   const code = codeOf(error)
   if (ENDED_CODES.has(code)) return new Unavailable('database', { effect: lost, cause: error })
   // The server reported that it did nothing. That includes statement timeouts (57014), which are rolled back.
-  const passes = INFRASTRUCTURE_CLASSES.has(code.slice(0, 2)) || TRANSIENT_CODES.has(code) || isStalePlan(error)
+  const isRefused = INFRASTRUCTURE_CLASSES.has(code.slice(0, 2)) || code === READ_ONLY_CODE
+  const passes = isRefused || TRANSIENT_CODES.has(code) || isStalePlan(error)
   return passes ? new Unavailable('database', { effect: 'none', cause: error }) : error
 }

@@ -87,14 +87,16 @@ const createOnce = async (call: CreateCall): Promise<Created> => {
   const { ledger, idempotency } = call
   const { resource, format, metadata } = call.body
   const id = idempotency ? idOfKey('op', idempotency) : randomId('op', ledger.world)
-  const { compared, stored } = await exportFilters(call, definedOnly(call.body.filters ?? {}))
+  const { compared, found } = await exportFilters(call, definedOnly(call.body.filters ?? {}))
   const asked = { resource, format, filters: compared, metadata } satisfies JsonObject
   const record = idempotencyRecordIfKeyed(call, asked)
   return inClaimTurn(ledger, id, async () => {
-    const answer = await takeSlotOrReplay(call, id, record)
-    if (answer) return answer
-    const found = await stored(async () => (record === null ? undefined : replayed(call, id, record)))
-    return 'answer' in found ? found.answer : requestExport(call, { id, filters: found.filters, record })
+    const ready = async () => {
+      await takeSlot(call, id)
+      return found()
+    }
+    const prepared = await orReplay(call, { id, record }, ready)
+    return 'answer' in prepared ? prepared.answer : requestExport(call, { id, filters: prepared.value, record })
   })
 }
 
@@ -120,24 +122,28 @@ const acceptedReply = async (call: AnyCall, created: Created): Promise<Reply> =>
 const replayed = ({ ledger }: AnyCall, id: OperationId, record: IdempotencyRecord): Promise<Created | undefined> =>
   replay(ledger, operationEntity, id, record)
 
+/** Takes the place of this export. Throws Problem: 429; Unavailable. */
+const takeSlot = async ({ database, principal, exportsAtOnceMax }: AnyCall, id: OperationId): Promise<void> => {
+  if (await takeExportSlot(database, principal, id, exportsAtOnceMax)) return
+  throw new Problem('quota_exceeded', { detail: `There are ${exportsAtOnceMax} exports of yours under way.` })
+}
+
 /**
- * Takes the place of this export. While Postgres does not answer, a key that was used before gets its answer: after a 503,
- * which promises no effect, the caller would take another key, and there would be two exports. Throws Problem: 429; Unavailable.
+ * The value of `work`, which needs Postgres. While Postgres does not answer, a key that was used before gets its answer: after a
+ * 503, which promises no effect, the caller would take another key, and there would be two exports. Throws as `work` does.
  */
-const takeSlotOrReplay = async (
+const orReplay = async <T>(
   call: AnyCall,
-  id: OperationId,
-  record: IdempotencyRecord | null,
-): Promise<Created | undefined> => {
-  const { database, principal, exportsAtOnceMax } = call
+  { id, record }: Pick<Requested, 'id' | 'record'>,
+  work: () => Promise<T>,
+): Promise<{ readonly value: T } | { readonly answer: Created }> => {
   try {
-    if (await takeExportSlot(database, principal, id, exportsAtOnceMax)) return undefined
+    return { value: await work() }
   } catch (error) {
     const answer = error instanceof Unavailable && record ? await replayed(call, id, record) : undefined
     if (answer === undefined) throw error
-    return answer
+    return { answer }
   }
-  throw new Problem('quota_exceeded', { detail: `There are ${exportsAtOnceMax} exports of yours under way.` })
 }
 
 const manifestSchema = z

@@ -152,6 +152,9 @@ const changeOrder = route({
     const { metadata, lines, customer_reference, description } = call.body
     // The patch applies to the revision that If-Match names: if the order has changed, the precondition fails.
     const { row: current, texts } = await beforeCommand(call)
+    const ifMatch = ifMatchOf(call, texts)
+    // Before the new reference is stored: a text that no event names would have to be erased all the same.
+    if (!ifMatch(current)) return replyToCommand(call, { ok: false, stale: { row: current } }, render)
     const command = {
       type: 'ChangeOrder' as const,
       ...(await patchedReference(call, customer_reference)),
@@ -159,7 +162,7 @@ const changeOrder = route({
       ...(lines === undefined ? {} : { lines: storedLines(lines) }),
       ...(metadata === undefined ? {} : { metadata: patchedMetadata(current.metadata, metadata) }),
     }
-    const request = { command, context: call.context, ifMatch: ifMatchOf(call, texts) }
+    const request = { command, context: call.context, ifMatch }
     return replyToCommand(call, await handle(call.ledger, orderEntity, call.params.id, request), render)
   },
 })

@@ -52,21 +52,15 @@ type Filters = Readonly<Record<string, string>>
 /** The filters of an export: as they are compared under a key, and as its events have them. */
 export type ExportFilters = {
   readonly compared: Filters & JsonObject
-  /** `answer`: the answer of a used key, which is not executed again. */
-  readonly stored: <T>(
-    answer: () => Promise<T | undefined>,
-  ) => Promise<{ readonly filters: Filters } | { readonly answer: T }>
+  /** A reference that is not stored finds nothing, and is not stored for the filter's sake. Throws Unavailable. */
+  readonly found: () => Promise<Filters>
 }
 
 export const exportFilters = async (call: AnyCall, filters: Filters): Promise<ExportFilters> => {
-  const { personalTexts } = call
   const personal = await personalTextOf(call, filters['reference'])
-  if (personal === undefined) return { compared: filters, stored: async () => ({ filters }) }
+  if (personal === undefined) return { compared: filters, found: async () => filters }
   return {
-    compared: { ...filters, reference: await personalTexts.digest(personal) },
-    stored: async answer => {
-      const stored = await storeUnlessBound(personalTexts, personal, answer)
-      return 'answer' in stored ? stored : { filters: { ...filters, reference: stored.token } }
-    },
+    compared: { ...filters, reference: await call.personalTexts.digest(personal) },
+    found: async () => ({ ...filters, ...(await columnFilters(call, personal.text)) }),
   }
 }

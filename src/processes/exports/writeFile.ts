@@ -80,7 +80,7 @@ export const writeExportFile = async (
   exportAttempt: ExportAttempt,
   signal: AbortSignal,
 ): Promise<FileSummary> => {
-  const { database, formats } = dependencies
+  const { database, formats, ledger } = dependencies
   const { terms, tenant } = exportAttempt
   const source = exportedReadModels[terms.resource]
   const selection = { tenant, filters: terms.filters }
@@ -99,7 +99,7 @@ export const writeExportFile = async (
     await report(0n)
     for await (const rows of batches(source.rows(selection), BATCH_ROWS)) {
       signal.throwIfAborted()
-      const texts = await readTexts(sql, tenant, tokensOf(rows))
+      const texts = await readTexts({ sql, ledger }, tenant, tokensOf(rows))
       await sink.write(writer.write(rows.map(row => source.view(withTexts(row, texts)))))
       rowCount += rows.length
       await report(BigInt(rowCount))

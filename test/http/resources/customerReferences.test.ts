@@ -159,6 +159,18 @@ describe('the customer reference of an order', () => {
     )
   })
 
+  it('of a patch that is refused by If-Match is not stored', async () => {
+    const next = aReference()
+    const created = await create(aReference())
+    const headers = { 'content-type': MERGE_PATCH, 'if-match': '"7.2026-11-01"' }
+    const refused = await client.request('PATCH', `/orders/${created.body.id}`, {
+      body: { customer_reference: next },
+      headers,
+    })
+    expect([refused.status, refused.headers.get('etag')]).to.deep.equal([412, created.headers.get('etag')])
+    expect(await database.sql('select token from personal_texts where text = $1', [next])).to.deep.equal([])
+  })
+
   describe('after its erasure', () => {
     it('is null for every reader, under another ETag, and a repeated erasure erases nothing', async () => {
       const text = aReference()

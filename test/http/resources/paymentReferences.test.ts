@@ -3,10 +3,12 @@ import { expect } from 'chai'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import { createLedger, type Ledger } from '../../../src/commands/commandHandler.ts'
+import { randomId } from '../../../src/commands/identifiers.ts'
+import { createPersonalTexts } from '../../../src/commands/personalTexts.ts'
 import { erasePersonalTexts } from '../../../src/commands/personalErasure.ts'
 import { realWorld } from '../../../src/clockAndRandomness.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
-import { type Answer, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
+import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
 import { isReplay, newKey, pay, recordOf } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { askFor, download, fetched } from '../../support/exportSteps.ts'
@@ -158,6 +160,38 @@ describe('the reference of a payment', () => {
     const other410 = await askFor(owner, { resource: 'payments', format: 'csv' })
     const after = await fetched(service, owner, { id: other410, tenant: TENANT })
     expect(after.bytes.toString()).not.to.include(text)
+  })
+
+  it('is not stored by the filter of an export, which then finds nothing', async () => {
+    const text = aReference()
+    const id = await askFor(client, { resource: 'payments', format: 'jsonl', filters: { reference: text } })
+    const owner = clientOf(service.api, await service.token({ tenant: TENANT }))
+    const { rows } = await fetched(service, owner, { id, tenant: TENANT })
+    expect(rows).to.deep.equal([])
+    expect(await storedTexts(text)).to.deep.equal([])
+    expect(JSON.stringify((await eventsOf(`operation-${id}`)).map(({ data }) => data))).not.to.include(text)
+  })
+
+  it('in the log of an earlier build is the text that was given, also one that is like a token', async () => {
+    const earlier = await startVariant(service, {
+      authenticate,
+      services: usual => {
+        const unkeyed = { ...usual.ledger, hasKeyedReferences: async () => false }
+        return { ...usual, ledger: unkeyed, personalTexts: createPersonalTexts(usual.database.sql, unkeyed) }
+      },
+    })
+    const through = clientOf(earlier.api)
+    const order = await through.post('/orders', { ...anOrder(), customer_reference: aReference() })
+    const customer = (await eventsOf(`order-${order.body.id}`))[0]?.data['customer_reference']
+    for (const text of [String(customer), randomId('prf', realWorld())]) {
+      const made = await paid(text, newKey(), through)
+      expect([made.status, made.body.reference]).to.deep.equal([201, text])
+      const read = await through.get(`/payments/${made.body.id}`)
+      expect([read.text, read.headers.get('etag')]).to.deep.equal([made.text, made.headers.get('etag')])
+      const history = await through.get(`/payments/${made.body.id}/history`)
+      expect(history.body.items[0].data.reference).to.equal(text)
+    }
+    await earlier.close()
   })
 
   it('is null after its erasure, stays taken, and its key replays without it', async () => {
