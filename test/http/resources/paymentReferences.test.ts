@@ -182,8 +182,8 @@ describe('the reference of a payment', () => {
     })
     const through = clientOf(earlier.api)
     const order = await through.post('/orders', { ...anOrder(), customer_reference: aReference() })
-    const customer = (await eventsOf(`order-${order.body.id}`))[0]?.data['customer_reference']
-    for (const text of [String(customer), randomId('prf', realWorld())]) {
+    const customer = (await eventsOf(`order-${order.body.id}`))[0]?.data['customer_reference'] as string
+    for (const text of [customer, randomId('prf', realWorld())]) {
       const made = await paid(text, newKey(), through)
       expect([made.status, made.body.reference]).to.deep.equal([201, text])
       const read = await through.get(`/payments/${made.body.id}`)
