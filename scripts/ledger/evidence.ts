@@ -23,12 +23,13 @@ const openStores = async () => {
   return { config, store, database, close: () => Promise.all([store.close(), database.close()]) }
 }
 
-const accept = async ({ json }: Options): Promise<void> => {
+const accept = async ({ json, reason }: Options & { readonly reason: string }): Promise<void> => {
   const { config, store, database, close } = await openStores()
   try {
-    const ledger = createLedger(store, realWorld())
+    const world = realWorld()
+    const ledger = createLedger(store, world)
     const { headsFile } = config.evidence
-    const restart = await interruptible(signal => acceptLog({ ledger, database, headsFile, signal }))
+    const restart = await interruptible(signal => acceptLog({ ledger, database, headsFile, reason, world, signal }))
     if (restart === undefined) return
     if (json) return printJson(restart)
     const { generation, kept_size, abandoned_size, audit_record } = restart
@@ -57,6 +58,7 @@ export const evidenceCommand = new Command('evidence')
   .addCommand(
     new Command('accept')
       .description('Accepts a log that has lost sealed events, as after a restore, so that heads are signed again.')
+      .requiredOption('--reason <text>', 'why the loss is accepted, for the audit record; no personal data')
       .option(
         '--json',
         'print JSON: {generation, kept_size, abandoned_size, abandoned_root, audit_record, accepted_by}',

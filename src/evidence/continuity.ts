@@ -11,7 +11,7 @@ export class SealedEventsLost extends Error {
   constructor(found: string) {
     super(
       `${found} Nothing is signed any more. Compare with npm run ledger -- verify; restore the event store, or accept the ` +
-        'present log with npm run ledger -- evidence accept, which is an audit record.',
+        'present log with npm run ledger -- evidence accept --reason TEXT, which is an audit record.',
     )
     this.name = 'SealedEventsLost'
   }
@@ -32,7 +32,7 @@ export const reaches = async (store: Reader, position: bigint, world: Pick<World
   }
 }
 
-const isDeletedStream = (error: unknown): boolean =>
+export const isDeletedStream = (error: unknown): boolean =>
   error instanceof Error && 'type' in error && error.type === 'stream-deleted'
 
 const isThere = async (store: Reader, { stream, revision, eventId }: SealedLeaf): Promise<boolean> => {

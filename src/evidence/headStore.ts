@@ -47,11 +47,26 @@ export async function* allHeads(sql: Sql): AsyncGenerator<Head> {
   }
 }
 
-/** The newest head of this size. */
+/**
+ * The newest head of this size that the present tree leads to; undefined where there is none. Heads beyond the events that a later
+ * restart has kept are those of a tree that is no more.
+ */
 export const headOfSize = async (sql: Sql, size: number): Promise<Head | undefined> => {
   const [row] = await sql<{ head: unknown }>(
-    'select head from evidence_heads where tree_size = $1 order by generation desc limit 1',
+    `select head from evidence_heads h where tree_size = $1
+       and not exists (select from evidence_restarts r where r.generation > h.generation and r.kept_size < h.tree_size)
+       order by generation desc limit 1`,
     [BigInt(size)],
+  )
+  return row && parsed(row)
+}
+
+/** The newest head of the present tree; undefined before the first, and before the first after a restart. */
+export const provableHead = async (sql: Sql): Promise<Head | undefined> => {
+  const [row] = await sql<{ head: unknown }>(
+    `select head from evidence_heads h
+       where not exists (select from evidence_restarts r where r.generation > h.generation and r.kept_size < h.tree_size)
+       order by generation desc, tree_size desc limit 1`,
   )
   return row && parsed(row)
 }

@@ -1,4 +1,5 @@
 import { checkContinues, SealedEventsLost } from '../evidence/continuity.ts'
+import { storeHeadsOfFile } from '../evidence/headAdoption.ts'
 import type { HeadFile } from '../evidence/headFile.ts'
 import { type Head, isLater, type SigningKey, signHead } from '../evidence/heads.ts'
 import { headsAfter, lastHead, lastRestart, storeHead, storeKey, type Restart } from '../evidence/headStore.ts'
@@ -77,7 +78,7 @@ const adoptHeads = async (
       `The file ${headFile.path} has heads of generation ${written.generation}, which Postgres does not know: it was restored from an older backup.`,
     )
   if (written && (stored === undefined || isLater(written, stored)) && written.generation === generationOf(restart))
-    await storeHead(sql, written)
+    await storeHeadsOfFile(sql, headFile.path, { after: stored, last: written })
   for (let after = written; ; ) {
     const missing = await headsAfter(sql, after)
     if (missing.length === 0) break

@@ -156,6 +156,21 @@ describe('the sealing', () => {
     expect((await stored()).map(row => Number(row.tree_size))).to.include(3)
   })
 
+  it('takes every head of the file that a restored Postgres lacks', async () => {
+    const run = await start()
+    for (const size of [2, 4, 6]) {
+      await append(2)
+      await run.processNew()
+      await storedOf(size)
+    }
+    await run.stop()
+    await database.sql('delete from evidence_heads where tree_size > 2')
+    await start()
+    const sizes = (await stored()).map(row => Number(row.tree_size)).toSorted((a, b) => a - b)
+    expect(sizes).to.deep.equal((await heads()).map(({ tree_size }) => tree_size))
+    expect(sizes).to.include.members([2, 4, 6])
+  })
+
   it('removes a torn line of the file, and writes heads again that the file has lost', async () => {
     const run = await start()
     await append(2)

@@ -1,7 +1,7 @@
 import { accessEntity } from '../../../src/commands/entities.ts'
 import { handle, type Ledger } from '../../../src/commands/commandHandler.ts'
 import { derivedId } from '../../../src/commands/identifiers.ts'
-import { removalOf } from '../../../src/evidence/continuity.ts'
+import { reaches, removalOf } from '../../../src/evidence/continuity.ts'
 import { openHeadFile } from '../../../src/evidence/headFile.ts'
 import { type Head, isLater } from '../../../src/evidence/heads.ts'
 import { lastHead, lastRestart, type Restart, storeRestart } from '../../../src/evidence/headStore.ts'
@@ -9,7 +9,7 @@ import { leavesBelow, newestLeaves } from '../../../src/evidence/leaves.ts'
 import { isAsSealed } from '../../../src/evidence/liveComparison.ts'
 import { eventsUpTo, type Pair, pairsOf } from '../../../src/evidence/pairing.ts'
 import { cutTree, rootAt, treeSize } from '../../../src/evidence/tree.ts'
-import type { Database } from '../../../src/ports.ts'
+import type { Database, World } from '../../../src/ports.ts'
 import { StartupError } from '../../../src/startupError.ts'
 import { SYSTEM_TENANT } from '../../../streams/envelope.ts'
 import { streamOf } from '../../../streams/aggregate.ts'
@@ -25,6 +25,9 @@ export type Accepting = {
   readonly ledger: Ledger
   readonly database: Database
   readonly headsFile: string
+  /** Why the loss is accepted, for the audit record. */
+  readonly reason: string
+  readonly world: Pick<World, 'sleep'>
   readonly signal: AbortSignal
 }
 
@@ -52,12 +55,12 @@ const newestHead = async ({ database: { sql }, headsFile }: Accepting): Promise<
 }
 
 /** Stores the record, or finds the one of an earlier attempt. Resolves to the id of its event. */
-const recordAcceptance = async ({ ledger }: Accepting, head: Head): Promise<string> => {
+const recordAcceptance = async ({ ledger, reason }: Accepting, head: Head): Promise<string> => {
   const id = derivedId('acc', 'acceptance of a restored log', head.root, String(head.generation))
   const command = {
     type: 'GrantAccess' as const,
     operation: 'accept_restored_log',
-    resource: `head of ${head.tree_size} events`,
+    resource: `head of ${head.tree_size} events: ${reason}`,
   }
   // A rejection: an earlier attempt has recorded it.
   await handle(ledger, accessEntity, id, { command, context: operatorContext(SYSTEM_TENANT), isNew: true })
@@ -71,6 +74,9 @@ export const acceptLog = async (accepting: Accepting): Promise<Restart> => {
   const head = await newestHead(accepting)
   if (head === undefined) throw new StartupError('No head was signed yet, so that there is nothing to accept.')
   const size = await treeSize(sql)
+  const [newest] = await newestLeaves(sql, 1)
+  // A follower that is behind would look like a log that was cut.
+  if (newest !== undefined) await reaches(accepting.ledger.store, newest.position, accepting.world)
   const kept = await keptSize(accepting, size)
   const isWhole =
     kept === size && size >= head.tree_size && (await rootAt(sql, head.tree_size)).toString('hex') === head.root

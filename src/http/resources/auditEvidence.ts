@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { isDeletedStream } from '../../evidence/continuity.ts'
 import type { Head } from '../../evidence/heads.ts'
-import { headOfSize, headsBefore, lastHead, publicKeys } from '../../evidence/headStore.ts'
+import { headOfSize, headsBefore, lastHead, provableHead, publicKeys } from '../../evidence/headStore.ts'
 import { leafOfEvent, type SealedLeaf } from '../../evidence/leaves.ts'
 import { canonicalRecord } from '../../evidence/record.ts'
 import { inclusionProof } from '../../evidence/tree.ts'
@@ -132,8 +133,12 @@ const recordAt = async (
   store: Pick<EventStore, 'readStream'>,
   { stream, revision }: SealedLeaf,
 ): Promise<string | null> => {
-  for await (const event of store.readStream(stream, { from: revision, limit: 1, withBytes: true }))
-    if (event.revision === revision) return canonicalRecord(event).toString('utf8')
+  try {
+    for await (const event of store.readStream(stream, { from: revision, limit: 1, withBytes: true }))
+      if (event.revision === revision) return canonicalRecord(event).toString('utf8')
+  } catch (error) {
+    if (!isDeletedStream(error)) throw error
+  }
   return null
 }
 
@@ -162,7 +167,7 @@ const readAuditProof = route({
     const { event_id } = call.params
     const asked = call.query.tree_size
     const leaf = await leafOfEvent(sql, event_id)
-    const head = asked === undefined ? await lastHead(sql) : await headOfSize(sql, Number(asked))
+    const head = asked === undefined ? await provableHead(sql) : await headOfSize(sql, Number(asked))
     const isOwn = leaf !== undefined && leaf.tenant === call.principal.tenant
     if (!isOwn || head === undefined || leaf.index >= head.tree_size) throw new Problem('resource_not_found')
     await recordLook(call, 'read_audit_proof', event_id)

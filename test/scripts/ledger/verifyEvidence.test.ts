@@ -9,7 +9,7 @@ import { createLedger } from '../../../src/commands/commandHandler.ts'
 import { readConfig } from '../../../src/config.ts'
 import { openHeadFile } from '../../../src/evidence/headFile.ts'
 import { signingKeyOf } from '../../../src/evidence/heads.ts'
-import { headsAfter, lastHead } from '../../../src/evidence/headStore.ts'
+import { headOfSize, headsAfter, lastHead, provableHead } from '../../../src/evidence/headStore.ts'
 import type { Database, EventStore, NewEvent, StoredEvent } from '../../../src/ports.ts'
 import { sealingFeed } from '../../../src/processes/sealing.ts'
 import { createTables } from '../../../src/schema/tables.ts'
@@ -159,14 +159,36 @@ describe('the evidence check of ledger verify', () => {
   })
 
   describe('evidence accept', () => {
-    const accept = (on: MemoryLog) => {
+    const accept = (on: MemoryLog, store: EventStore = on.open()) => {
       const { signal } = new AbortController()
-      const ledger = createLedger(on.open(), createVirtualWorld())
-      return acceptLog({ ledger, database, headsFile: headsFile(), signal })
+      const ledger = createLedger(store, createVirtualWorld())
+      const world = { sleep: () => Promise.resolve() }
+      return acceptLog({ ledger, database, headsFile: headsFile(), reason: 'a restore', world, signal })
     }
 
     it('accepts nothing where nothing is lost', async () => {
       expect((await rejectionOf(accept(log))).message).to.match(/nothing to accept/)
+    })
+
+    it('waits for a follower that is behind, and accepts no cut of its log', async () => {
+      const [whole, behind] = [log.open(), storeOf(log.events.slice(0, 4))]
+      let asked = 0
+      const follower: EventStore = {
+        ...whole,
+        head: () => ((asked += 1) < 3 ? behind.head() : whole.head()),
+        subscribe: options => (asked < 3 ? behind : whole).subscribe(options),
+      }
+      expect((await rejectionOf(accept(log, follower))).message).to.match(/nothing to accept/)
+    })
+
+    it('leaves heads that an event can be proved against, and none of the abandoned ones', async () => {
+      const restored = await logOf(6)
+      await accept(restored)
+      expect(await provableHead(database.sql)).to.equal(undefined)
+      expect(await headOfSize(database.sql, EVENTS)).to.equal(undefined)
+      await seal(restored, 7)
+      expect(await provableHead(database.sql)).to.include({ generation: 2, tree_size: 7 })
+      expect(await headOfSize(database.sql, 7)).to.include({ generation: 2 })
     })
 
     it('begins a generation of heads over a log that was restored from an older backup', async () => {
@@ -176,7 +198,10 @@ describe('the evidence check of ledger verify', () => {
       expect(restart).to.include({ generation: 2, kept_size: 6, abandoned_size: EVENTS })
       const record = restored.events.at(-1)
       expect(record).to.include({ type: 'AccessGranted', id: restart.audit_record })
-      expect(record?.data).to.include({ operation: 'accept_restored_log' })
+      expect(record?.data).to.include({
+        operation: 'accept_restored_log',
+        resource: `head of ${EVENTS} events: a restore`,
+      })
       await seal(restored, 7)
       const [begins] = await headsAfter(database.sql, { generation: 1, tree_size: EVENTS })
       expect(begins).to.include({ generation: 2, previous_size: 6 })
