@@ -17,12 +17,11 @@ import type { Harness } from './harness.ts'
  * then sent to the event store in the same order, some invoices at a time.
  */
 
-const APPENDS_IN_FLIGHT_MAX = 500
 const APPEND_DEADLINE_MS = 60_000
 const CALLERS = 64
 const WAIT_MS = 10_000
 /** The events of these invoices are in memory at once, and those of the next ones while they are sent. */
-const INVOICES_AT_ONCE = 100
+const INVOICES_AT_ONCE = 400
 
 type Append = { readonly stream: string; readonly events: readonly NewEvent[]; readonly expected: ExpectedRevision }
 
@@ -99,30 +98,26 @@ const payOneInvoice = async (payer: Payer): Promise<void> => {
   await handle(ledger, orderEntity, order_id, { command: completion, context: contextOf() })
 }
 
-const makeHistory = async (invoices: number, payer: Omit<Payer, 'ledger'>): Promise<Append[]> => {
-  const { store, appends } = recordingStore()
-  const ledger = createLedger(store, realWorld())
+/** The appends of each invoice, with its order and its payments. */
+const makeHistory = (invoices: number, payer: Omit<Payer, 'ledger'>): Promise<Append[][]> => {
   const limit = pLimit(CALLERS)
-  await Promise.all(Array.from({ length: invoices }, () => limit(payOneInvoice, { ...payer, ledger })))
-  return appends
+  const makeOne = async (): Promise<Append[]> => {
+    const { store, appends } = recordingStore()
+    await payOneInvoice({ ...payer, ledger: createLedger(store, realWorld()) })
+    return appends
+  }
+  return Promise.all(Array.from({ length: invoices }, () => limit(makeOne)))
 }
 
-// Appends to one stream follow each other; those to different streams run concurrently.
-const send = async (store: EventStore, appends: readonly Append[]): Promise<void> => {
-  const last = new Map<string, Promise<void>>()
-  const one = async ({ stream, events, expected }: Append, before: Promise<void> | undefined): Promise<void> => {
-    await before
-    const appended = await store.append(stream, events, expected)
-    if (!appended.ok) throw new Error(`An append to ${stream} was refused.`)
+// The appends of one invoice follow each other, as requests do: the books need the order's event before those of its invoice.
+const send = async (store: EventStore, histories: readonly Append[][]): Promise<void> => {
+  const sendOne = async (appends: readonly Append[]): Promise<void> => {
+    for (const { stream, events, expected } of appends) {
+      const appended = await store.append(stream, events, expected)
+      if (!appended.ok) throw new Error(`An append to ${stream} was refused.`)
+    }
   }
-  const limit = pLimit(APPENDS_IN_FLIGHT_MAX)
-  await Promise.all(
-    appends.map(append => {
-      const sent = limit(one, append, last.get(append.stream))
-      last.set(append.stream, sent)
-      return sent
-    }),
-  )
+  await Promise.all(histories.map(sendOne))
 }
 
 export type History = {
@@ -164,11 +159,11 @@ export const writePayments = async (
     let sending = Promise.resolve()
     for (let left = Math.ceil(payments / PARTS_PER_INVOICE); left > 0; left -= INVOICES_AT_ONCE) {
       const invoices = Math.min(left, INVOICES_AT_ONCE)
-      const appends = await makeHistory(invoices, { secret, referenceEvery })
+      const made = await makeHistory(invoices, { secret, referenceEvery })
       await sending
       onProgress?.(written.payments)
-      written = sumOf(written, countsOf(appends, invoices))
-      sending = send(store, appends)
+      written = sumOf(written, countsOf(made.flat(), invoices))
+      sending = send(store, made)
       // A failure is thrown by the next `await`.
       sending.catch(() => undefined)
     }
