@@ -9,7 +9,7 @@ import { LRUCache } from 'lru-cache'
 import { type ClientConfig, Pool, type PoolClient } from 'pg'
 import { type Database, type Row, type Snapshot, Unavailable } from '../../ports.ts'
 import { withBinaryArrays } from './arrayParameters.ts'
-import { endsConnection, mayWrite, statementError } from './errors.ts'
+import { endsConnection, mayWrite, snapshotError, statementError } from './errors.ts'
 import { holdExclusively, type LeaseOptions, leaseDefaults } from './lease.ts'
 import { valueTypes } from './types.ts'
 
@@ -133,7 +133,13 @@ const inTransaction = async <T>(pool: Pool, begin: string, work: (send: Send) =>
 }
 
 const snapshotOf = (send: Send, timeoutMs: number): Snapshot => {
-  const sendLong: Send = statement => send({ ...statement, query_timeout: timeoutMs + ANSWER_GRACE_MS })
+  const sendLong: Send = async <R extends Row>(statement: Statement) => {
+    try {
+      return await send<R>({ ...statement, query_timeout: timeoutMs + ANSWER_GRACE_MS })
+    } catch (error) {
+      throw snapshotError(error)
+    }
+  }
   let cursors = 0
   return {
     sql: async (text, values) => await sendLong(toStatement(text, values, () => undefined)),

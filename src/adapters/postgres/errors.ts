@@ -47,3 +47,7 @@ export const statementError = (error: unknown, lost: Unavailable['effect']): unk
   const passes = isRefused || TRANSIENT_CODES.has(code) || isStalePlan(error)
   return passes ? new Unavailable('database', { effect: 'none', cause: error }) : error
 }
+
+/** The error of a statement of a snapshot, which is read-only by itself: a write in it is a bug, and no state of the server. */
+export const snapshotError = (error: unknown): unknown =>
+  error instanceof Unavailable && codeOf(error.cause) === READ_ONLY_CODE ? error.cause : error
