@@ -455,13 +455,18 @@ describe('Postgres adapter', () => {
         process.kill(await postmaster(), 'SIGKILL')
         expectUnavailable(await writing, 'unknown')
         await lost.promise
-        expectUnavailable(await rejectionOf(db.sql('insert into counted values (2, 2)')), 'none')
+        // The backend of an idle connection may outlive the server by a moment, and take a statement.
+        await eventually(async () => {
+          const failure = await rejectionOf(db.sql('insert into counted values (2, 2) on conflict do nothing'))
+          if (failure !== undefined) expect(failure).to.be.instanceOf(Unavailable)
+          return (failure as Unavailable | undefined)?.effect === 'none'
+        })
         expectUnavailable(await rejectionOf(db.transaction(async () => undefined)), 'none')
       } finally {
         process.kill(supervisor, 'SIGCONT')
       }
       await eventually(() => acquired === 2)
-      expect(await db.sql('select id from counted')).to.deep.equal([])
+      expect(await db.sql('select id from counted where id = 1')).to.deep.equal([])
       stopping.abort()
       await holding
     })
