@@ -8,11 +8,12 @@ import type { Log } from '../ports.ts'
 import { StartupError } from '../startupError.ts'
 import { ChildNotStarted } from './childProcess.ts'
 import { acceptConnections } from './connections.ts'
-import { startFamily } from './family.ts'
+import { startChildren } from './children.ts'
 
 /**
- * The primary process of a service of several processes. It holds the data directory, starts the embedded services, and
- * accepts the connections, and supervises the children: API processes and one process of all feeds. Children load their modules while the embedded services start.
+ * The primary process of a service of several processes. It holds the data directory, starts the embedded services, accepts
+ * the connections, and supervises the children: API processes and one process of all feeds. Children load their modules while
+ * the embedded services start. children.ts plans how many processes there are; LEDGER_PROCESSES is read in config.ts.
  */
 
 /** Starts the service. When a step fails, everything that was started before is closed. */
@@ -36,18 +37,18 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   const failed = Promise.withResolvers<Error>()
   const stores = Promise.withResolvers<Awaited<ReturnType<typeof openStores>>>()
   stores.promise.catch(() => undefined)
-  const connections = await acceptConnections(config, () => family.apis().map(({ present }) => present()))
+  const connections = await acceptConnections(config, () => children.apis().map(({ present }) => present()))
   const { port } = connections
-  const metrics = await observeFamily(config, cleanup, () => family.metrics())
+  const metrics = await observeProcesses(config, cleanup, () => children.metrics())
   const addresses = async () =>
-    addressesOf(config, { port, stores: await stores.promise, metrics, pids: family.pids() })
+    addressesOf(config, { port, stores: await stores.promise, metrics, pids: children.pids() })
   const published = createCleanupStack(error => log.error({ error }, 'the addresses cannot be removed'))
   let isClosing = false
   const publishNow = inOrder(async () => {
     const present = await addresses()
     if (!isClosing) await publish(config, present, published)
   })
-  const family = startFamily(config, {
+  const children = startChildren(config, {
     log,
     settings: stores.promise.then(({ databaseUrl, eventStoreUrl }) => ({ port, databaseUrl, eventStoreUrl })),
     onChange: () => {
@@ -60,19 +61,19 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   // Closed after the children, which use the embedded services.
   const embedded = createCleanupStack(error => log.error({ error }, 'an embedded service did not close'))
   cleanup.defer(embedded.run)
-  cleanup.defer(family.stop)
+  cleanup.defer(children.stop)
   cleanup.defer(async () => connections.close())
   cleanup.defer(async () => {
     isClosing = true
     await published.run()
   })
   stores.resolve(await openStores(config, embedded, log, failed.resolve))
-  await Promise.race([family.ready, ended(starting.signal)])
+  await Promise.race([children.ready, ended(starting.signal)])
   return { addresses: await addresses(), logs: place, failed: failed.promise, close: cleanup.run }
 }
 
 /** Serves the metrics of all processes. Resolves to their URL. */
-const observeFamily = (config: Config, cleanup: CleanupStack, ofChildren: () => Promise<readonly string[]>) => {
+const observeProcesses = (config: Config, cleanup: CleanupStack, ofChildren: () => Promise<readonly string[]>) => {
   observeProcess()
   return serveMetrics(config, cleanup, async () =>
     joinedTexts([await metricsText({ process: 'primary' }), ...(await ofChildren())]),

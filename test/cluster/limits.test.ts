@@ -10,7 +10,7 @@ const LIMIT = { requests: 6_000, windowSeconds: 60 }
 const ACCOUNT = { name: 'caller', waitMaxMs: 5_000 }
 
 /** A primary process with its children, connected by channels in memory, on a clock that the test advances. */
-const openFamily = () => {
+const openPrimary = () => {
   let nowMs = 0
   const clock = { monotonicMs: () => nowMs }
   const shared = createSharedLimits(clock)
@@ -37,7 +37,7 @@ const exchanged = async (): Promise<void> => {
 
 describe('the limits of several processes', () => {
   it('count each request once, and tell each its own number', async () => {
-    const { openChild } = openFamily()
+    const { openChild } = openPrimary()
     const children = [openChild(), openChild(), openChild()]
     const counted = await Promise.all(
       Array.from({ length: 100 }, () => children.map(({ counter }) => counter.count('caller', LIMIT))).flat(),
@@ -47,7 +47,7 @@ describe('the limits of several processes', () => {
   })
 
   it('give out the slots of a caller once, and again when they are released or their process has ended', async () => {
-    const { openChild } = openFamily()
+    const { openChild } = openPrimary()
     const [one, two] = [openChild(), openChild()]
     const taken = await Promise.all(Array.from({ length: 30 }, (_, n) => (n % 2 ? one : two).slots.take('caller', 20)))
     const releases = taken.filter(release => release !== undefined)
@@ -65,7 +65,7 @@ describe('the limits of several processes', () => {
   })
 
   it('take no slot for a process that ended while it asked', async () => {
-    const { openChild } = openFamily()
+    const { openChild } = openPrimary()
     const [one, two] = [openChild(), openChild()]
     const asked = one.slots.take('caller', 1)
     one.end()
@@ -75,7 +75,7 @@ describe('the limits of several processes', () => {
 
   it('slow a caller down to its rate, on one connection as on connections to every process', async () => {
     const sleptWith = async (processes: number): Promise<number> => {
-      const { openChild, clock, pass } = openFamily()
+      const { openChild, clock, pass } = openPrimary()
       let sleptMs = 0
       const sleep = async (timeMs: number): Promise<void> => void (sleptMs = Math.max(sleptMs, timeMs))
       const paces = Array.from({ length: processes }, () =>
@@ -96,7 +96,7 @@ describe('the limits of several processes', () => {
   })
 
   it('let a process count alone while the primary does not answer', async () => {
-    const { openChild } = openFamily()
+    const { openChild } = openPrimary()
     const child = openChild()
     child.cut()
     const counted = await Promise.all([child.counter.count('caller', LIMIT), child.counter.count('caller', LIMIT)])

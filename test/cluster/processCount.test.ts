@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { plannedProcesses } from '../../src/cluster/family.ts'
+import { plannedProcesses } from '../../src/cluster/children.ts'
 import { readConfig } from '../../src/config.ts'
 import { defaultProcesses } from '../../src/configValues.ts'
 

@@ -29,7 +29,7 @@ export const plannedProcesses = ({ roles, processes }: Pick<Config, 'roles' | 'p
   return feeds.length > 0 ? [...plans, { name: 'feeds', roles: feeds }] : plans
 }
 
-export type FamilyOptions = {
+export type ChildrenOptions = {
   readonly log: Log
   readonly settings: Promise<Pick<ChildSettings, 'port' | 'databaseUrl' | 'eventStoreUrl'>>
   /** A process begins to serve, or is another one than before. */
@@ -41,7 +41,7 @@ export type FamilyOptions = {
 }
 
 /** Passes the states of the feeds on to the API processes. */
-const createFeedNews = (apis: () => readonly ChildProcess[]) => {
+const createFeedStateRelay = (apis: () => readonly ChildProcess[]) => {
   let states: readonly SentFeedState[] = []
   const send = (isReport: boolean): void => {
     for (const { present } of apis())
@@ -62,10 +62,10 @@ const createFeedNews = (apis: () => readonly ChildProcess[]) => {
 }
 
 /** Starts all children. Long because its functions share the children. */
-export const startFamily = (config: Config, { log, settings, onChange, onWaiting, onFailed }: FamilyOptions) => {
+export const startChildren = (config: Config, { log, settings, onChange, onWaiting, onFailed }: ChildrenOptions) => {
   const limits = createSharedLimits(realWorld())
   const apis = (): readonly ChildProcess[] => children.filter(({ isApi }) => isApi)
-  const feeds = createFeedNews(apis)
+  const feeds = createFeedStateRelay(apis)
 
   const open: ChildEvents['open'] = child => {
     const { operations, releaseAll } = limits.openFor()
