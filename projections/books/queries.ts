@@ -64,7 +64,7 @@ export type AccountsRequest = {
   readonly customers?: readonly string[] | undefined
 }
 
-/** The accounts that have an entry, by code. */
+/** The accounts that have an entry, by code. Without filters they are the rows of the trial balance. */
 export const accountsPage = ({
   tenant,
   position,

@@ -41,7 +41,7 @@ export type SealingDependencies = SealingProgress & {
   readonly headFile: HeadFile
   /** Rejects where no key is configured. */
   readonly signingKey: () => Promise<SigningKey>
-  /** The least time between two heads. */
+  /** The least time between two heads: EVIDENCE_HEADS_EVERY, 10 s by default. */
   readonly everyMs: number
 }
 

@@ -97,7 +97,11 @@ export const requireBuildingTables = async (sql: Sql, tables: readonly string[])
 
 const DDL_TIMEOUT_MS = 60_000
 
-/** Takes the rebuild over in this epoch, and makes its tables if there are none. Resolves to the row as it is then. */
+/**
+ * Takes the rebuild over in this epoch. One that was begun before is resumed: its tables are there, with the events up to its
+ * position. Otherwise its tables are made, and it begins at the start of the log; a roll-back begins with the tables that were
+ * kept. Resolves to the position after which the events are written.
+ */
 export const takeOver = (
   { database }: RebuildDependencies,
   { id, kind, prepared, position }: RebuildRow,

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { SCOPES } from '../../identity/principal.ts'
+import { DOCS_PAGE_POLICY } from '../response/contentSecurityPolicy.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { OLDEST_VERSION, type Version, VERSIONS } from '../versions/index.ts'
 
@@ -35,19 +36,8 @@ const ASSETS: Readonly<Record<string, Asset>> = {
   'swagger-ui.css': fileOf('text/css', () => vendor('swagger-ui.css')),
 }
 
-/** `data:` for the icons in the style sheet of Swagger UI. Its window for the login keeps its opener, so no opener policy. */
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "base-uri 'none'",
-].join('; ')
-
-const HEADERS = { 'Content-Security-Policy': POLICY, 'Referrer-Policy': 'no-referrer' }
+/** The window for the login keeps its opener, so that no opener policy is sent. */
+const HEADERS = { 'Content-Security-Policy': DOCS_PAGE_POLICY, 'Referrer-Policy': 'no-referrer' }
 
 /** An outside issuer has clients of its own, whose id the reader types. */
 const pageOf = (version: Version, isEmbedded: boolean): string => `<!doctype html>

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { TEXT_PAGE_POLICY } from '../response/contentSecurityPolicy.ts'
 import {
   type ErrorCode,
   isErrorCode,
@@ -53,7 +54,7 @@ const readProblem = route({
     if (!isErrorCode(code)) throw new Problem('resource_not_found')
     const headers = {
       'Cache-Control': 'public, max-age=3600',
-      'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'",
+      'Content-Security-Policy': TEXT_PAGE_POLICY,
     }
     return { status: 200, body: pageOf(code), contentType: 'text/html; charset=utf-8', headers }
   },

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
+import { TEXT_PAGE_POLICY } from '../response/contentSecurityPolicy.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { isVersion, OLDEST_VERSION, type Version } from '../versions/index.ts'
@@ -51,7 +52,7 @@ const readVersion = route({
     if (!isVersion(version) || version === OLDEST_VERSION) throw new Problem('resource_not_found')
     const headers = {
       'Cache-Control': 'public, max-age=3600',
-      'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'",
+      'Content-Security-Policy': TEXT_PAGE_POLICY,
     }
     return { status: 200, body: await pageOf(version), contentType: 'text/html; charset=utf-8', headers }
   },
