@@ -1,24 +1,89 @@
 import type { Sql } from '../ports.ts'
-import { linesOfHeads } from './headFile.ts'
-import { type Head, isLater, isSigned, parseHead } from './heads.ts'
-import { publicKeys, storeHead } from './headStore.ts'
-
-/** Takes heads from the file into a Postgres that was restored from an older backup, or that a killed process did not write to. */
+import { type HeadFile, linesOfHeads } from './headFile.ts'
+import { type Head, isLater, isSigned, parseHead, type PublicKeys, type SigningKey } from './heads.ts'
+import { headsAfter, lastHead, publicKeys, storeHead } from './headStore.ts'
 
 /**
- * Stores the heads of the file after `after`, as far as their signatures are of known keys, and its last one, which the tree has to
- * agree with.
+ * Makes the file of heads and Postgres have the same heads: each may lack those that a killed process has published, or may be
+ * restored from a backup. A head counts only with a signature of the service, wherever it comes from.
  */
-export const storeHeadsOfFile = async (
-  sql: Sql,
-  path: string,
-  { after, last }: { readonly after: Head | undefined; readonly last: Head },
-): Promise<void> => {
-  const keys = await publicKeys(sql)
+
+/** The message names the place of the head. */
+export class UntrustedHead extends Error {
+  constructor(place: string, { key, time }: Head) {
+    super(
+      `${place}, of ${time} with the key ${key}, is not signed by a key of this service. Nothing is signed any more. Compare with ` +
+        'copies of the heads and with npm run ledger -- verify, and remove it if the service did not write it; after a change of ' +
+        'the key, start once with the key that signed it.',
+    )
+    this.name = 'UntrustedHead'
+  }
+}
+
+const nameOf = ({ generation, tree_size }: Head): string =>
+  `the head of ${tree_size} events of generation ${generation}`
+
+const countLines = async (path: string): Promise<number> => {
+  let count = 0
+  for await (const { flaw } of linesOfHeads(path)) if (flaw !== 'torn') count += 1
+  return count
+}
+
+/** The last head of the file. Throws UntrustedHead if none of the keys has signed it. */
+const trustedLast = async ({ last, path }: HeadFile, keys: PublicKeys): Promise<Head | undefined> => {
+  const head = await last()
+  if (head !== undefined && !isSigned(head, keys))
+    throw new UntrustedHead(`Line ${await countLines(path)} of ${path}, ${nameOf(head)}`, head)
+  return head
+}
+
+/** Stores the signed heads of the file that are later than `after`. */
+const storeHeadsOfFile = async (sql: Sql, path: string, keys: PublicKeys, after: Head | undefined): Promise<void> => {
   for await (const { bytes } of linesOfHeads(path)) {
     const head = parseHead(bytes.toString('utf8'))
-    if ('unreadable' in head || head.generation !== last.generation || !isLater(last, head)) continue
-    if ((after === undefined || isLater(head, after)) && isSigned(head, keys)) await storeHead(sql, head)
+    if ('unreadable' in head || (after !== undefined && !isLater(head, after))) continue
+    if (isSigned(head, keys)) await storeHead(sql, head)
   }
-  await storeHead(sql, last)
+}
+
+/** The keys that signed heads of the file, which no writer of the database has written. */
+const keysInFile = async (path: string, keys: PublicKeys): Promise<ReadonlySet<string>> => {
+  const found = new Set<string>()
+  for await (const { bytes } of linesOfHeads(path)) {
+    const head = parseHead(bytes.toString('utf8'))
+    if (!('unreadable' in head) && !found.has(head.key) && isSigned(head, keys)) found.add(head.key)
+  }
+  return found
+}
+
+/**
+ * Appends the heads of Postgres that the file lacks. The table of keys is in the same database, so that a key which is neither that
+ * of this process nor one of the file proves nothing. A file that was lost is written again with the keys of the database.
+ */
+const appendHeadsOfPostgres = async (sql: Sql, headFile: HeadFile, keys: PublicKeys, own: string): Promise<void> => {
+  let after = await headFile.last()
+  const isNewFile = after === undefined
+  let known: ReadonlySet<string> | undefined
+  for (;;) {
+    const missing = await headsAfter(sql, after)
+    if (missing.length === 0) return
+    for (const head of missing) {
+      const isNamed = head.key === own || isNewFile
+      if (!isNamed) known ??= await keysInFile(headFile.path, keys)
+      if (!isSigned(head, keys) || !(isNamed || known?.has(head.key)))
+        throw new UntrustedHead(`In Postgres ${nameOf(head)}, which ${headFile.path} lacks`, head)
+    }
+    await headFile.append(missing)
+    after = missing.at(-1)
+  }
+}
+
+/** Resolves to the newest head. Throws UntrustedHead. */
+export const adoptHeads = async (sql: Sql, headFile: HeadFile, key: SigningKey): Promise<Head | undefined> => {
+  const keys = new Map([...(await publicKeys(sql)), [key.id, key.publicKey]])
+  const [stored, written] = [await lastHead(sql), await trustedLast(headFile, keys)]
+  if (written !== undefined && (stored === undefined || isLater(written, stored)))
+    await storeHeadsOfFile(sql, headFile.path, keys, stored)
+  await appendHeadsOfPostgres(sql, headFile, keys, key.id)
+  return headFile.last()
 }

@@ -39,18 +39,19 @@ const tailOf = async (path: string): Promise<{ readonly text: Buffer; readonly s
 /** The number of bytes after the last line feed: a line that a process was killed in. It never counted as published. */
 const tornBytes = (text: Buffer): number => text.length - (text.lastIndexOf(LINE_FEED) + 1)
 
-const lastHeadIn = (text: Buffer): Head | undefined => {
+const lastHeadIn = (text: Buffer, path: string): Head | undefined => {
   const whole = text.subarray(0, text.length - tornBytes(text)).toString('utf8')
   const line = whole.trimEnd().split('\n').at(-1) ?? ''
   if (line === '') return undefined
   const head = parseHead(line)
-  if ('unreadable' in head) throw new Error(`The last line of the file of heads is damaged: ${head.unreadable}.`)
+  if ('unreadable' in head)
+    throw new Error(`The last line of the file of heads is damaged: ${head.unreadable} (${path}).`)
   return head
 }
 
 export const openHeadFile = (path: string): HeadFile => ({
   path,
-  last: async () => lastHeadIn((await tailOf(path)).text),
+  last: async () => lastHeadIn((await tailOf(path)).text, path),
   append: async heads => {
     await mkdir(dirname(path), { recursive: true, mode: OWNER_ONLY_FOLDER })
     const { text, size } = await tailOf(path)

@@ -63,11 +63,11 @@ export const signHead = (unsigned: UnsignedHead, { id, privateKey }: SigningKey)
 /** Public keys (base64 of SubjectPublicKeyInfo) by their ids. */
 export type PublicKeys = ReadonlyMap<string, string>
 
-/** Whether the signature is that of a known key. */
+/** Whether the signature is that of a known key, whose id follows from it: the keys may be of a table that others write. */
 export const isSigned = ({ signature, ...head }: Head, keys: PublicKeys): boolean => {
-  const spki = keys.get(head.key)
-  if (spki === undefined) return false
-  const key = createPublicKey({ key: Buffer.from(spki, 'base64'), format: 'der', type: 'spki' })
+  const spki = Buffer.from(keys.get(head.key) ?? '', 'base64')
+  if (keyIdOf(spki) !== head.key) return false
+  const key = createPublicKey({ key: spki, format: 'der', type: 'spki' })
   return verify(null, signedBytes(head), key, Buffer.from(signature, 'base64'))
 }
 

@@ -1,8 +1,8 @@
 import { checkContinues, SealedEventsLost } from '../evidence/continuity.ts'
-import { storeHeadsOfFile } from '../evidence/headAdoption.ts'
+import { adoptHeads } from '../evidence/headAdoption.ts'
 import type { HeadFile } from '../evidence/headFile.ts'
-import { type Head, isLater, type SigningKey, signHead } from '../evidence/heads.ts'
-import { headsAfter, lastHead, lastRestart, storeHead, storeKey, type Restart } from '../evidence/headStore.ts'
+import { type Head, type SigningKey, signHead } from '../evidence/heads.ts'
+import { lastRestart, storeHead, storeKey, type Restart } from '../evidence/headStore.ts'
 import { newestLeaves } from '../evidence/leaves.ts'
 import type { Frontier } from '../evidence/merkle.ts'
 import { leafOf } from '../evidence/record.ts'
@@ -67,25 +67,17 @@ type Opened = {
 
 const generationOf = (restart: Restart | undefined): number => restart?.generation ?? 1
 
-/** Makes the file and Postgres have the same newest head: each may lack those that a killed process has published. */
-const adoptHeads = async (
+/** The newest head of the present generation, from the file and Postgres. */
+const newestHead = async (
   { database: { sql }, headFile }: SealingDependencies,
-  restart: Restart | undefined,
+  { restart, key }: Pick<Opened, 'restart' | 'key'>,
 ): Promise<Head | undefined> => {
-  const [stored, written] = [await lastHead(sql), await headFile.last()]
+  const written = await headFile.last()
   if (written && written.generation > generationOf(restart))
     throw new SealedEventsLost(
       `The file ${headFile.path} has heads of generation ${written.generation}, which Postgres does not know: it was restored from an older backup.`,
     )
-  if (written && (stored === undefined || isLater(written, stored)) && written.generation === generationOf(restart))
-    await storeHeadsOfFile(sql, headFile.path, { after: stored, last: written })
-  for (let after = written; ; ) {
-    const missing = await headsAfter(sql, after)
-    if (missing.length === 0) break
-    await headFile.append(missing)
-    after = missing.at(-1)
-  }
-  const newest = await lastHead(sql)
+  const newest = await adoptHeads(sql, headFile, key)
   return newest?.generation === generationOf(restart) ? newest : undefined
 }
 
@@ -96,7 +88,7 @@ const open = async (dependencies: SealingDependencies, epoch: bigint): Promise<O
   await acquireCheckpoint(sql, SEALING, epoch)
   await storeKey(sql, key)
   const restart = await lastRestart(sql)
-  const head = await adoptHeads(dependencies, restart)
+  const head = await newestHead(dependencies, { restart, key })
   const leaves = await newestLeaves(sql, CHECKED_LEAVES)
   await checkContinues(store, leaves, world)
   const frontier = await loadFrontier(sql)

@@ -1,0 +1,93 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { adoptHeads } from '../../src/evidence/headAdoption.ts'
+import { openHeadFile } from '../../src/evidence/headFile.ts'
+import { type Head, type SigningKey, signHead, signingKeyOf } from '../../src/evidence/heads.ts'
+import { headsAfter, storeHead, storeKey } from '../../src/evidence/headStore.ts'
+import type { Database } from '../../src/ports.ts'
+import { createTables } from '../../src/schema/tables.ts'
+import { useTestPostgres } from '../feeds/fixtures.ts'
+import { removeFolder } from '../support/folders.ts'
+import { rejectionOf } from '../support/rejection.ts'
+import { temporaryDirectory } from '../support/service.ts'
+
+const newKey = (): SigningKey => signingKeyOf(generateKeyPairSync('ed25519').privateKey)
+
+describe('the adoption of heads', () => {
+  const postgres = useTestPostgres()
+  const [own, foreign] = [newKey(), newKey()]
+  let database: Database
+  let folder: string
+
+  const path = (): string => join(folder, 'heads.jsonl')
+  const headOf = (tree_size: number, key = own, generation = 1): Head =>
+    signHead(
+      {
+        v: 1,
+        log: 'the-log',
+        generation,
+        tree_size,
+        root: 'ab'.repeat(32),
+        position: '7',
+        time: '2026-01-01T00:00:00.000Z',
+        previous_size: 0,
+        consistency: [],
+      },
+      key,
+    )
+  const write = (...heads: readonly Head[]): Promise<void> => openHeadFile(path()).append(heads)
+  const adopt = (key = own): Promise<Head | undefined> => adoptHeads(database.sql, openHeadFile(path()), key)
+  const linesOfFile = async (): Promise<number> => (await readFile(path(), 'utf8')).split('\n').length - 1
+
+  beforeEach(async () => {
+    database = await postgres.ledgerDatabase()
+    await createTables(database, 'evidence')
+    await storeKey(database.sql, own)
+    folder = await temporaryDirectory()
+  })
+  afterEach(() => removeFolder(folder))
+
+  it('takes no last line of the file that the service did not sign, and names the file and the line', async () => {
+    for (const forged of [headOf(9, foreign), { ...headOf(9), root: 'cd'.repeat(32) }]) {
+      await write(headOf(3), forged)
+      const { name, message } = await rejectionOf(adopt())
+      expect(name).to.equal('UntrustedHead')
+      expect(message).to.include(`Line 2 of ${path()}, the head of 9 events of generation 1`)
+      expect(await headsAfter(database.sql)).to.deep.equal([])
+      await rm(path())
+    }
+  })
+
+  it('takes no head of Postgres whose key Postgres alone knows, and writes none of them to the file', async () => {
+    await write(headOf(3))
+    await storeKey(database.sql, foreign)
+    await storeHead(database.sql, headOf(9, foreign))
+    expect((await rejectionOf(adopt())).message).to.include('In Postgres the head of 9 events of generation 1')
+    expect(await linesOfFile()).to.equal(1)
+  })
+
+  it('takes no head whose key another one has replaced in Postgres', async () => {
+    const former = newKey()
+    await storeKey(database.sql, former)
+    await write(headOf(3, former))
+    await database.sql('update evidence_keys set public_key = $2 where id = $1', [former.id, foreign.publicKey])
+    await storeHead(database.sql, headOf(9, { ...foreign, id: former.id }))
+    expect((await rejectionOf(adopt())).name).to.equal('UntrustedHead')
+  })
+
+  it('takes heads of a former key of the service after its key was changed', async () => {
+    const next = newKey()
+    await storeKey(database.sql, next)
+    await write(headOf(3))
+    await storeHead(database.sql, headOf(3))
+    await storeHead(database.sql, headOf(5))
+    await storeHead(database.sql, headOf(6, next))
+    expect(await adopt(next)).to.include({ tree_size: 6 })
+    expect(await linesOfFile()).to.equal(3)
+    await rm(path())
+    expect(await adopt(next)).to.include({ tree_size: 6 })
+    expect(await linesOfFile()).to.equal(3)
+  })
+})
