@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /**
  * The Merkle tree of RFC 6962 (section 2.1): the hashes of leaves and nodes, the subtrees that a root or a proof is made of,
@@ -13,13 +13,14 @@ const NODE_PREFIX = Buffer.of(1)
 
 export const HASH_BYTES = 32
 
-export const leafHash = (bytes: Uint8Array): Buffer => createHash('sha256').update(LEAF_PREFIX).update(bytes).digest()
+const sha256 = (...parts: readonly Uint8Array[]): Buffer => hash('sha256', Buffer.concat(parts), 'buffer')
 
-export const nodeHash = (left: Uint8Array, right: Uint8Array): Buffer =>
-  createHash('sha256').update(NODE_PREFIX).update(left).update(right).digest()
+export const leafHash = (bytes: Uint8Array): Buffer => sha256(LEAF_PREFIX, bytes)
+
+export const nodeHash = (left: Uint8Array, right: Uint8Array): Buffer => sha256(NODE_PREFIX, left, right)
 
 /** The root of a tree without leaves. */
-export const EMPTY_ROOT: Buffer = createHash('sha256').digest()
+export const EMPTY_ROOT: Buffer = sha256()
 
 /** A perfect subtree: the leaves from `index * 2^level` on, `2^level` of them. */
 export type Subtree = { readonly level: number; readonly index: number }
