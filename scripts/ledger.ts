@@ -1,56 +1,38 @@
 import { Command } from 'commander'
 import { StartupError } from '../src/startupError.ts'
 import { Unavailable } from '../src/ports.ts'
-import { backupCommand } from './ledger/backup.ts'
-import { clientsCommand } from './ledger/clients.ts'
-import { consumeCommand } from './ledger/consume.ts'
-import { deadLettersCommand } from './ledger/deadLetters.ts'
-import { doctorCommand } from './ledger/doctor.ts'
-import { evidenceCommand } from './ledger/evidence.ts'
-import { exportCommand } from './ledger/export.ts'
-import { importCommand } from './ledger/import.ts'
-import { issuerCommand } from './ledger/issuer.ts'
-import { keysCommand } from './ledger/keys.ts'
-import { manifestCommand } from './ledger/manifest.ts'
-import { personalDataCommand } from './ledger/personalData.ts'
 import { printNotice } from './ledger/print.ts'
-import { periodsCommand } from './ledger/periods.ts'
-import { projectionsCommand } from './ledger/projections.ts'
-import { replayCommand } from './ledger/replay.ts'
-import { streamsCommand } from './ledger/streams.ts'
-import { subscriptionsCommand } from './ledger/subscriptions.ts'
-import { tenantsCommand } from './ledger/tenants.ts'
-import { tokenCommand } from './ledger/token.ts'
-import { usersCommand } from './ledger/users.ts'
-import { verifyCommand } from './ledger/verify.ts'
-import { versionsCommand } from './ledger/versions.ts'
 
 /** The operators' and auditors' command line: `npm run ledger -- <command>`. */
 
+/** A command is loaded only when it is called: most of the time of a short command is the loading of modules. */
+const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  backup: async () => (await import('./ledger/backup.ts')).backupCommand,
+  clients: async () => (await import('./ledger/clients.ts')).clientsCommand,
+  consume: async () => (await import('./ledger/consume.ts')).consumeCommand,
+  'dead-letters': async () => (await import('./ledger/deadLetters.ts')).deadLettersCommand,
+  doctor: async () => (await import('./ledger/doctor.ts')).doctorCommand,
+  evidence: async () => (await import('./ledger/evidence.ts')).evidenceCommand,
+  export: async () => (await import('./ledger/export.ts')).exportCommand,
+  import: async () => (await import('./ledger/import.ts')).importCommand,
+  issuer: async () => (await import('./ledger/issuer.ts')).issuerCommand,
+  keys: async () => (await import('./ledger/keys.ts')).keysCommand,
+  manifest: async () => (await import('./ledger/manifest.ts')).manifestCommand,
+  'personal-data': async () => (await import('./ledger/personalData.ts')).personalDataCommand,
+  periods: async () => (await import('./ledger/periods.ts')).periodsCommand,
+  projections: async () => (await import('./ledger/projections.ts')).projectionsCommand,
+  replay: async () => (await import('./ledger/replay.ts')).replayCommand,
+  streams: async () => (await import('./ledger/streams.ts')).streamsCommand,
+  subscriptions: async () => (await import('./ledger/subscriptions.ts')).subscriptionsCommand,
+  tenants: async () => (await import('./ledger/tenants.ts')).tenantsCommand,
+  token: async () => (await import('./ledger/token.ts')).tokenCommand,
+  users: async () => (await import('./ledger/users.ts')).usersCommand,
+  verify: async () => (await import('./ledger/verify.ts')).verifyCommand,
+  versions: async () => (await import('./ledger/versions.ts')).versionsCommand,
+}
+
 const ledger = new Command('ledger')
   .description('Commands of operators and auditors of the ledger.')
-  .addCommand(backupCommand)
-  .addCommand(clientsCommand)
-  .addCommand(consumeCommand)
-  .addCommand(deadLettersCommand)
-  .addCommand(doctorCommand)
-  .addCommand(evidenceCommand)
-  .addCommand(exportCommand)
-  .addCommand(importCommand)
-  .addCommand(issuerCommand)
-  .addCommand(keysCommand)
-  .addCommand(manifestCommand)
-  .addCommand(personalDataCommand)
-  .addCommand(periodsCommand)
-  .addCommand(projectionsCommand)
-  .addCommand(replayCommand)
-  .addCommand(streamsCommand)
-  .addCommand(subscriptionsCommand)
-  .addCommand(tenantsCommand)
-  .addCommand(tokenCommand)
-  .addCommand(usersCommand)
-  .addCommand(verifyCommand)
-  .addCommand(versionsCommand)
   .addHelpText(
     'after',
     '\nThe settings are those of the service: LEDGER_DATA_DIR (.data) is the data directory of a running service;\n' +
@@ -61,6 +43,11 @@ const ledger = new Command('ledger')
   .showSuggestionAfterError()
   // Options after a subcommand belong to the subcommand, even if the parent has an option of the same name.
   .enablePositionalOptions()
+
+const called = process.argv[2] ?? ''
+/** The help and the suggestions need all commands. */
+const needsAll = !Object.hasOwn(COMMANDS, called)
+for (const [name, load] of Object.entries(COMMANDS)) if (needsAll || name === called) ledger.addCommand(await load())
 
 /** StartupError and Unavailable are printed as a sentence; other errors are bugs and keep their stack. */
 const sentenceOf = (error: unknown): string => {
