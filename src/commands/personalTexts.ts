@@ -3,6 +3,7 @@ import { isId, type Id } from '../../streams/ids.ts'
 import { type Sql, Unavailable, type World } from '../ports.ts'
 import type { Ledger } from './commandHandler.ts'
 import { keyedHash, randomId } from './identifiers.ts'
+import { createPersonalTextStorage, type PersonalTextStorage } from './personalTextStorage.ts'
 
 /**
  * The side store of personal texts: the table personal_texts. Events are never changed, so a text that may have to be erased
@@ -120,16 +121,6 @@ const SEEN_MAX = 10_000
 /** Other requests may store or erase the same text meanwhile. */
 const STORE_ATTEMPTS_MAX = 5
 
-const INSERT = `insert into personal_texts (token, tenant_id, kind, digest, text) select $1, $2, $3, $4, $5`
-const PRESENT = 'select token from personal_texts where digest = $4 and erased_at is null'
-
-/** One statement: most texts are stored, or found, by it. `unless` is the condition under which nothing is stored. */
-const storing = (unless: string): string =>
-  `with stored as (${INSERT} where not exists (${unless}) on conflict do nothing returning token)
-    select token from stored union all ${PRESENT}`
-const STORE = storing('select from personal_texts where digest = $4')
-const STORE_AGAIN = storing(PRESENT)
-
 const withoutEffect = async <T>(work: Promise<T>): Promise<T> => {
   try {
     return await work
@@ -184,22 +175,27 @@ type TextsLedger = Pick<Ledger, 'idSecret' | 'hasKeyedReferences' | 'world'>
 export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalTexts => {
   const { world } = ledger
   const seen = createSeen(world)
+  const storage = createPersonalTextStorage(sql, world)
 
-  const storeBy = async (statement: string, personal: PersonalText): Promise<PersonalToken | undefined> => {
+  const storeBy = async (
+    store: PersonalTextStorage['store'],
+    personal: PersonalText,
+  ): Promise<PersonalToken | undefined> => {
     const { tenant, kind, text } = personal
     const sinceMs = world.monotonicMs()
-    const values = [randomId(PREFIXES[kind], world), tenant, kind, await digestOf(ledger, personal), text]
-    const [found] = await withoutEffect(sql<{ token: PersonalToken }>(statement, values))
-    if (found) seen.remember({ tenant, token: found.token, text }, sinceMs)
-    return found?.token
+    const row = { ...personal, token: randomId(PREFIXES[kind], world), digest: await digestOf(ledger, personal) }
+    const token = await withoutEffect(store(row))
+    if (token === undefined) return undefined
+    seen.remember({ tenant, token, text }, sinceMs)
+    return token as PersonalToken
   }
 
   return {
     digest: personal => digestOf(ledger, personal),
-    store: personal => storeBy(STORE, personal),
+    store: personal => storeBy(storage.store, personal),
     storeAgain: async personal => {
       for (let attempt = 1; attempt <= STORE_ATTEMPTS_MAX; attempt++) {
-        const token = await storeBy(STORE_AGAIN, personal)
+        const token = await storeBy(storage.storeAgain, personal)
         if (token !== undefined) return token
       }
       const cause = new Error('The text was stored and erased by others at each attempt.')
