@@ -2,23 +2,19 @@ import { readFile } from 'node:fs/promises'
 import { READ_MODEL_FOLDERS } from '../../projections/index.ts'
 import type { Database, Sql } from '../ports.ts'
 import { tablesCreatedBy } from '../schema/createdTables.ts'
+import { relationExists } from '../schema/existingRelations.ts'
 import { createTables } from '../schema/tables.ts'
 
 /** Creates the missing tables of the service: the read models, and the operational tables of src/schema. */
 
 const folder = new URL('../../projections/', import.meta.url)
 
-const isThere = async (sql: Sql, name: string): Promise<boolean> => {
-  const [found] = await sql<{ there: boolean }>('select to_regclass($1) is not null as there', [name])
-  return found?.there === true
-}
-
 const tableFile = (name: string): Promise<string> => readFile(new URL(`${name}/table.sql`, folder), 'utf8')
 
 /** The name of a read model's table contains its version. A changed table is a new table, so that nothing is migrated. */
 const createReadModelTables = async (sql: Sql): Promise<void> => {
   for (const [name, table] of Object.entries(READ_MODEL_FOLDERS))
-    if (!(await isThere(sql, table))) await sql(await tableFile(name))
+    if (!(await relationExists(sql, table))) await sql(await tableFile(name))
 }
 
 const INDEX = /^create index (?<name>\w+) on (?<table>\w+) .*$/gm
@@ -38,10 +34,10 @@ export const statementsOf = async (name: string): Promise<readonly string[]> => 
   return [tables, ...added.map(({ statement }) => statement)]
 }
 
-/** An index that is there is not named to Postgres, because even `if not exists` waits for writers of its table. */
+/** An index that exists is not named to Postgres, because even `if not exists` waits for writers of its table. */
 const missingIndexes = async (sql: Sql): Promise<Index[]> => {
   const missing: Index[] = []
-  for (const index of await addedIndexes()) if (!(await isThere(sql, index.name))) missing.push(index)
+  for (const index of await addedIndexes()) if (!(await relationExists(sql, index.name))) missing.push(index)
   return missing
 }
 
@@ -57,6 +53,6 @@ export const createLedgerTables = async (database: Pick<Database, 'transaction'>
   })
   for (const { name, statement } of missing)
     await createTables(database, 'operationalTables', async sql => {
-      if (!(await isThere(sql, name))) await sql(statement)
+      if (!(await relationExists(sql, name))) await sql(statement)
     })
 }

@@ -232,7 +232,8 @@ const importRules: readonly ImportRule[] = [
     files: /^scripts\//,
     may: [
       'src/(compose|config|addressesFile|ports|redaction|startupError|clockAndRandomness|cleanupStack|retryAfter)\\.ts|src/(adapters|embedded|identity|commands|evidence)/.+',
-      'src/schema/locks\\.ts|src/feeds/(checkpoints|lag|parkedEvents|rebuild/requests)\\.ts|src/feeds/(booksWriter|decode|rebuild/catchUp)\\.ts|scripts/.+|(?!src/|test/).+',
+      'src/schema/(locks|existingRelations)\\.ts|scripts/.+|(?!src/|test/).+',
+      'src/feeds/(checkpoints|lag|parkedEvents|booksWriter|decode|rebuild/(catchUp|rebuildable|requests))\\.ts',
       STORED_EVENTS,
       'src/http/versions/(index|releases)\\.ts',
     ],

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { books, journals, projections } from '../../../projections/index.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
+import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { aggregates } from '../../../streams/index.ts'
 import { type Check, finding, notUsed, ok, reasonOf } from './finding.ts'
 
@@ -46,8 +47,7 @@ type Checkpoints = ReadonlyMap<string, bigint>
 
 /** None before the first service has created the table. */
 const checkpointsIn = async ({ sql }: Database): Promise<Checkpoints> => {
-  const [found] = await sql<{ there: boolean }>(`select to_regclass('checkpoints') is not null as there`)
-  if (found?.there !== true) return new Map()
+  if (!(await relationExists(sql, 'checkpoints'))) return new Map()
   const rows = await sql<{ name: string; position: bigint }>('select name, position from checkpoints order by name')
   return new Map(rows.map(({ name, position }) => [name, position]))
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../../src/ports.ts'
+import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { FEED_LEASES, leaseLock } from '../../../src/schema/locks.ts'
 import { type Check, finding, ok } from './finding.ts'
 
@@ -25,12 +26,11 @@ type Row = { readonly name: string; readonly holder: string; readonly epoch: big
 
 /** The leases in the database; none before the first service has run. */
 export const readLeases = async ({ sql }: Database): Promise<readonly LeaseReport[]> => {
-  const [table] = await sql<{ there: boolean }>(`select to_regclass('ledger_meta.leases') is not null as there`)
-  const rows = table?.there === true ? await sql<Row>(LEASES) : []
+  const rows = (await relationExists(sql, 'ledger_meta.leases')) ? await sql<Row>(LEASES) : []
   const held = new Set((await sql<{ lock: bigint }>(HELD)).map(({ lock }) => lock))
   const names = [...new Set([...FEED_LEASES, ...rows.map(({ name }) => name)])]
   return names.map(name => {
-    const row = rows.find(one => one.name === name)
+    const row = rows.find(lease => lease.name === name)
     return {
       name,
       holder: row?.holder ?? null,

@@ -1,4 +1,5 @@
 import { AnotherLog, checkLog, type Compared, logIn } from '../../../src/commands/logIdentity.ts'
+import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { type Check, finding, notUsed, ok } from './finding.ts'
 
 /** The check that tables and log belong together. */
@@ -7,10 +8,8 @@ const CHECK = 'log'
 
 /** Checks whether the tables in Postgres belong to the log in the event store. */
 export const compareLogs = async (compared: Compared): Promise<Check> => {
-  const [found] = await compared.database.sql<{ there: boolean }>(
-    `select to_regclass('log_identity') is not null as there`,
-  )
-  if (found?.there !== true) return notUsed(CHECK, 'no service has run on this database')
+  if (!(await relationExists(compared.database.sql, 'log_identity')))
+    return notUsed(CHECK, 'no service has run on this database')
   try {
     await checkLog(compared)
     return ok(CHECK, `${(await logIn(compared.store)) ?? 'new'}, and the tables in Postgres are of it`)

@@ -1,5 +1,6 @@
 import { parkedSummary } from '../../../src/feeds/parkedEvents.ts'
 import type { Database } from '../../../src/ports.ts'
+import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { type Check, finding, ok } from './finding.ts'
 
 /** The check of dead letters. */
@@ -8,8 +9,7 @@ const CHECK = 'dead letters'
 
 /** Checks whether facts wait for an operator. */
 export const checkParked = async ({ sql }: Database): Promise<Check> => {
-  const [found] = await sql<{ there: boolean }>(`select to_regclass('parked_facts') is not null as there`)
-  const keys = found?.there === true ? await parkedSummary(sql) : []
+  const keys = (await relationExists(sql, 'parked_facts')) ? await parkedSummary(sql) : []
   if (keys.length === 0) return ok(CHECK, 'nothing waits')
   const since = keys.map(({ first_failed_at }) => first_failed_at).toSorted()[0]
   const many = keys.length === 1 ? '1 key waits' : `${keys.length} keys wait`

@@ -5,15 +5,17 @@ import { booksReadModel } from '../../../src/feeds/booksWriter.ts'
 import { positionOf } from '../../../src/feeds/checkpoints.ts'
 import { decode } from '../../../src/feeds/decode.ts'
 import { eventsInRange } from '../../../src/feeds/rebuild/catchUp.ts'
+import { liveSchema } from '../../../src/feeds/rebuild/rebuildable.ts'
 import type { Sql, StoredEvent } from '../../../src/ports.ts'
+import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { differencesInBooks } from './bookDifferences.ts'
 import type { Outcome, VerifyCheck, Verified } from './check.ts'
 
 /**
  * The check of the books: every entry, posting, balance and account is made again from all events of the log, and compared with
  * the rows in Postgres. The derived rows are in temporary tables of this connection, so that the memory is that of one batch,
- * and the transaction is read-only for every other table. It reads the live rows, their checkpoint and the withheld events in one snapshot, so
- * that what the service writes meanwhile is no difference.
+ * and the transaction is read-only for every other table. The live rows, their checkpoint and the withheld events are read in one
+ * snapshot, so that rows that the service writes meanwhile are no difference.
  */
 
 /** The derivation of a long log, and each comparison. */
@@ -30,8 +32,7 @@ const beginSnapshot = async (sql: Sql): Promise<void> => {
 
 /** Temporary tables with the names of the live ones, which every statement of the writer of the books then means. */
 const createDerivedTables = async (sql: Sql): Promise<string> => {
-  const [found] = await sql<{ schema: string }>('select current_schema() as schema')
-  const live = found?.schema ?? 'public'
+  const live = await liveSchema(sql)
   for (const table of TABLES)
     await sql(`create temporary table ${table} (like "${live}".${table} including all) on commit drop`)
   await sql(`set local search_path to pg_temp, "${live}"`)
@@ -103,8 +104,7 @@ export const booksCheck: VerifyCheck = {
   name: 'books',
   run: async verified => {
     const { sql } = verified.database
-    const [found] = await sql<{ there: boolean }>('select to_regclass($1) is not null as there', [BOOKS])
-    if (found?.there !== true) return { detail: 'There are no books yet.', findings: [], skipped: true }
+    if (!(await relationExists(sql, BOOKS))) return { detail: 'There are no books yet.', findings: [], skipped: true }
     return compareInSnapshot(verified)
   },
 }

@@ -8,6 +8,7 @@ import { Frontier } from '../../../src/evidence/merkle.ts'
 import { eventsUpTo, pairsOf } from '../../../src/evidence/pairing.ts'
 import { rootAt, treeSize } from '../../../src/evidence/tree.ts'
 import { realWorld } from '../../../src/clockAndRandomness.ts'
+import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { linesIn } from '../evidence/files.ts'
 import { checkHeads, headIn } from '../evidence/headsCheck.ts'
 import { RootComparison } from '../evidence/roots.ts'
@@ -85,8 +86,7 @@ const compareLog = async (verified: Verified, head: Head): Promise<Outcome> => {
 const run = async (verified: Verified): Promise<Outcome> => {
   const { store, database, config, signal } = verified
   const { sql } = database
-  const [table] = await sql<{ there: boolean }>(`select to_regclass('evidence_heads') is not null as there`)
-  const head = table?.there ? await lastHead(sql) : undefined
+  const head = (await relationExists(sql, 'evidence_heads')) ? await lastHead(sql) : undefined
   if (head === undefined) return { detail: 'No head was signed yet.', findings: [], skipped: true }
   // A node that follows the leader may be behind for a moment.
   await reaches(store, BigInt(head.position), realWorld())

@@ -1,4 +1,5 @@
 import { AnotherLog, checkLog, logIn } from '../../../src/commands/logIdentity.ts'
+import { relationExists } from '../../../src/schema/existingRelations.ts'
 import type { VerifyCheck } from './check.ts'
 
 /** The check that the tables in Postgres are made from the log in the event store. */
@@ -6,8 +7,8 @@ import type { VerifyCheck } from './check.ts'
 export const logCheck: VerifyCheck = {
   name: 'log',
   run: async ({ store, database }) => {
-    const [found] = await database.sql<{ there: boolean }>(`select to_regclass('log_identity') is not null as there`)
-    if (found?.there !== true) return { detail: 'No service has run on this database.', findings: [], skipped: true }
+    if (!(await relationExists(database.sql, 'log_identity')))
+      return { detail: 'No service has run on this database.', findings: [], skipped: true }
     try {
       await checkLog({ store, database })
       return { detail: `The tables are of the log ${(await logIn(store)) ?? 'that is new'}.`, findings: [] }

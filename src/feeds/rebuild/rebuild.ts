@@ -1,4 +1,5 @@
 import { type Sql, Unavailable } from '../../ports.ts'
+import { relationExists } from '../../schema/existingRelations.ts'
 import { BUILDING_SCHEMA, PREVIOUS_SCHEMA } from '../../schema/rebuildSchemas.ts'
 import { positionOf } from '../checkpoints.ts'
 import { eventsInRange, type RangeBatch } from './catchUp.ts'
@@ -164,8 +165,8 @@ const exchangeTables = async (sql: Sql, { rebuild: { rebuildable, live } }: Run)
   await requireBuildingTables(sql, tables)
   await sql(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
   for (const table of tables) {
-    const [found] = await sql<{ there: boolean }>('select to_regclass($1) is not null as there', [`"${live}".${table}`])
-    if (found?.there) await sql(`lock table "${live}".${table} in access exclusive mode`)
+    const relation = `"${live}".${table}`
+    if (await relationExists(sql, relation)) await sql(`lock table ${relation} in access exclusive mode`)
   }
   await moveTables(sql, tables, live, PREVIOUS_SCHEMA)
   await moveTables(sql, tables, BUILDING_SCHEMA, live)
@@ -229,8 +230,8 @@ const compareAndSwitch = async (run: Run): Promise<void> => {
   const { database } = run.dependencies
   const { tables, difference, position, since } = await compare(run)
   const parity = JSON.stringify({ position: String(position), tables })
-  const found = difference === undefined ? null : JSON.stringify(difference)
-  await updateRebuild(database.sql, run.rebuild, 'parity = $3, difference = $4', [parity, found])
+  const differenceText = difference === undefined ? null : JSON.stringify(difference)
+  await updateRebuild(database.sql, run.rebuild, 'parity = $3, difference = $4', [parity, differenceText])
   if (run.rebuild.row.kind === 'verify') return endWith(run, `state = 'succeeded'`)
   const later = difference === undefined ? await switchWhenPossible(run, since) : difference
   if (later === undefined) return

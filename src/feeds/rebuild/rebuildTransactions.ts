@@ -1,4 +1,5 @@
 import type { Database, EventStore, Sql, World } from '../../ports.ts'
+import { relationExists } from '../../schema/existingRelations.ts'
 import { BUILDING_SCHEMA, PREVIOUS_SCHEMA } from '../../schema/rebuildSchemas.ts'
 import { EpochSuperseded } from '../checkpoints.ts'
 import { type Rebuildable } from './rebuildable.ts'
@@ -45,8 +46,8 @@ export const updateRebuild = async (
     [id, epoch, ...values],
   )
   if (updated.length > 0) return
-  const [found] = await sql<{ epoch: bigint }>('select epoch from projection_rebuilds where id = $1', [id])
-  if (found !== undefined && found.epoch > epoch) throw new EpochSuperseded(`the rebuild ${id}`)
+  const [current] = await sql<{ epoch: bigint }>('select epoch from projection_rebuilds where id = $1', [id])
+  if (current !== undefined && current.epoch > epoch) throw new EpochSuperseded(`the rebuild ${id}`)
   throw new RebuildEnded(id)
 }
 
@@ -88,10 +89,8 @@ const clearHeld = async (sql: Sql, projection: string, generation: 'building' | 
 /** Throws if a table is missing: its name would be that of the live table, by the search path. */
 export const requireBuildingTables = async (sql: Sql, tables: readonly string[]): Promise<void> => {
   for (const table of tables) {
-    const [found] = await sql<{ there: boolean }>('select to_regclass($1) is not null as there', [
-      `${BUILDING_SCHEMA}.${table}`,
-    ])
-    if (!found?.there) throw new Error(`The table ${BUILDING_SCHEMA}.${table} is not there any more.`)
+    const relation = `${BUILDING_SCHEMA}.${table}`
+    if (!(await relationExists(sql, relation))) throw new Error(`The table ${relation} does not exist any more.`)
   }
 }
 

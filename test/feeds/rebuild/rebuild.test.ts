@@ -209,7 +209,7 @@ describe('a rebuild of a read model', () => {
       const { state, error } = await harness.row(id)
       expect([state, error]).to.deep.equal([
         'failed',
-        `Error: The table ledger_rebuild.${table} is not there any more.`,
+        `Error: The table ledger_rebuild.${table} does not exist any more.`,
       ])
     }
     expect(await harness.allRows()).to.deep.equal(before)
