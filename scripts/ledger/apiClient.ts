@@ -40,8 +40,8 @@ export const sentenceOf = (status: number, document: unknown): string => {
 }
 
 /**
- * The caller's own token, or short-lived ones of the embedded issuer, renewed as needed. Throws a StartupError if neither is
- * possible.
+ * The caller's own token, or short-lived ones of the embedded issuer, renewed as needed. Throws a StartupError if
+ * neither is possible.
  */
 export const tokensOf = async (options: CallerOptions, scopes: readonly string[]): Promise<() => Promise<string>> => {
   const { tenant, subject } = options

@@ -15,7 +15,9 @@ import { interruptible } from './interruption.ts'
 import { progressFor } from './progress.ts'
 import { TOKEN_SETTING } from './tokenOption.ts'
 
-/** `consume`: an example subscriber whose copy has every fact once, survives a kill at any moment, and can be verified. */
+/**
+ * `consume`: an example subscriber whose copy has every fact once, survives a kill at any moment, and can be verified.
+ */
 
 type Common = { readonly copy: string; readonly api?: string; readonly tenant?: string; readonly json: boolean }
 type Options = Common & { readonly from: 'http' | 'kafka'; readonly topic?: string[]; readonly follow: boolean }

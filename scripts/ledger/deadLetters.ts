@@ -93,7 +93,9 @@ const audit = (storeUrl: string, { key, what }: OperatorRequest, { tenant_id }: 
     return recordAuditedDecision(ledger, command, operatorContext(tenant_id))
   })
 
-/** Waits until a process has executed the request, for WAIT_MAX_MS at most. Resolves to the rows of the key that remain. */
+/**
+ * Waits until a process has executed the request, for WAIT_MAX_MS at most. Resolves to the rows of the key that remain.
+ */
 const awaitExecution = async (
   { sql }: Database,
   { delivery, key, position }: OperatorRequest,

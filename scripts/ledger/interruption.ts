@@ -15,7 +15,9 @@ const ENDED_BY_SIGNAL = 128
 const PLAIN_WORD = /^[A-Za-z0-9_./:=@%+,-]+$/
 const quoted = (word: string): string => (PLAIN_WORD.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)
 
-/** The command line for these arguments of `ledger`, to be pasted into a shell, with the data directory if one is set. */
+/**
+ * The command line for these arguments of `ledger`, to be pasted into a shell, with the data directory if one is set.
+ */
 export const commandLine = (args: readonly string[]): string => {
   const dataDir = process.env['LEDGER_DATA_DIR'] ?? ''
   const setting = dataDir === '' ? '' : `LEDGER_DATA_DIR=${quoted(dataDir)} `

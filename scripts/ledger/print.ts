@@ -14,7 +14,9 @@ const escapeOf = (character: string): string => `\\u${character.charCodeAt(0).to
 /** The text in one line, with control characters as escapes. */
 export const escaped = (text: string): string => text.replace(CONTROL_CHARACTERS, escapeOf)
 
-/** The same for text of several lines. A JSON document stays the same: its parsers read the escapes as the characters. */
+/**
+ * The same for text of several lines. A JSON document stays the same: its parsers read the escapes as the characters.
+ */
 const escapedLines = (text: string): string => text.replace(CONTROL_CHARACTERS_BUT_LINE_FEED, escapeOf)
 
 /** Prints one line of results on stdout. */

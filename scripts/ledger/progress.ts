@@ -3,8 +3,8 @@ import { Presets, SingleBar } from 'cli-progress'
 import { escaped } from './print.ts'
 
 /**
- * The progress of long commands, on stderr: a bar on a terminal, a plain line every LINE_EVERY_MS in a pipe, and JSON lines
- * with --json. Results stay alone on stdout. For Ctrl-C see interruption.ts.
+ * The progress of long commands, on stderr: a bar on a terminal, a plain line every LINE_EVERY_MS in a pipe, and JSON
+ * lines with --json. Results stay alone on stdout. For Ctrl-C see interruption.ts.
  *
  *   const progress = progressFor({ json })('payments_v1', 'events', { total })
  *   try {

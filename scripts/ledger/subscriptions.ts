@@ -7,7 +7,10 @@ import { tokenOptions } from './tokenOption.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
 
-/** `subscriptions`: creates, shows, pauses, resumes, replays and deletes subscriptions by the API, which authorizes that. */
+/**
+ * `subscriptions`: creates, shows, pauses, resumes, replays and deletes subscriptions by the API, which authorizes
+ * that.
+ */
 
 const subscriptionSchema = z.looseObject({
   id: z.string(),

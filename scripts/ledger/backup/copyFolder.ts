@@ -45,8 +45,8 @@ const entriesOf = async (folder: string) => {
 }
 
 /**
- * Copies files and folders; sockets and links are left out. A file that is removed meanwhile is left out too: Postgres knows
- * from its log that it is gone. Each copied file is on the disk when this resolves.
+ * Copies files and folders; sockets and links are left out. A file that is removed meanwhile is left out too: Postgres
+ * knows from its log that it is gone. Each copied file is on the disk when this resolves.
  */
 export const copyFolder = async (options: CopyOptions, path = ''): Promise<void> => {
   const { from, to, isWanted, signal } = options

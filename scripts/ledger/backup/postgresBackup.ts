@@ -4,9 +4,9 @@ import { Client } from 'pg'
 import { copyFolder } from './copyFolder.ts'
 
 /**
- * A backup of a running Postgres by its low-level API: its files are copied between pg_backup_start and pg_backup_stop, then
- * its write-ahead log, from which the copy becomes consistent when it is started. A replication slot of this session keeps
- * the log from being removed meanwhile. Everything that was committed before the copy began is in it.
+ * A backup of a running Postgres by its low-level API: its files are copied between pg_backup_start and pg_backup_stop,
+ * then its write-ahead log, from which the copy becomes consistent when it is started. A replication slot of this
+ * session keeps the log from being removed meanwhile. Everything that was committed before the copy began is in it.
  */
 
 const SLOT = "select pg_create_physical_replication_slot('ledger_backup_' || pg_backend_pid(), true, true)"

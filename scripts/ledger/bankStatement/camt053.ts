@@ -9,10 +9,10 @@ const MESSAGE_TIME = 'Document/BkToCstmrStmt/GrpHdr/CreDtTm'
 const ENTRY = `${STATEMENT}/Ntry`
 const INSIDE_HEADER_OR_ENTRY = new RegExp(`^${STATEMENT}/(?:Ntry|Acct)/`)
 
-/** The values by which banks say that there is no reference. */
+/** Values of a bank for an absent reference. */
 const NO_REFERENCE = /^(?:not ?provided|nonref|none)$/i
-/** Separates the parts of an identity that differ in number. */
-const PART = '|'
+/** Separates lists of different length in an identity. */
+const SEPARATOR = '|'
 
 const refuseOtherDocuments = ({ name, line }: Element, namespace: string): void => {
   if (name === 'Document' && NAMESPACE.test(namespace)) return
@@ -48,7 +48,7 @@ const IDS = [
 ]
 
 /** One payment in an entry. */
-type Part = {
+type EntryPayment = {
   readonly line: number
   readonly amount: { readonly amount: bigint; readonly currency: string } | undefined
   readonly direction: string | undefined
@@ -59,7 +59,7 @@ type Part = {
   readonly ids: readonly string[]
 }
 
-const partOf = (details: Element): Part => {
+const entryPaymentOf = (details: Element): EntryPayment => {
   const amount = childOf(details, 'Amt') ?? childOf(details, 'AmtDtls', 'TxAmt', 'Amt')
   return {
     line: details.line,
@@ -77,12 +77,12 @@ const partOf = (details: Element): Part => {
 const isBooked = (entry: Element): boolean =>
   (textAt(entry, 'Sts', 'Cd') ?? textAt(entry, 'Sts', 'Prtry') ?? required(entry, 'Sts')) === 'BOOK'
 
-const kindOf = (entry: Element, part: Part): LineKind => {
-  const direction = part.direction ?? required(entry, 'CdtDbtInd')
+const kindOf = (entry: Element, payment: EntryPayment): LineKind => {
+  const direction = payment.direction ?? required(entry, 'CdtDbtInd')
   if (direction !== 'CRDT' && direction !== 'DBIT')
-    throw new StatementError(part.line, `CdtDbtInd is ${JSON.stringify(direction)}, neither CRDT nor DBIT.`)
+    throw new StatementError(payment.line, `CdtDbtInd is ${JSON.stringify(direction)}, neither CRDT nor DBIT.`)
   if (!isBooked(entry)) return 'not_booked'
-  if (['true', '1'].includes(textAt(entry, 'RvslInd') ?? 'false') || part.isReturn) return 'reversal'
+  if (['true', '1'].includes(textAt(entry, 'RvslInd') ?? 'false') || payment.isReturn) return 'reversal'
   return direction === 'CRDT' ? 'credit' : 'debit'
 }
 
@@ -95,24 +95,25 @@ const chargedIn = (charges: Element): readonly Element[] => {
 /** The sum of all charges; undefined if one has no amount, or one in another currency. */
 const chargesOf = (all: readonly Element[], currency: string): bigint | undefined => {
   const amounts = all.map(chargedIn)
-  if (amounts.some(found => found.length === 0)) return undefined
+  if (amounts.some(({ length }) => length === 0)) return undefined
   if (amounts.flat().some(({ attributes }) => attributes.get('Ccy') !== currency)) return undefined
   return amounts.flat().reduce((total, element) => total + amountOf(element).amount, 0n)
 }
 
 /**
- * Money that is not in the entry must settle nothing, so its payments must add up to its amount; those in the other direction
- * count against it, and charges may make up the difference. Not checked are an entry with a payment or a charge in another
- * currency, whose rate is not known, and one with a charge that has no amount.
+ * Throws a StatementError unless the payments of the entry add up to its amount, since money that is not in the entry
+ * must settle nothing. Payments in the other direction are subtracted, and charges may make up the difference. An entry
+ * with a payment or a charge in another currency, whose rate is not known, or with a charge without an amount is not
+ * checked.
  */
-const checkSum = (entry: Element, parts: readonly Part[]): void => {
+const checkSum = (entry: Element, payments: readonly EntryPayment[]): void => {
   const whole = amountOf(childOf(entry, 'Amt') ?? entry)
   const direction = required(entry, 'CdtDbtInd')
-  const amounts = parts.map(({ line, amount, direction: own = direction }) => {
+  const amounts = payments.map(({ line, amount, direction: own = direction }) => {
     if (amount === undefined) throw new StatementError(line, 'A payment of an entry with several has no amount.')
     return { currency: amount.currency, amount: own === direction ? amount.amount : -amount.amount }
   })
-  const charged = [...childrenOf(entry, 'Chrgs'), ...parts.flatMap(({ charges }) => charges)]
+  const charged = [...childrenOf(entry, 'Chrgs'), ...payments.flatMap(({ charges }) => charges)]
   const charges = chargesOf(charged, whole.currency)
   if (charges === undefined || amounts.some(({ currency }) => currency !== whole.currency)) return
   const difference = amounts.reduce((sum, { amount }) => sum + amount, 0n) - whole.amount
@@ -123,7 +124,10 @@ const checkSum = (entry: Element, parts: readonly Part[]): void => {
 const dayOf = (element: Element, name: string): string | undefined =>
   textAt(element, name, 'Dt') ?? textAt(element, name, 'DtTm')
 
-/** The day of a booking, which may be the day of its value, or else of its statement; entries that are not booked need none. */
+/**
+ * The day of a booking, which may be the day of its value, or else of its statement; entries that are not booked need
+ * none.
+ */
 const bookedOnOf = (entry: Element, { createdOn }: Statement): string | undefined => {
   const text = dayOf(entry, 'BookgDt') ?? dayOf(entry, 'ValDt') ?? createdOn
   if (!isBooked(entry)) return text && dateIn(text)
@@ -133,7 +137,7 @@ const bookedOnOf = (entry: Element, { createdOn }: Statement): string | undefine
 
 type Statement = { id: string; account: string; createdOn: string | undefined }
 
-const linesOf = (entry: Element, details: readonly Part[], statement: Statement): readonly StatementLine[] => {
+const linesOf = (entry: Element, details: readonly EntryPayment[], statement: Statement): readonly StatementLine[] => {
   const { id, account } = statement
   const amount = childOf(entry, 'Amt')
   if (amount === undefined) throw new StatementError(entry.line, 'Ntry has no Amt.')
@@ -141,20 +145,29 @@ const linesOf = (entry: Element, details: readonly Part[], statement: Statement)
   if (details.length > 1 && isBooked(entry)) checkSum(entry, details)
   const isBatch = details.length > 1
   const bookedOn = bookedOnOf(entry, statement)
-  // The day of a statement tells nothing of a booking, which may be in several statements.
+  // The day of a statement does not identify a booking, which may be in several statements.
   const ownDay = dayOf(entry, 'BookgDt') === undefined && dayOf(entry, 'ValDt') === undefined ? undefined : bookedOn
   const bankId = textAt(entry, 'AcctSvcrRef')
-  // A booking without an id of the bank is known by its statement; with one it may be in several statements.
+  // A booking without an id of the bank is identified by its statement; with one it may be in several statements.
   const origin = bankId === undefined ? ['statement', id, textAt(entry, 'NtryRef') ?? ''] : ['bank', bankId]
-  const alone: Part = { ...NO_DETAILS, line: entry.line }
-  return (details.length === 0 ? [alone] : details).map(part => {
+  const withoutDetails: EntryPayment = { ...NO_DETAILS, line: entry.line }
+  return (details.length === 0 ? [withoutDetails] : details).map(payment => {
     // The amount that was booked is the entry's; that of its only payment may be in the payer's currency.
-    const booked = isBatch && part.amount !== undefined ? part.amount : whole
-    const kind = kindOf(entry, part)
-    const texts = isBatch ? part.texts : [...part.texts, ...textsAt(entry, ['AddtlNtryInf'])]
+    const booked = isBatch && payment.amount !== undefined ? payment.amount : whole
+    const kind = kindOf(entry, payment)
+    const texts = isBatch ? payment.texts : [...payment.texts, ...textsAt(entry, ['AddtlNtryInf'])]
     const content = [kind, ownDay ?? '', booked.amount.toString(), booked.currency]
-    const identity = [account, ...origin, ...content, ...part.ids, PART, ...part.references, PART, ...texts]
-    return { line: part.line, kind, bookedOn, ...booked, references: part.references, texts, identity }
+    const identity = [
+      account,
+      ...origin,
+      ...content,
+      ...payment.ids,
+      SEPARATOR,
+      ...payment.references,
+      SEPARATOR,
+      ...texts,
+    ]
+    return { line: payment.line, kind, bookedOn, ...booked, references: payment.references, texts, identity }
   })
 }
 
@@ -173,7 +186,7 @@ export const readCamt053 = async function* (chunks: AsyncIterable<string>): Asyn
   const ready: StatementLine[] = []
   let messageCreatedOn: string | undefined
   let statement: Statement = { id: '', account: '', createdOn: undefined }
-  let details: Part[] = []
+  let details: EntryPayment[] = []
   const onEnd = (element: Element, parents: readonly string[]): boolean => {
     const path = [...parents, element.name].join('/')
     if (path === MESSAGE_TIME) messageCreatedOn = element.text
@@ -181,7 +194,7 @@ export const readCamt053 = async function* (chunks: AsyncIterable<string>): Asyn
     if (path === `${STATEMENT}/CreDtTm`) statement.createdOn = element.text
     if (path === `${STATEMENT}/Acct`) statement.account = accountOf(element)
     if (path === `${ENTRY}/NtryDtls/TxDtls`) {
-      details.push(partOf(element))
+      details.push(entryPaymentOf(element))
       return false
     }
     if (path === ENTRY) {

@@ -51,8 +51,9 @@ const lineOf = (row: Row, line: number): StatementLine => {
 const delimiterOf = (header: string): string => DELIMITERS.find(delimiter => header.includes(delimiter)) ?? ','
 
 /**
- * Tells the line on which a row begins from the parser's line, on which it ends: a quoted text may have lines. Rows must be told in
- * their order, because the parser counts each CRLF in a quoted text as two lines.
+ * Returns a function from the parser's line, on which a row ends, to the line on which it begins: a quoted text may
+ * have several lines. It must be called for each row in order, because the parser counts each CRLF in a quoted text as
+ * two lines.
  */
 const createFirstLine = (): ((last: number, raw: string) => number) => {
   let countedTwice = 0
@@ -70,7 +71,7 @@ const rawOf = (error: unknown): string =>
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? (error.message.split('\n', 1)[0] ?? '') : '')
 
-/** Reads the rows in their order. Throws a StatementError with the line for a file that has not the documented form. */
+/** Reads the rows in their order. Throws a StatementError with the line for a file without the documented form. */
 export const readCsvStatement = async function* (
   chunks: AsyncIterable<string>,
   header: string,

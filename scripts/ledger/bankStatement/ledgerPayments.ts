@@ -17,6 +17,10 @@ const paymentSchema = z.object({
 })
 export type Payment = z.output<typeof paymentSchema>
 
+/** Whether a bank statement can be about the payment: it waits for money, or has it. */
+export const isDeferredAndNotFailed = ({ settlement, state }: Payment): boolean =>
+  settlement === 'deferred' && state !== 'failed'
+
 const pageSchema = z.object({
   items: z.array(paymentSchema),
   page: z.looseObject({ next_cursor: z.string().nullable() }),
@@ -24,8 +28,8 @@ const pageSchema = z.object({
 const historySchema = z.object({ items: z.array(z.object({ type: z.string(), correlation_id: z.string() })) })
 
 /**
- * The end of a settlement. `by`: the correlation id under which the payment is settled, which is another one if it was settled
- * before. not_accepted: its invoice has not accepted the payment yet, so that it cannot be settled now.
+ * The end of a settlement. `by`: the correlation id under which the payment is settled, which is another one if it was
+ * settled before. not_accepted: its invoice has not accepted the payment yet, so that it cannot be settled now.
  */
 export type Settlement =
   | { readonly kind: 'settled'; readonly by: string }
@@ -34,8 +38,8 @@ export type Settlement =
 
 export type LedgerPayments = {
   /**
-   * The payment with this id, or those with this reference: at most one that has not failed, after the failed ones that it
-   * was refused to.
+   * The payment with this id, or those with this reference: at most one that has not failed, after the failed ones that
+   * it was refused to.
    */
   readonly named: (name: string) => Promise<readonly Payment[]>
   /** All pending payments, newest first. */
@@ -59,7 +63,9 @@ const PAGE_LIMIT = 100
 const HISTORY_LIMIT = 10
 const ACCEPTED_WITHIN_TRIES = 30
 const ACCEPTED_POLL_MS = 500
-/** After so many payments that were not accepted in time the others are asked for once, since the service may be behind. */
+/**
+ * After this many payments without acceptance the service is taken to be behind, and each other payment is tried once.
+ */
 const NOT_ACCEPTED_MAX = 8
 const [OK, NOT_FOUND, CONFLICT] = [200, 404, 409]
 
@@ -101,15 +107,15 @@ const byId = async (ask: Ask, id: string): Promise<Payment | undefined> => {
 }
 
 const named = async (ask: Ask, name: string): Promise<readonly Payment[]> => {
-  const found: Payment[] = []
-  const one = isId('pay', name) ? await byId(ask, name) : undefined
-  if (one !== undefined) found.push(one)
+  const payments: Payment[] = []
+  const ofId = isId('pay', name) ? await byId(ask, name) : undefined
+  if (ofId !== undefined) payments.push(ofId)
   for await (const payment of list(ask, { reference: name })) {
-    // Refused payments keep the reference that they did not get, and only the last of them is worth telling.
-    if (payment.state !== 'failed') return [...found, payment]
-    if (found.length === 0) found.push(payment)
+    // Failed payments keep their reference; of several only the newest is reported.
+    if (payment.state !== 'failed') return [...payments, payment]
+    if (payments.length === 0) payments.push(payment)
   }
-  return found
+  return payments
 }
 
 const settledBy = async (ask: Ask, id: string): Promise<string | undefined> => {
@@ -118,26 +124,26 @@ const settledBy = async (ask: Ask, id: string): Promise<string | undefined> => {
   return historySchema.parse(document).items.find(({ type }) => type === 'PaymentSucceeded')?.correlation_id
 }
 
-type Patience = { readonly sleep: () => Promise<unknown>; notAccepted: number }
+/** The wait for invoices that have not accepted a payment yet; `notAccepted` counts the payments that were given up. */
+type AcceptanceWait = { readonly sleep: () => Promise<unknown>; notAccepted: number }
 
-const settle = async (ask: Ask, id: string, correlationId: string, patience: Patience): Promise<Settlement> => {
-  // The key tells the retries that a repetition is safe: settling twice has no further effect.
+const settle = async (ask: Ask, id: string, correlationId: string, wait: AcceptanceWait): Promise<Settlement> => {
+  // With a key the client repeats a request without an answer; settling twice has no further effect.
   const headers = { 'x-correlation-id': correlationId, 'idempotency-key': correlationId }
-  // The invoice may not have accepted the payment yet, and before that it cannot be settled.
   for (let tries = 1; ; tries++) {
     const answer = await ask('POST', `/payments/${id}:settle`, headers)
     if (answer.correlationId !== correlationId)
-      throw new StartupError('Something before the API replaces X-Correlation-ID, by which lines are recognized.')
-    // After a refusal, another caller may have settled it meanwhile: its state tells.
+      throw new StartupError('A proxy before the API replaces X-Correlation-ID, by which lines are recognized.')
+    // A refused request may have come after the settlement of another caller, so that the state decides.
     const state = answer.status === OK ? 'succeeded' : (await byId(ask, id))?.state
     if (state !== 'pending') {
       const by = state === undefined || state === 'failed' ? undefined : await settledBy(ask, id)
       return by === undefined ? { kind: 'failed' } : { kind: 'settled', by }
     }
-    if (tries >= ACCEPTED_WITHIN_TRIES || patience.notAccepted >= NOT_ACCEPTED_MAX) break
-    await patience.sleep()
+    if (tries >= ACCEPTED_WITHIN_TRIES || wait.notAccepted >= NOT_ACCEPTED_MAX) break
+    await wait.sleep()
   }
-  patience.notAccepted += 1
+  wait.notAccepted += 1
   return { kind: 'not_accepted' }
 }
 
@@ -148,11 +154,11 @@ const sleepReally = (durationMs: number, signal: AbortSignal): Promise<unknown> 
 export const createLedgerPayments = (options: LedgerApi): LedgerPayments => {
   const { signal, sleep = sleepReally } = options
   const ask = createAsk(options)
-  const patience: Patience = { sleep: () => sleep(ACCEPTED_POLL_MS, signal), notAccepted: 0 }
+  const wait: AcceptanceWait = { sleep: () => sleep(ACCEPTED_POLL_MS, signal), notAccepted: 0 }
   return {
     named: name => named(ask, name),
     pending: () => list(ask, { state: 'pending' }),
     settledBy: id => settledBy(ask, id),
-    settle: (id, correlationId) => settle(ask, id, correlationId, patience),
+    settle: (id, correlationId) => settle(ask, id, correlationId, wait),
   }
 }

@@ -1,7 +1,10 @@
-import type { Payment, Settlement } from './ledgerPayments.ts'
+import { isDeferredAndNotFailed, type Payment, type Settlement } from './ledgerPayments.ts'
 import { decimalOf, lineIdOf, type StatementLine } from './statementLine.ts'
 
-/** The status of each line of a statement. Amounts are compared first, so that a repeated import says the same. */
+/**
+ * The status of each line of a statement. Amounts are compared before states, so that a repeated import gives the same
+ * status.
+ */
 
 export const STATUSES = [
   'matched',
@@ -24,26 +27,28 @@ export type Outcome = {
   readonly detail: string
 }
 
-/** A payment that a line names; `settledBy`: the correlation id of its settlement, which is read if the amounts agree. */
+/**
+ * A payment that a line names; `settledBy`: the correlation id of its settlement, which is read if the amounts agree.
+ */
 export type NamedPayment = Payment & { readonly settledBy?: string | undefined }
 
 /** A settlement that is to be sent, with the outcome that it has if it is the first one of the payment. */
 export type Proposal = Outcome & { readonly settle?: { readonly payment: Payment; readonly lineId: string } }
 
-/** The memory of one import, which grows with the lines that name a payment. */
-export type Claims = {
+/** The lines of one import so far; it grows with the lines that name a payment. */
+export type ImportState = {
   /** The line that settles a payment in this import, by the payment's id. */
   readonly lines: Map<string, number>
-  /** How often lines of equal content came, by their id. */
+  /** The number of lines with equal content, by their id. */
   readonly occurrences: Map<string, number>
-  /** Payments that some line names. */
+  /** The ids of payments that a line names. */
   readonly named: Set<string>
   readonly reversals: Reversals
 }
 
-/** A reversal takes one credit back, though it may be under several names. */
+/** A reversal takes one credit back. It is stored under each name that it may mean. */
 type Reversal = { isUsed: boolean }
-/** The reversals of the statement that no credit was set against, by a name in them with their amount. */
+/** The reversals of the statement that no credit was matched with, by name and amount (`reversalKey`). */
 export type Reversals = Map<string, Reversal[]>
 
 type Amount = { readonly amount: bigint; readonly currency: string }
@@ -55,15 +60,13 @@ export const addReversal = (reversals: Reversals, names: Iterable<string>, amoun
   const reversal = { isUsed: false }
   for (const name of names) {
     const key = reversalKey(name, amount)
-    const known = reversals.get(key)
-    if (known === undefined) reversals.set(key, [reversal])
-    else known.push(reversal)
+    const ofKey = reversals.get(key)
+    if (ofKey === undefined) reversals.set(key, [reversal])
+    else ofKey.push(reversal)
   }
 }
 
 const textOf = ({ amount, currency }: Amount): string => `${decimalOf(amount, currency)} ${currency}`
-
-const isLive = ({ settlement, state }: Payment): boolean => settlement === 'deferred' && state !== 'failed'
 
 const missing = (line: StatementLine, payment: Payment | undefined): Outcome => {
   if (payment === undefined) return { status: 'missing', line, detail: 'No payment has a reference of this line.' }
@@ -76,25 +79,32 @@ const withoutCredit = (line: StatementLine, payment: Payment | undefined): Outco
   if (line.kind === 'not_booked') return { status: 'ignored', line, detail: 'Not booked: no money has moved.' }
   const named = payment === undefined ? {} : { payment }
   if (line.kind === 'reversal')
-    return { status: 'missing', line, ...named, detail: 'An earlier booking was taken back: the ledger does not know.' }
+    return {
+      status: 'missing',
+      line,
+      ...named,
+      detail: 'An earlier booking was taken back, and the ledger has no event for it.',
+    }
   if (payment === undefined) return { status: 'ignored', line, detail: 'Money out, for no payment of the ledger.' }
   return { status: 'missing', line, payment, detail: 'Money out that names a payment: compare its refunds.' }
 }
 
-const differing = (line: StatementLine, payment: Payment): Outcome => {
+/** The outcome of a credit whose amount or currency is that of none of its payments. */
+const withOtherAmount = (line: StatementLine, payment: Payment): Outcome => {
   const detail = `${textOf(line)} came for ${payment.id} over ${textOf(payment)}.`
   if (line.currency !== payment.currency) return { status: 'currency_mismatch', line, payment, detail }
   return { status: line.amount > payment.amount ? 'over' : 'under', line, payment, detail }
 }
 
-const counted = (counts: Map<string, number>, name: string): number => {
+/** The count before this one. */
+const countUp = (counts: Map<string, number>, name: string): number => {
   const before = counts.get(name) ?? 0
   counts.set(name, before + 1)
   return before
 }
 
-/** Whether the statement takes a credit of the payment's amount back by a reversal that no earlier line has been set against. */
-const isTakenBack = ({ reversals }: Claims, payment: Payment): boolean =>
+/** Whether a reversal of the statement takes back a credit for the payment. The reversal is used up by it. */
+const isTakenBack = ({ reversals }: ImportState, payment: Payment): boolean =>
   [payment.id, payment.reference ?? payment.id].some(name => {
     const named = reversals.get(reversalKey(name, payment)) ?? []
     for (let reversal = named.pop(); reversal !== undefined; reversal = named.pop()) {
@@ -112,35 +122,47 @@ const duplicate = (line: StatementLine, payment: Payment, earlier?: number): Out
 }
 
 /** The outcome of a credit that some payments have the amount and the currency of. */
-const exactly = (line: StatementLine, exact: readonly [NamedPayment, ...NamedPayment[]], claims: Claims): Proposal => {
-  const occurrence = counted(claims.occurrences, lineIdOf(line, 0))
+const withExactAmount = (
+  line: StatementLine,
+  exact: readonly [NamedPayment, ...NamedPayment[]],
+  importState: ImportState,
+): Proposal => {
+  const occurrence = countUp(importState.occurrences, lineIdOf(line, 0))
   const lineId = lineIdOf(line, occurrence)
   const matched = (payment: Payment): Outcome => {
-    claims.lines.set(payment.id, line.line)
+    importState.lines.set(payment.id, line.line)
     return { status: 'matched', line, payment, detail: '' }
   }
   const own = exact.find(({ settledBy }) => settledBy === lineId)
   if (own !== undefined) return matched(own)
-  const returned = exact.find(payment => isTakenBack(claims, payment))
+  const returned = exact.find(payment => isTakenBack(importState, payment))
   if (returned !== undefined)
     return { status: 'under', line, payment: returned, detail: 'The statement takes this booking back.' }
-  const payment = exact.find(({ id, settledBy }) => settledBy === undefined && !claims.lines.has(id))
+  const payment = exact.find(({ id, settledBy }) => settledBy === undefined && !importState.lines.has(id))
   if (payment !== undefined) return { ...matched(payment), settle: { payment, lineId } }
-  return duplicate(line, exact[0], claims.lines.get(exact[0].id))
+  return duplicate(line, exact[0], importState.lines.get(exact[0].id))
 }
 
 /**
- * The outcome of a line with the payments that it names, the strongest name first. Lines must be decided in their order.
+ * The outcome of a line with the payments that it names, the strongest name first. Lines must be decided in their
+ * order.
  */
-export const outcomeOf = (line: StatementLine, payments: readonly NamedPayment[], claims: Claims): Proposal => {
+export const outcomeOf = (
+  line: StatementLine,
+  payments: readonly NamedPayment[],
+  importState: ImportState,
+): Proposal => {
   if (line.kind !== 'credit') return withoutCredit(line, payments[0])
-  const live = payments.filter(isLive)
-  const [first] = live
+  const candidates = payments.filter(isDeferredAndNotFailed)
+  const [first] = candidates
   if (first === undefined) return missing(line, payments[0])
-  const exact = live.filter(({ amount, currency }) => amount === line.amount && currency === line.currency)
-  const [one, ...others] = exact
-  const proposal = one === undefined ? differing(line, first) : exactly(line, [one, ...others], claims)
-  if (proposal.payment !== undefined) claims.named.add(proposal.payment.id)
+  const exact = candidates.filter(({ amount, currency }) => amount === line.amount && currency === line.currency)
+  const [firstExact, ...others] = exact
+  const proposal =
+    firstExact === undefined
+      ? withOtherAmount(line, first)
+      : withExactAmount(line, [firstExact, ...others], importState)
+  if (proposal.payment !== undefined) importState.named.add(proposal.payment.id)
   return proposal
 }
 

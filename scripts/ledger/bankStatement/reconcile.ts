@@ -1,10 +1,10 @@
 import pLimit from 'p-limit'
-import { type LedgerPayments, type Payment } from './ledgerPayments.ts'
+import { isDeferredAndNotFailed, type LedgerPayments, type Payment } from './ledgerPayments.ts'
 import { namesInTexts, referencesIn } from './names.ts'
 import {
   addReversal,
   afterSettlement,
-  type Claims,
+  type ImportState,
   expected,
   type NamedPayment,
   type Outcome,
@@ -16,14 +16,14 @@ import type { StatementFile } from './statementFile.ts'
 import type { StatementLine } from './statementLine.ts'
 
 /**
- * Reconciles a statement with the deferred payments of the ledger. The progress is in the ledger alone: a settlement has the
- * id of its line, so that an import that ended at any moment is continued by the same command.
+ * Reconciles a statement with the deferred payments of the ledger. The progress is in the ledger alone: a settlement
+ * has the id of its line, so that an import that ended at any moment is continued by the same command.
  */
 
 export type Reconciliation = {
   readonly file: StatementFile
   readonly payments: LedgerPayments
-  /** Settles nothing, and says what it would say. */
+  /** Settles nothing; the outcomes are those that an import would have. */
   readonly dryRun: boolean
   readonly signal: AbortSignal
   /** Called after each batch of lines. */
@@ -50,29 +50,31 @@ const check = async ({ file, signal }: Reconciliation): Promise<Checked> => {
   return { total, reversals }
 }
 
-const isLive = ({ settlement, state }: Payment): boolean => settlement === 'deferred' && state !== 'failed'
-
 const uniqueById = (payments: readonly Payment[]): readonly Payment[] => [
   ...new Map(payments.map(payment => [payment.id, payment])).values(),
 ]
 
-/** The payments that the line names: by its references, and by its free texts if those name none that can be settled. */
+/**
+ * The payments that the line names: by its references, and by its free texts if those name none that can be settled.
+ */
 const paymentsOf = async (payments: LedgerPayments, line: StatementLine): Promise<readonly NamedPayment[]> => {
   if (line.kind === 'not_booked') return []
   const find = async (names: readonly string[]): Promise<readonly Payment[]> => {
-    const found: Payment[] = []
-    for (const name of names) found.push(...(await payments.named(name)))
-    return uniqueById(found)
+    const ofNames: Payment[] = []
+    for (const name of names) ofNames.push(...(await payments.named(name)))
+    return uniqueById(ofNames)
   }
   const referenced = await find(referencesIn(line))
-  const found = referenced.some(isLive) ? referenced : uniqueById([...referenced, ...(await find(namesInTexts(line)))])
+  const named = referenced.some(isDeferredAndNotFailed)
+    ? referenced
+    : uniqueById([...referenced, ...(await find(namesInTexts(line)))])
   const isExact = ({ amount, currency }: Payment): boolean => amount === line.amount && currency === line.currency
-  // Lists may be behind, and say that a payment is pending which an earlier import has settled.
-  const settledBy = async (payment: Payment): Promise<NamedPayment> =>
-    line.kind === 'credit' && isLive(payment) && isExact(payment)
+  // Lists may be behind: a payment that is pending there may have been settled by an earlier import.
+  const withSettlement = async (payment: Payment): Promise<NamedPayment> =>
+    line.kind === 'credit' && isDeferredAndNotFailed(payment) && isExact(payment)
       ? { ...payment, settledBy: await payments.settledBy(payment.id) }
       : payment
-  return Promise.all(found.map(settledBy))
+  return Promise.all(named.map(withSettlement))
 }
 
 const settle = async ({ payments, dryRun }: Reconciliation, proposal: Proposal): Promise<Step> => {
@@ -96,26 +98,27 @@ const inBatches = async function* <T>(items: AsyncIterable<T>): AsyncGenerator<r
 }
 
 /**
- * Yields the outcome of each line in order, then of each deferred payment that is pending and that no line names. Rejects with
- * the signal's reason between two batches.
+ * Yields the outcome of each line in order, then of each deferred payment that is pending and that no line names.
+ * Rejects with the signal's reason between two batches.
  */
 export const reconcile = async function* (reconciliation: Reconciliation): AsyncGenerator<Step> {
   const { file, payments, signal, onProgress } = reconciliation
   const { total, reversals } = await check(reconciliation)
-  const claims: Claims = { lines: new Map(), occurrences: new Map(), named: new Set(), reversals }
+  const importState: ImportState = { lines: new Map(), occurrences: new Map(), named: new Set(), reversals }
   const limit = pLimit(REQUESTS_AT_ONCE)
   let done = 0
   for await (const batch of inBatches(file.lines())) {
     signal.throwIfAborted()
     const named = await limit.map(batch, line => paymentsOf(payments, line))
     // In the order of the file, so that of two lines for one payment the first settles it, at each repetition.
-    const proposals = batch.map((line, index) => outcomeOf(line, named[index] ?? [], claims))
+    const proposals = batch.map((line, index) => outcomeOf(line, named[index] ?? [], importState))
     yield* await limit.map(proposals, proposal => settle(reconciliation, proposal))
     done += batch.length
     onProgress(done, total)
   }
   for await (const payment of payments.pending()) {
     signal.throwIfAborted()
-    if (isLive(payment) && !claims.named.has(payment.id)) yield { outcome: expected(payment), settledNow: false }
+    if (isDeferredAndNotFailed(payment) && !importState.named.has(payment.id))
+      yield { outcome: expected(payment), settledNow: false }
   }
 }

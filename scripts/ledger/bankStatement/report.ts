@@ -54,7 +54,7 @@ export const openReport = async (path: string): Promise<ReportFile> => {
   }
   // A folder would refuse the finished report, when the payments are settled.
   const isFolder = await stat(path).then(
-    found => found.isDirectory(),
+    entry => entry.isDirectory(),
     () => false,
   )
   if (isFolder) throw new StartupError(`The report ${path} cannot be written: it is a folder.`)

@@ -5,12 +5,14 @@ import { readCsvStatement } from './csvStatement.ts'
 import { type StatementLine, StatementError } from './statementLine.ts'
 import { decoded } from './statementText.ts'
 
-/** The file of a bank statement, which is read twice: to check all of it, and to reconcile it. It is never held whole. */
+/**
+ * The file of a bank statement, which is read twice: to check all of it, and to reconcile it. It is never held whole.
+ */
 
 export type StatementFile = {
   /** Reads the lines from the beginning, in their order. Throws a StatementError with the line for an unusable file. */
   readonly lines: () => AsyncGenerator<StatementLine>
-  /** Whether the path leads to this very file, by any name or link. */
+  /** Whether the path is this file, by any name or link. */
   readonly isAt: (path: string) => Promise<boolean>
   readonly close: () => Promise<void>
 }
@@ -19,17 +21,17 @@ const HEAD_CHARS_MAX = 4_096
 
 /** The first line that is not empty, and all chunks again. */
 const withHead = async (chunks: AsyncGenerator<string>): Promise<{ head: string; all: AsyncGenerator<string> }> => {
-  let seen = ''
+  let text = ''
   for (;;) {
     const { value, done } = await chunks.next()
-    seen += value ?? ''
-    if (done === true || seen.trimStart().includes('\n') || seen.length > HEAD_CHARS_MAX) break
+    text += value ?? ''
+    if (done === true || text.trimStart().includes('\n') || text.length > HEAD_CHARS_MAX) break
   }
   const all = async function* (): AsyncGenerator<string> {
-    yield seen
+    yield text
     yield* chunks
   }
-  return { head: seen.trimStart().split(/\r?\n/, 1)[0] ?? '', all: all() }
+  return { head: text.trimStart().split(/\r?\n/, 1)[0] ?? '', all: all() }
 }
 
 const CHUNK_BYTES = 65_536
@@ -74,9 +76,9 @@ export const openStatement = async (path: string): Promise<StatementFile> => {
       throw new StartupError(`${path} was changed while it was read. The same command imports it as it is now.`)
   }
   const isAt = async (other: string): Promise<boolean> => {
-    const found = await stat(other, { bigint: true }).catch(() => undefined)
-    const mine = await file.stat({ bigint: true })
-    return found?.ino === mine.ino && found.dev === mine.dev
+    const otherFile = await stat(other, { bigint: true }).catch(() => undefined)
+    const ownFile = await file.stat({ bigint: true })
+    return otherFile?.ino === ownFile.ino && otherFile.dev === ownFile.dev
   }
   return { lines, isAt, close: () => file.close() }
 }

@@ -25,7 +25,7 @@ export type StatementLine = {
   readonly references: readonly string[]
   /** Free texts, which may contain a reference. */
   readonly texts: readonly string[]
-  /** The texts that tell this booking from others: account, the bank's ids, date, amount, references, texts. */
+  /** The texts that distinguish this booking from others: account, the bank's ids, date, amount, references, texts. */
   readonly identity: readonly string[]
 }
 
@@ -40,11 +40,14 @@ export class StatementError extends StartupError {
 /** ISO 20022 permits 18 digits; zeros at the end do not count. */
 const DECIMAL = /^(\d{1,18})(?:\.(\d{1,18}))?$/
 
-const known: ReadonlySet<string> = new Set(CURRENCIES)
+const currencies: ReadonlySet<string> = new Set(CURRENCIES)
 
-/** Minor units of a decimal with a point. Throws a StatementError for another form, and for digits other than 0 that the currency lacks. */
+/**
+ * Minor units of a decimal with a point. Throws a StatementError for another form, and for more decimal digits than the
+ * currency has, other than zeros at the end.
+ */
 export const minorUnitsOf = (text: string, currency: string, line: number): bigint => {
-  if (!known.has(currency))
+  if (!currencies.has(currency))
     throw new StatementError(line, `${JSON.stringify(currency)} is no currency with a minor unit (ISO 4217).`)
   const [, units, decimals = ''] = DECIMAL.exec(text) ?? []
   if (units === undefined)
@@ -82,9 +85,9 @@ export const dateOf = (text: string, line: number): string => {
 const CORRELATION_DIGITS = 40
 
 /**
- * The correlation id with which the line settles a payment, by which a later import recognizes its own settlement in the
- * payment's history. It depends on the content of the line and not on its place, so that overlapping statements agree.
- * `occurrence` counts equal lines of one file, from 0.
+ * The correlation id with which the line settles a payment, by which a later import recognizes its own settlement in
+ * the payment's history. It depends on the content of the line and not on its place, so that overlapping statements
+ * agree. `occurrence` counts equal lines of one file, from 0.
  */
 export const lineIdOf = ({ identity }: StatementLine, occurrence: number): string => {
   const content = JSON.stringify([...identity, occurrence])

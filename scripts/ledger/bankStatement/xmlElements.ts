@@ -33,10 +33,10 @@ const UTF8 = /^(?:utf-?8|us-ascii)$/i
 
 type Fail = (reason: string) => never
 
-/** The handlers of what may stand outside the elements. */
+/** The handlers of the parts of a document outside its elements. */
 const prologHandlers = (fail: Fail) => ({
   onerror: (error: Error) => fail(`This is no well-formed XML: ${error.message.split('\n')[0] ?? ''}.`),
-  // Entities are declared there, and a few lines of them can stand for gigabytes.
+  // A document type may declare entities, a few lines of which can expand to gigabytes.
   ondoctype: () => fail('A document type declaration (DOCTYPE) is not accepted.'),
   onprocessinginstruction: ({ name, body }: { name: string; body: string }) => {
     const encoding = name === 'xml' ? /encoding\s*=\s*["']([^"']*)/.exec(body)?.[1] : undefined
@@ -79,8 +79,9 @@ const elementHandlers = ({ onRoot, onEnd }: XmlReader, fail: Fail, lineNow: () =
 }
 
 /**
- * Reads a document element by element; elements of other namespaces than the root's are left out. Yields after each chunk. Throws
- * a StatementError with the line for a document that is not well-formed, that declares entities, or that is no UTF-8.
+ * Reads a document element by element; elements of other namespaces than the root's are left out. Yields after each
+ * chunk. Throws a StatementError with the line for a document that is not well-formed, that declares entities, or that
+ * is no UTF-8.
  */
 export const readXml = async function* (chunks: AsyncIterable<string>, reader: XmlReader): AsyncGenerator<void> {
   const parser = sax.parser(true, OPTIONS)

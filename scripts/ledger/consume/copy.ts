@@ -12,8 +12,8 @@ import { factLines, keepWholeLines } from './jsonLines.ts'
  *
  * facts ──▶ written and synced ──▶ state.json, replaced in one step ──▶ (Kafka) the offset is committed
  *
- * Progress is stored after the facts, so that it is never ahead of them: after a crash the facts since the last progress
- * are read again, and known ones are skipped. A truncated last line is removed, since its fact is read again.
+ * Progress is stored after the facts, so that it is never ahead of them: after a crash the facts since the last
+ * progress are read again, and known ones are skipped. A truncated last line is removed, since its fact is read again.
  */
 
 const stateSchema = z.object({
@@ -142,8 +142,8 @@ const lockCopy = (folder: string): FileLock => {
 }
 
 /**
- * Opens the copy in the folder or creates it, with `all` topics if none are named, and reads its facts. The folder is locked
- * until `close`; throws a StartupError while another process has it.
+ * Opens the copy in the folder or creates it, with `all` topics if none are named, and reads its facts. The folder is
+ * locked until `close`; throws a StartupError while another process has it.
  */
 export const openCopy = async (folder: string, of: CopySource, all: readonly string[]): Promise<Copy> => {
   await mkdir(folder, { recursive: true })

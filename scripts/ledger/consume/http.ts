@@ -17,7 +17,8 @@ export type HttpConsumer = {
 
 /** The position up to which every fact has been seen. On the last page that is the position the service had reached. */
 const completeTo = ({ items, page: { has_more, as_of_position } }: Page, before: string): string => {
-  // The greatest position, not the last one: a fact that was delivered late has an earlier position than those before it.
+  // The greatest position, not the last one: a fact that was delivered late has an earlier position than those before
+  // it.
   const seen = [before, ...items.map(({ position }) => position)].map(BigInt).reduce((a, b) => (a > b ? a : b))
   const known = BigInt(as_of_position)
   return (has_more || seen > known ? seen : known).toString()

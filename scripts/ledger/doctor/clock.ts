@@ -8,7 +8,10 @@ const CHECK = 'clock'
 const OFFSET_MAX_MS = 2_000
 const MS_PER_SECOND = 1_000
 
-/** `offsetMs`: how far this machine's clock is ahead, known to `uncertaintyMs`, which is half of the time of the question. */
+/**
+ * `offsetMs`: how far this machine's clock is ahead, known to `uncertaintyMs`, which is half of the time of the
+ * question.
+ */
 export const clockCheck = (offsetMs: number, uncertaintyMs: number): Check => {
   const seconds = (Math.abs(offsetMs) / MS_PER_SECOND).toFixed(1)
   if (Math.abs(offsetMs) - uncertaintyMs <= OFFSET_MAX_MS)

@@ -5,7 +5,9 @@ import { type Check, finding, ok } from './finding.ts'
 
 /** The check of the configuration: the settings that this command sees in its environment, without their secrets. */
 
-/** The settings whose values may be seen. A setting that is not listed may have a secret, also one of a later version. */
+/**
+ * The settings whose values may be seen. A setting that is not listed may have a secret, also one of a later version.
+ */
 export const SHOWN: ReadonlySet<string> = new Set([
   ...['NODE_ENV', 'PORT', 'HOST', 'LEDGER_DATA_DIR', 'LEDGER_PROCESSES', 'LEDGER_ROLES', 'PUBLIC_URL', 'LOG_LEVEL'],
   ...['EVENTSTORE_URL', 'DATABASE_URL', 'METRICS_HOST', 'METRICS_PORT', 'OIDC_ISSUER', 'OIDC_AUDIENCE'],
@@ -14,8 +16,8 @@ export const SHOWN: ReadonlySet<string> = new Set([
   ...['EXPORTS_AT_ONCE', 'SUBSCRIPTIONS_PER_TENANT', 'MANIFEST_EVERY', 'EVIDENCE_HEADS_FILE', 'EVIDENCE_HEADS_EVERY'],
 ])
 /**
- * Settings of the service begin so; a name that only resembles one has no effect, and nothing says so. Kafka's own tools have
- * settings with other beginnings (KAFKA_HOME).
+ * Settings of the service begin so; a name that only resembles one has no effect, and nothing says so. Kafka's own
+ * tools have settings with other beginnings (KAFKA_HOME).
  */
 const OWN_PREFIX =
   /^(?:(?:LEDGER|OIDC|METRICS|IDEMPOTENCY|EVIDENCE|OPERATORS|MANIFEST|APPROVAL|EXPORTS|SUBSCRIPTIONS)_|KAFKA_(?:BROKER|SSL|SASL)|API_KEY(?:_P|S_))/

@@ -44,7 +44,9 @@ export const readLeases = async ({ sql }: Database): Promise<readonly LeaseRepor
 const GRACE_MS = 5_000
 const POLL_MS = 250
 
-/** Reads the leases until each of those that are needed is held, for GRACE_MS at most: a new process takes them in turn. */
+/**
+ * Reads the leases until each of those that are needed is held, for GRACE_MS at most: a new process takes them in turn.
+ */
 export const awaitLeases = async (database: Database, needed: readonly string[]): Promise<readonly LeaseReport[]> => {
   const givenUpAtMs = performance.now() + GRACE_MS
   for (;;) {

@@ -121,7 +121,7 @@ describe('npm run ledger -- import bank-statement', () => {
     expect((await readdir(dirname(path))).filter(name => name.endsWith('.part'))).to.deep.equal([])
   })
 
-  it('ends with 0 when every line is matched, in CSV too', async () => {
+  it('ends with exit code 0 when every line is matched, in CSV too', async () => {
     const [id] = await deferred(['CSV-1000'])
     const path = await written('booking_date;amount;currency;reference\n2026-11-20;1.00;USD;CSV-1000\n')
     const before = await store.head()
@@ -169,7 +169,7 @@ describe('npm run ledger -- import bank-statement', () => {
     expect(await writtenSince(store, before, TENANT)).to.deep.equal([])
   })
 
-  it('says which scope a token lacks', async () => {
+  it('names the scope that a token lacks', async () => {
     const path = await written('booking_date,amount,currency,reference\n2026-11-20,1.00,USD,R-1\n')
     const token = await service.token({ tenant: TENANT, scopes: ['orders:read'] })
     const { code, stderr } = await ledger(['import', 'bank-statement', path], undefined, { LEDGER_TOKEN: token })
@@ -177,7 +177,7 @@ describe('npm run ledger -- import bank-statement', () => {
     expect(stderr).to.include('insufficient_scope')
   })
 
-  it('ends after Ctrl-C, and says that the same command goes on', async () => {
+  it('ends after Ctrl-C with the notice that the same command continues', async () => {
     const path = await written('booking_date,amount,currency,reference\n2026-11-20,1.00,USD,R-1\n')
     let requests = 0
     const api = await serving(() => void (requests += 1))

@@ -20,7 +20,7 @@ describe('bank statements in camt.053', () => {
     return line
   }
 
-  it('have a line for each entry, with its place, amount, date and names', async () => {
+  it('have a line for each entry, with its line number, amount, date and references', async () => {
     const parts = [{ endToEndId: 'R-1', text: 'for\n  R-1' }]
     const { identity: _, ...line } = await one(ntry({ amount: '10.50', parts }))
     expect(line).to.deep.equal({
@@ -49,7 +49,7 @@ describe('bank statements in camt.053', () => {
     expect((await linesOf(prefixed))[0]?.references).to.deep.equal(['R-1'])
   })
 
-  it('have a line for each payment of a batch, with its own amount, names and id', async () => {
+  it('have a line for each payment of a batch, with its own amount, references and id', async () => {
     const parts = [
       { text: 'RENT R-1', amount: '4.00' },
       { text: 'RENT R-2', amount: '4.00' },
@@ -107,7 +107,7 @@ describe('bank statements in camt.053', () => {
       }
   })
 
-  it('may have batches whose payments differ from the amount by charges, directions and currencies', async () => {
+  it('are accepted with batches whose payments differ from the amount by charges, directions or currencies', async () => {
     const halves = [{ amount: '5' }, { amount: '5' }]
     const entries = [
       ntry({ amount: '9', head: charged('1'), parts: halves }),
@@ -122,7 +122,7 @@ describe('bank statements in camt.053', () => {
     for (const entry of entries) expect(await linesOf(camt([entry]))).to.have.length(2)
   })
 
-  it('know reversals, returns, debits and bookings that are not booked', async () => {
+  it('distinguish reversals, returns, debits and entries that are not booked', async () => {
     const kinds = await Promise.all(
       [
         { amount: '1', direction: 'DBIT', head: '<RvslInd>true</RvslInd>' },

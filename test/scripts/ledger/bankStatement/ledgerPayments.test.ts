@@ -42,17 +42,17 @@ describe('settlements by a bank statement', () => {
     expect(pauses()).to.equal(3)
   })
 
-  it('say who settled the payment, where another caller did so after the refusal', async () => {
+  it('return the correlation id of another caller that settled the payment after the refusal', async () => {
     const { settle } = await refusing(1, ['succeeded'])
     expect(await settle()).to.deep.equal({ kind: 'settled', by: 'by-hand-00' })
   })
 
-  it('say that the payment has failed', async () => {
+  it('return that the payment has failed', async () => {
     const { settle } = await refusing(2, ['pending', 'failed'])
     expect(await settle()).to.deep.equal({ kind: 'failed' })
   })
 
-  it('end for a payment that is not accepted, and wait no longer after several of them', async () => {
+  it('give up a payment that is not accepted in time, and after several of them try each other one once', async () => {
     const { settle, pauses } = await refusing(Infinity, ['pending'])
     for (let payment = 1; payment <= 8; payment++) expect(await settle()).to.deep.equal({ kind: 'not_accepted' })
     const before = pauses()

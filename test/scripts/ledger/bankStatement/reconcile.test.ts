@@ -91,7 +91,7 @@ describe('the reconciliation of a bank statement', () => {
     ['under', '9.99', 'USD'],
     ['currency_mismatch', '10.00', 'EUR'],
   ] as const)
-    it(`says ${status}, and settles nothing`, async () => {
+    it(`gives a line the status ${status}, and settles nothing`, async () => {
       const { statuses, settled } = await statusesOf([{}], [credit(amount, 'R-1', { currency })])
       expect([statuses, settled]).to.deep.equal([[status], []])
     })
@@ -101,20 +101,20 @@ describe('the reconciliation of a bank statement', () => {
     expect(statuses).to.deep.equal(['under', 'matched', 'under'])
   })
 
-  it('says duplicate of the second line of a payment, also if the lines are equal', async () => {
+  it('gives the second line of a payment the status duplicate, also if the lines are equal', async () => {
     const equal = credit('10.00', 'R-1', { bankId: 'B-1' })
     const { statuses, rows } = await statusesOf([{}], [equal, equal, credit('10.00', 'R-1', { bankId: 'B-2' })])
     expect(statuses).to.deep.equal(['matched', 'duplicate', 'duplicate'])
     expect(rows[1]?.detail).to.match(/is paid already, by line \d+\.$/)
   })
 
-  it('says duplicate of a payment that was settled without a statement', async () => {
+  it('gives a line the status duplicate if its payment was settled without a statement', async () => {
     const { ledger, settled, payments } = ledgerOf([{}])
     settled.set(payments[0]?.id ?? '', 'by-hand-00')
     expect((await importing(ledger, camt([credit('10.00', 'R-1')]))).rows[0]?.status).to.equal('duplicate')
   })
 
-  it('says duplicate where another caller is faster, and missing where the payment fails meanwhile', async () => {
+  it('gives a line the status duplicate if another caller settles first, and missing if the payment fails meanwhile', async () => {
     const faster = ledgerOf([{}])
     const slow: LedgerPayments = { ...faster.ledger, settle: async () => ({ kind: 'settled', by: 'another-one' }) }
     expect((await importing(slow, camt([credit('10.00', 'R-1')]))).rows[0]?.status).to.equal('duplicate')
@@ -122,7 +122,7 @@ describe('the reconciliation of a bank statement', () => {
     expect((await importing(failing, camt([credit('10.00', 'R-1')]))).rows[0]?.status).to.equal('missing')
   })
 
-  it('says not_settled of a payment that cannot be settled yet, and settles the others and later that one too', async () => {
+  it('gives the status not_settled where a payment cannot be settled yet; the next import settles it', async () => {
     const given = Array.from({ length: 40 }, () => ({}))
     const content = camt([...given.map((_, index) => credit('10.00', `R-${index + 1}`)), credit('10.00', 'R-3')])
     const { ledger, settled, payments } = ledgerOf(given)
@@ -139,7 +139,7 @@ describe('the reconciliation of a bank statement', () => {
     expect([later.settledNow, later.rows[2]?.status, settled.size]).to.deep.equal([1, 'matched', 40])
   })
 
-  it('knows by the history what it has settled, where a list is behind', async () => {
+  it('recognizes its own settlements by the history of a payment when the list is behind', async () => {
     const { ledger, payments } = ledgerOf([{}])
     const behind = { ...ledger, named: async (name: string) => payments.filter(({ reference }) => reference === name) }
     const content = camt([credit('10.00', 'R-1', { bankId: 'B-1' }), credit('10.00', 'R-1', { bankId: 'B-2' })])
@@ -150,7 +150,7 @@ describe('the reconciliation of a bank statement', () => {
     expect((await importing(behind, camt([credit('10.00', 'R-1')]))).rows[0]?.status).to.equal('duplicate')
   })
 
-  it('says missing of a line without a deferred payment that can be settled', async () => {
+  it('gives the status missing to a line without a deferred payment that can be settled', async () => {
     const given = [{ settlement: 'immediate', state: 'succeeded' }, { state: 'failed' }] as const
     const entries = ['none', 'R-1', 'R-2'].map(reference => credit('10.00', reference))
     const { statuses, rows } = await statusesOf(given, entries)
@@ -162,7 +162,7 @@ describe('the reconciliation of a bank statement', () => {
     ])
   })
 
-  it('says missing of every reversal, with or without a payment, and settles no credit that is taken back', async () => {
+  it('gives every reversal the status missing, and settles no credit that it takes back', async () => {
     const entries = [credit('10.00', 'R-1'), takenBack('10.00', 'R-1'), takenBack('5.00', 'none')]
     const { statuses, settled } = await statusesOf([{}], entries)
     expect([statuses, settled]).to.deep.equal([['under', 'missing', 'missing'], []])
@@ -199,7 +199,7 @@ describe('the reconciliation of a bank statement', () => {
     expect(settled).to.have.length(1)
   })
 
-  it('ignores money out for no payment and bookings that are not booked, and settles nothing by them', async () => {
+  it('ignores debits that name no payment, and entries that are not booked', async () => {
     const entries = [
       credit('10.00', 'none', { direction: 'DBIT' }),
       credit('10.00', 'R-1', { status: 'PDNG' }),
@@ -231,12 +231,12 @@ describe('the reconciliation of a bank statement', () => {
     expect(rows.slice(0, 2).map(({ payment_id }) => payment_id?.toString().at(-1))).to.deep.equal(['2', '3'])
   })
 
-  it('names a payment by its id too', async () => {
+  it('finds a payment by its id too', async () => {
     const id = `pay_${'1'.padStart(26, '0')}`
     expect((await statusesOf([{ reference: null }], [credit('10.00', id)])).statuses).to.deep.equal(['matched'])
   })
 
-  it('is continued by the same import after it ended at any line', async () => {
+  it('continues an import that was ended at any line', async () => {
     const given = Array.from({ length: 100 }, () => ({}))
     const content = camt(given.map((_, index) => credit('10.00', `R-${index + 1}`)))
     const whole = await importing(ledgerOf(given).ledger, content)

@@ -80,13 +80,13 @@ describe('files of bank statements', () => {
         expect(await refusal(`${header}\n`)).to.include(`Line 1: ${complaint}`)
       })
 
-    it('may have no rows, and are refused when they are empty', async () => {
+    it('are accepted without rows, and refused when they are empty', async () => {
       expect(await linesOf(HEADER)).to.deep.equal([])
       expect(await refusal('')).to.include('Line 1: The file is empty.')
       expect(await refusal(' \n\n')).to.include('Line 1: The file is empty.')
     })
 
-    it('have the line on which a row begins, also after quoted texts with lines', async () => {
+    it('have the line number on which each row begins, also after quoted texts of several lines', async () => {
       const texts = ['plain', '"two\nlines"', '', '"a\n\nb"', 'last']
       for (const end of ['\n', '\r\n', '\r']) {
         const rows = texts.map(text => (text === '' ? '' : `2026-11-20,1,USD,R,${text}`)).join('\n')
@@ -97,7 +97,7 @@ describe('files of bank statements', () => {
       }
     })
 
-    it('know a reversal by its column', async () => {
+    it('are read with reversals by their column', async () => {
       const lines = await linesOf('booking_date,amount,currency,reference,reversal\n2026-11-20,-1,USD,R,true\n')
       expect(lines.map(({ kind }) => kind)).to.deep.equal(['reversal'])
     })
@@ -123,20 +123,20 @@ describe('files of bank statements', () => {
     expect(message).to.include('was changed while it was read')
   })
 
-  it('are refused when they are no files', async () => {
+  it('are refused when they are no regular files', async () => {
     const folder = await emptyFolder()
     await mkdir(join(folder, 'statements'))
     expect((await rejectionOf(openStatement(join(folder, 'statements')))).message).to.include('is no regular file')
     expect((await rejectionOf(openStatement(join(folder, 'none')))).message).to.include('cannot be read (ENOENT)')
   })
 
-  it('are read in pieces that end anywhere, also within a character', async () => {
+  it('are read in chunks that end anywhere, also within a character', async () => {
     const texts = Array.from({ length: 20_000 }, (_, index) => `Müller €${index} 🦊`)
     const lines = await linesOf(camt(texts.map(text => ntry({ amount: '1.00', parts: [{ text }] }))))
     expect(lines.map(line => line.texts[0])).to.deep.equal(texts)
   })
 
-  it('keep minor units exact', () => {
+  it('are read with exact minor units', () => {
     expect(minorUnitsOf('999999999999999999.99', 'USD', 1)).to.equal(99_999_999_999_999_999_999n)
     expect(minorUnitsOf('0.001', 'BHD', 1)).to.equal(1n)
     expect(minorUnitsOf('10.500', 'USD', 1)).to.equal(1050n)
@@ -145,7 +145,7 @@ describe('files of bank statements', () => {
     expect(['USD', 'JPY', 'BHD'].map(currency => decimalOf(5n, currency))).to.deep.equal(['0.05', '5', '0.005'])
   })
 
-  it('give equal lines different ids, and the same line the same id in each reading', async () => {
+  it('are read with different ids for equal lines, the same at each reading', async () => {
     const content = `${HEADER}2026-11-20,1,USD,R,x\n2026-11-20,1,USD,R,x\n`
     const [[one, other], [again]] = [await linesOf(content), await linesOf(content)]
     if (one === undefined || other === undefined || again === undefined) throw new Error('Two lines each.')
