@@ -88,7 +88,11 @@ describeWithOwnBroker('a fact that the broker refuses', () => {
     expect([replayed.code, JSON.parse(replayed.stdout).replayed]).to.deep.equal([0, 2])
     expect(await typesOf(victim.id)).to.deep.equal(['order.created', 'order.cancelled'])
     expect(await waiting()).to.deep.equal([])
-    const { body } = await caller.get('/audit-records?operation=replay_dead_letters')
-    expect(body.items.map(({ resource }: { resource: string }) => resource)).to.deep.equal([victim.id, victim.id])
+    const replayedKeys = async () => {
+      const { items } = (await caller.get('/audit-records?operation=replay_dead_letters')).body
+      return items.map(({ resource }: { resource: string }) => resource)
+    }
+    await eventually(async () => (await replayedKeys()).length === 2)
+    expect(await replayedKeys()).to.deep.equal([victim.id, victim.id])
   })
 })

@@ -2,7 +2,7 @@ import { request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { checkEvery, checkResponse } from './openapiCheck.ts'
-import { type Answer, parsedJson } from './client.ts'
+import { type Answer, isOverloaded, parsedJson, retryWhile } from './client.ts'
 
 /** A request on the wire: headers may be duplicated, and the body may never end. */
 export type Wire = {
@@ -15,8 +15,11 @@ export type Wire = {
   readonly unfinished?: boolean
 }
 
-/** The response, checked against the contract. */
-export const send = async (api: string, { method, path, headers, body, unfinished }: Wire): Promise<Answer> => {
+/** The response, checked against the contract. Sent again while the service sheds load, as the tests' client does. */
+export const send = (api: string, wire: Wire): Promise<Answer> => retryWhile(() => sendOnce(api, wire), isOverloaded)
+
+/** The first response, for tests of load shedding. */
+export const sendOnce = async (api: string, { method, path, headers, body, unfinished }: Wire): Promise<Answer> => {
   const { host, hostname, port } = new URL(api)
   const length = body === undefined ? [] : [['Content-Length', String(Buffer.byteLength(body) + (unfinished ? 1 : 0))]]
   const flat = [['Host', host], ...headers, ...length].flat()
@@ -72,10 +75,16 @@ const EXCHANGE_MAX_MS = 120_000
 
 /**
  * Sends bytes (Latin-1) that no client library would send, and reads the responses. Each is checked against the
- * promises for every response. After a response with `Connection: close` the service must close the connection. Throws
- * after a time limit.
+ * promises for every response. After a response with `Connection: close` the service must close the connection. Repeated on a
+ * new connection while the service sheds load. Throws after a time limit.
  */
-export const exchange = async (api: string, bytes: string, awaited: Awaited): Promise<Exchange> => {
+export const exchange = (api: string, bytes: string, awaited: Awaited): Promise<Exchange> =>
+  retryWhile(
+    () => exchangeOnce(api, bytes, awaited),
+    ({ answers }) => answers.some(isOverloaded),
+  )
+
+const exchangeOnce = async (api: string, bytes: string, awaited: Awaited): Promise<Exchange> => {
   const { answers: count, end = false, maxMs = EXCHANGE_MAX_MS } = awaited
   const socket = await dial(api)
   let text = ''

@@ -5,11 +5,11 @@ import { type ErrorCode, Problem, statusOf } from '../../../src/http/response/pr
 import type { AnyRoute } from '../../../src/http/route.ts'
 import { errorsOf } from '../../../src/http/errorCodesOfRoute.ts'
 import { PersistentMap } from '../../../streams/persistentMap.ts'
-import { type Answer, type Client, clientOf, isOverloaded, retryWhile } from '../../support/client.ts'
+import { type Answer, type Client, clientOf } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { expiredToken } from '../../support/expiredToken.ts'
 import * as variants from '../../support/serviceVariants.ts'
-import { send, type Wire } from '../../support/rawHttp.ts'
+import { send, sendOnce, type Wire } from '../../support/rawHttp.ts'
 import { type Example, examples, refusals } from '../requestExamples.ts'
 
 /** Each endpoint × each error code that openapi.json declares for it, seen over a socket. */
@@ -253,7 +253,7 @@ describe('every error code of every endpoint', () => {
       const asked = body === undefined ? wire : { ...wire, body }
       const to = change.api ?? service.api
       // A machine under load makes any of them shed load; one does so always.
-      return to === api['overloaded'] ? send(to, asked) : retryWhile(() => send(to, asked), isOverloaded)
+      return to === api['overloaded'] ? sendOnce(to, asked) : send(to, asked)
     }
   }
 

@@ -13,7 +13,7 @@ import {
   temporaryDirectory,
   writtenSince,
 } from '../../support/service.ts'
-import { send } from '../../support/rawHttp.ts'
+import { sendOnce } from '../../support/rawHttp.ts'
 import { removeFolder } from '../../support/folders.ts'
 
 /** Overload: excess requests are refused at once and have no effect. */
@@ -84,7 +84,7 @@ describe('an overloaded service', () => {
   const create = (key: string): Promise<Answer> => {
     const headers = { Authorization: authorization, 'Content-Type': 'application/json', 'Idempotency-Key': key }
     const body = JSON.stringify(anOrder())
-    return send(service.api, { method: 'POST', path: '/orders', headers: Object.entries(headers), body })
+    return sendOnce(service.api, { method: 'POST', path: '/orders', headers: Object.entries(headers), body })
   }
 
   const expectOverloaded = (answer: Answer): void => {

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
-import { inParallel, newKey, pay } from '../../support/client.ts'
+import { inParallel, newKey, pay, retryingFetch } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { sharedService } from '../../support/service.ts'
 import { start } from '../cli.ts'
@@ -157,7 +157,7 @@ describe('ledger consume', () => {
     const gate = await serving(async ({ url, headers }, response) => {
       pages += 1
       if (pages > 1 && !isOpen) return
-      const served = await fetch(`${api}${url}`, { headers: { authorization: headers.authorization ?? '' } })
+      const served = await retryingFetch(`${api}${url}`, { headers: { authorization: headers.authorization ?? '' } })
       response.writeHead(served.status, { 'content-type': 'application/json' }).end(await served.text())
     })
     const args = ['consume', '--copy', folder, '--tenant', tenant, '--api', gate]

@@ -4,7 +4,7 @@ import { isErrorCode } from '../../../../src/http/response/problemCatalogue.ts'
 import type { EventStore } from '../../../../src/ports.ts'
 import { type Answer, type Client, clientOf, isOverloaded, retryWhile } from '../../../support/client.ts'
 import { sharedService, type TestService, writtenBy } from '../../../support/service.ts'
-import { send, type Wire } from '../../../support/rawHttp.ts'
+import { sendOnce, type Wire } from '../../../support/rawHttp.ts'
 import { caller, startVariant, type Variant } from '../../../support/serviceVariants.ts'
 
 /**
@@ -60,7 +60,7 @@ const INTERNALS = /\.ts:\d|node:internal|\bat \S+ \(|\b(?:Type|Range|Syntax|Zod)
 export const askInTime = async (api: string, wire: Wire): Promise<Answer> => {
   const ask = async () => {
     const startedAtMs = performance.now()
-    const answer = await send(api, wire)
+    const answer = await sendOnce(api, wire)
     return { ...answer, tookMs: performance.now() - startedAtMs }
   }
   const { tookMs, ...answer } = await retryWhile(ask, isOverloaded)

@@ -329,8 +329,10 @@ describe('subscriptions', () => {
     const fresh = { 'if-min-position': headers.get('ledger-position') ?? '', prefer: 'wait=10' }
     await eventually(async () => (await mine.get('/audit-records?decision=denied', fresh)).body.items.length === 1)
     const { items } = (await mine.get('/audit-records', fresh)).body
+    // The requests for audit records, of which there may be several here, are audited too.
+    const ofSubscriptions = items.filter(({ operation }: { operation: string }) => operation !== 'list_audit_records')
     expect(
-      items.map((item: Record<string, string>) => [item['operation'], item['decision'], item['resource']]),
+      ofSubscriptions.map((item: Record<string, string>) => [item['operation'], item['decision'], item['resource']]),
     ).to.deep.equal([
       ['create_subscription', 'denied', null],
       ...['delete', 'replay', 'resume', 'pause', 'create'].map(verb => [`${verb}_subscription`, 'granted', id]),
