@@ -10,9 +10,9 @@ import type { SubscriptionEvent } from '../streams/subscription/index.ts'
 import type { TenantEvent } from '../streams/tenant/index.ts'
 
 /**
- * The events that are audit records. An event is the record of the grant that led to it, so that one append has both the grant
- * and its effect. Decisions without an event of their own, such as denials, are recorded in streams of category `access`, for
- * the operations whose route has the member `audited` (src/http/route.ts).
+ * The events that are audit records. An event is the record of the grant that led to it, so that one append has both
+ * the grant and its effect. Decisions without an event of their own, such as denials, are recorded in streams of
+ * category `access`, for the operations whose route has the member `audited` (src/http/route.ts).
  */
 
 /** The part of an audit record that follows from its event. */
@@ -48,7 +48,9 @@ const refusedByState = (operation: string, resource: string, code: string): Verd
   resource,
 })
 
-/** In a payment's stream revision 0 is the request, revision 1 its outcome; later events were caused by other requests. */
+/**
+ * In a payment's stream revision 0 is the request, revision 1 its outcome; later events were caused by other requests.
+ */
 const REVISION_OF_OUTCOME = 1n
 const grantedPayment = (recorded: Recorded<AnyEvent>): Verdict | undefined =>
   recorded.revision === REVISION_OF_OUTCOME ? granted('create_payment')(recorded) : undefined
@@ -56,8 +58,8 @@ const grantedPayment = (recorded: Recorded<AnyEvent>): Verdict | undefined =>
 const ON_ACCESS: VerdictMap<AccessEvent> = {
   AccessGranted: ({ event: { data } }) => ({ ...data, decision: 'granted', check_name: 'policy', code: null }),
   AccessDenied: ({ event: { data } }) => {
-    const { check, count = 1, ...told } = data
-    return { ...told, decision: 'denied', check_name: check, count }
+    const { check, count = 1, ...denial } = data
+    return { ...denial, decision: 'denied', check_name: check, count }
   },
 }
 const ON_INVOICE: VerdictMap<InvoiceEvent> = {

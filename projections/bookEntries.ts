@@ -5,8 +5,8 @@ import { type Booking, type BookingLine, bookingOf, type EntryKind } from './boo
 import { type AccountKind, chartRow, type Direction } from './chartOfAccounts.ts'
 
 /**
- * Journal entries from events in the order of the log. The receivables of an invoice are on the account of the customer whom
- * its order had when it was invoiced, also when the order gets another customer later.
+ * Journal entries from events in the order of the log. The receivables of an invoice are on the account of the customer
+ * whom its order had when it was invoiced, also when the order gets another customer later.
  */
 
 export type EntryLine = {
@@ -33,7 +33,7 @@ export type Entry = Omit<Booking, 'lines' | 'pending' | 'reverses'> & {
 /** The customer of an order, or that of an invoice, which does not change. */
 export type CustomerRow = { readonly id: string; readonly customer_reference: string | null }
 
-/** The state that earlier events have left: customers by id of order and invoice, and event ids of entries by `entryKey`. */
+/** The state after the earlier events: customers by id of order and invoice, and event ids of entries by `entryKey`. */
 export type EarlierEntries = {
   readonly customers: Map<string, string | null>
   readonly entries: Map<string, string>
@@ -71,12 +71,12 @@ export class CustomerUnknown extends Error {
 }
 
 const customerOf = ({ customers }: EarlierEntries, id: string): string | null => {
-  const found = customers.get(id)
-  if (found === undefined) throw new CustomerUnknown(id)
-  return found
+  const customer = customers.get(id)
+  if (customer === undefined) throw new CustomerUnknown(id)
+  return customer
 }
 
-/** The customer that the event of an order tells; undefined if it tells none. */
+/** The customer that an event of an order sets; undefined for other events. */
 const customerIn = (recorded: Recorded<AnyEvent>, earlier: EarlierEntries): CustomerRow | undefined => {
   const event = recorded.event as OrderEvent
   const { id } = recorded
@@ -110,8 +110,8 @@ const entryOf = (recorded: Recorded<AnyEvent>, booking: Booking, earlier: Earlie
 }
 
 /**
- * The entries of the events, and the customers that they tell. `earlier` has what `neededFor` names, and gets what the events
- * add. Throws CustomerUnknown.
+ * The entries of the events, and the customers that they set. `earlier` has the rows that `neededFor` names; those of
+ * the events are added to it. Throws CustomerUnknown.
  */
 export const entriesOf = (
   events: readonly Recorded<AnyEvent>[],

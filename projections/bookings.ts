@@ -5,9 +5,9 @@ import type { PaymentEvent, PaymentTerms } from '../streams/payment/index.ts'
 import type { AccountKind, Direction } from './chartOfAccounts.ts'
 
 /**
- * The function from a money event to its balanced journal entry. Each fact about money is booked from one event only: what is
- * owed from the invoice's stream, what is paid and refunded from the payment's stream. The events of an invoice about its
- * payments are the same facts once more, and are not booked.
+ * The function from a money event to its balanced journal entry. Each movement of money is booked from one event only:
+ * debts from the invoice's stream, payments and refunds from the payment's stream. Events of an invoice about its
+ * payments repeat these movements, and are not booked.
  *
  *   event                             debit              credit
  *   InvoiceApproved                   receivables        revenue
@@ -45,8 +45,8 @@ export type Booking = {
   /** The change of the part of each balance that a settlement or a failure will end. */
   readonly pending: readonly BookingLine[]
   /**
-   * The kind of the entry of the same payment, or of the same invoice, that this one reverses. Without such an entry nothing is
-   * booked: an invoice may be voided before its approval.
+   * The kind of the entry of the same payment, or of the same invoice, that this one reverses. Without such an entry
+   * nothing is booked: an invoice may be voided before its approval.
    */
   readonly reverses?: EntryKind
 }

@@ -1,6 +1,6 @@
 /**
- * The chart of accounts: every tenant has these accounts in each of its currencies, from their first posting on. A new kind of
- * account is one more row here; the events that it is posted from are in bookings.ts.
+ * The chart of accounts: every tenant has these accounts in each of its currencies, from their first posting on. A new
+ * kind of account is one more row here; the events that it is posted from are in bookings.ts.
  */
 
 export const ACCOUNT_TYPES = ['asset', 'liability', 'equity', 'revenue', 'expense'] as const
@@ -19,7 +19,9 @@ type ChartRow = {
 }
 
 export const CHART = {
-  /** The amounts that customers owe by approved invoices, less what they have paid or a deferred payment has pending. */
+  /**
+   * The amounts that customers owe by approved invoices, less what they have paid or a deferred payment has pending.
+   */
   receivables: { name: 'Receivables', type: 'asset', normal_side: 'debit', isPerCustomer: true },
   /** Deferred payments that were accepted and are neither settled nor failed. */
   'cash-in-clearing': { name: 'Cash in clearing', type: 'asset', normal_side: 'debit' },

@@ -3,9 +3,9 @@ import type { Recorded } from '../streams/envelope.ts'
 import type { PeriodEvent } from '../streams/period/index.ts'
 
 /**
- * Closed periods of the books. The entries that a closing found keep their time. Those of events after `complete_to` have a time
- * after the period, also of events that were in the log then and reached the books later: so books that are made anew have in
- * the period what they had at its closing.
+ * Closed periods of the books. A closing has the position `complete_to`, up to which the books had every event. Entries
+ * of events up to it keep their time; entries of later events have a time after the period. So books that are rebuilt
+ * have the same entries in the period as at its closing.
  */
 
 export type ClosingRow = {

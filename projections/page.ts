@@ -38,8 +38,8 @@ const BOUNDS: Readonly<Record<string, string>> = {
 }
 
 /**
- * A state stands in the text of the statement, because the index of the unusual states (addedIndexes.sql) is considered only
- * for a state that is known when the statement is planned.
+ * A state stands in the text of the statement, because the index of the unusual states (addedIndexes.sql) is considered
+ * only for a state that is known when the statement is planned.
  */
 const WORD = /^[a-z_]+$/
 

@@ -7,7 +7,7 @@ import { type ClosingRow, firstOpenTime } from '../closings.ts'
 /** The name of the read model, and so of its checkpoint. */
 export const BOOKS = 'journal_entries_v1'
 
-/** The categories whose events the books are made from: an order tells the customer of its invoice. */
+/** The categories whose events the books are made from; orders have the customers of invoices. */
 export const BOOKS_CATEGORIES: readonly string[] = ['order', 'invoice', 'payment', 'period']
 
 /** Postings stand before entries, because a copy of all tables in this order satisfies the constraints. */
@@ -75,7 +75,10 @@ export const BOOKS_TABLES = {
 } as const satisfies Readonly<Record<string, { readonly name: string; readonly columns: Columns }>>
 
 export type EntryRow = Omit<Entry, 'time' | 'lines' | 'pending'> & {
-  /** The time of the entry: that of its event, but never before that of an earlier entry of the tenant, nor in a closed period. */
+  /**
+   * The time of the entry: that of its event, but never before that of an earlier entry of the tenant, nor in a closed
+   * period.
+   */
   readonly at: string
 }
 export type PostingRow = Pick<EntryLine, 'account' | 'direction' | 'amount'> & {
@@ -108,8 +111,8 @@ export type BalanceRow = Sums & {
 }
 
 /**
- * The state that earlier entries have left: the time of the last one of each tenant, and the sums of accounts by `accountKey`;
- * and the closings of these tenants.
+ * The state after the earlier entries: the time of the last one of each tenant, and the sums of accounts by
+ * `accountKey`; and the closings of these tenants.
  */
 export type EarlierSums = {
   readonly times: Map<string, string>
@@ -151,23 +154,23 @@ const balancesAfter = (entry: Entry, { sums }: EarlierSums): readonly BalanceRow
 
 const newAccountsOf = (entry: Entry, { sums }: EarlierSums): readonly AccountRow[] => {
   const { tenant_id, currency, position } = entry
-  const found = new Map(entry.lines.map(line => [line.account, line]))
-  return [...found.values()]
+  const lineOfAccount = new Map(entry.lines.map(line => [line.account, line]))
+  return [...lineOfAccount.values()]
     .filter(({ account }) => !sums.has(accountKey(tenant_id, account)))
     .map(({ account: code, kind, customer_reference }) => ({
       ...{ tenant_id, code, kind, currency, customer_reference, position },
     }))
 }
 
-const latest = (one: string, other: string | undefined): string => (other !== undefined && other > one ? other : one)
+const later = (time: string, other: string | undefined): string => (other !== undefined && other > time ? other : time)
 
 const entryRowOf = ({ time, lines: _, pending: __, ...entry }: Entry, { times, closings }: EarlierSums): EntryRow => {
-  const at = latest(latest(time, times.get(entry.tenant_id)), firstOpenTime(entry, closings))
+  const at = later(later(time, times.get(entry.tenant_id)), firstOpenTime(entry, closings))
   times.set(entry.tenant_id, at)
   return { ...entry, at }
 }
 
-/** The rows of entries in the order of the log. `earlier` gets what they add. */
+/** The rows of entries in the order of the log. The times and sums of these entries are added to `earlier`. */
 export const rowsOfEntries = (entries: readonly Entry[], earlier: EarlierSums): BooksRows => {
   const rows: BooksRows = { entries: [], postings: [], accounts: [], balances: [] }
   for (const entry of entries) {

@@ -2,8 +2,9 @@ import type { Filters, Query } from '../page.ts'
 import { BOOKS_TABLES } from './projection.ts'
 
 /**
- * The queries of the books, each as of a position. A page is found first and its details after it, and each order is one that
- * only one index has: so the plans are look-ups in an index whatever Postgres knows about the tables.
+ * The queries of the books, each as of a position. The rows of a page are selected first, and their details are joined
+ * to them. The order of each query is that of exactly one index, so that Postgres uses this index whatever its
+ * statistics say.
  */
 
 const { entries, postings, accounts, balances } = BOOKS_TABLES
@@ -34,13 +35,13 @@ export type AccountAt = {
   readonly pending: bigint
 }
 
-const withSums = (found: string): string => `with found as materialized (${found})
-  select found.*, b.position as balance_position, b.debits, b.credits, b.pending
-    from found cross join lateral (
+const withSums = (accountsQuery: string): string => `with page as materialized (${accountsQuery})
+  select page.*, b.position as balance_position, b.debits, b.credits, b.pending
+    from page cross join lateral (
       select position, debits, credits, pending from ${balances.name}
-        where tenant_id = $1 and account = found.code and position <= $2
+        where tenant_id = $1 and account = page.code and position <= $2
         order by tenant_id desc, account desc, position desc limit 1) b
-    order by found.code`
+    order by page.code`
 
 const ACCOUNT_MEMBERS = 'code, kind, currency, customer_reference'
 
@@ -114,13 +115,13 @@ const ENTRY_MEMBERS = [
 ]
 const membersOf = (table: string): string => ENTRY_MEMBERS.map(name => `${table}.${name}`).join(', ')
 
-const withPostings = (found: string): string => `with found as materialized (${found})
-  select ${membersOf('found')},
-      (select event_id from (select * from ${entries.name} where reverses = found.event_id offset 0) r
+const withPostings = (entriesQuery: string): string => `with page as materialized (${entriesQuery})
+  select ${membersOf('page')},
+      (select event_id from (select * from ${entries.name} where reverses = page.event_id offset 0) r
         where r.position <= $2) as reversed_by,
       (select json_agg(json_build_object('account', p.account, 'direction', p.direction, 'amount', p.amount) order by p.line)
-        from ${postings.name} p where p.position = found.position) as postings
-    from found order by found.position desc`
+        from ${postings.name} p where p.position = page.position) as postings
+    from page order by page.position desc`
 
 export const entryAt = (tenant: string, eventId: string, position: bigint): Query<EntryAt> => ({
   text: withPostings(
@@ -157,8 +158,8 @@ const pageOfAccount = `select ${membersOf('e')} from (
     cross join lateral (select * from ${entries.name} where position = b.position) e`
 
 /**
- * The entries before a position whose column has the value, in the order that only the index of the column has; `offset 0` keeps
- * other conditions out, which other indexes would satisfy.
+ * The entries before a position whose column has the value, in the order that only the index of the column has; `offset
+ * 0` keeps other conditions out, which other indexes would satisfy.
  */
 const indexed = (column: string, value: string): string => `(select * from ${entries.name}
   where (${column}, position) < (${value}, $3) and ${column} >= ${value}
@@ -198,8 +199,8 @@ export type PostingAt = Omit<EntryAt, 'reversed_by' | 'postings'> & {
 export type PostingsRequest = { readonly tenant: string; readonly filters: Filters }
 
 /**
- * The filters of postings, as conditions on the tables of `POSTINGS`. The first moment is included, since it is the time of the
- * entries that a closing has moved to the first open day.
+ * The filters of postings, as conditions on the tables of `POSTINGS`. The first moment is included, since it is the
+ * time of the entries that a closing has moved to the first open day.
  */
 const POSTING_FILTERS: Readonly<Record<string, string>> = {
   account: 'b.account =',

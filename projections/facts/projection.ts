@@ -24,7 +24,9 @@ export const publishedBy = (category: Category, recorded: Recorded<AnyEvent>): C
   return fact && cloudEventOf(recorded, fact)
 }
 
-/** Types of events without a fact. A type that this build does not know is not among them: a newer build may publish it. */
+/**
+ * Types of events without a fact. A type that this build does not know is not among them: a newer build may publish it.
+ */
 export const INTERNAL_TYPES: readonly string[] = Object.values(aggregates).flatMap(({ facts }) =>
   Object.entries(facts).flatMap(([type, fact]) => (fact === 'internal' ? [type] : [])),
 )

@@ -171,8 +171,8 @@ export type SubscribedFactsRequest = {
 }
 
 /**
- * Facts of the tenant in the order of the log, with `event` only for those that match. The others are returned so that the
- * reader advances, because a page of rare types alone might have to search the whole history.
+ * Facts of the tenant in the order of the log, with `event` only for those that match. The others are returned so that
+ * the reader advances, because a page of rare types alone might have to search the whole history.
  */
 export const subscribedFacts = ({
   tenant,

@@ -16,8 +16,9 @@ import type { ReadModel } from './readModel.ts'
 import { arraysOf, insertOf } from './rowArrays.ts'
 
 /**
- * Writes the books. Entries arrive in the order of the log, and their sums continue those of the last entry. An entry that
- * comes late, because its event was parked, is inserted at its place, and the sums of later entries are corrected.
+ * Writes the books. Entries arrive in the order of the log, and their sums continue those of the last entry. An entry
+ * of an event that was parked is inserted between earlier and later ones, and the sums and times of later entries are
+ * corrected.
  */
 
 const { entries, postings, accounts, balances, customers, closings } = BOOKS_TABLES
@@ -38,10 +39,10 @@ const WRITE = `with customer as (${insertInto(customers)}
   posting as (${insertInto(postings)}), balance as (${insertInto(balances)})
   ${insertInto(entries)}`
 
-const KNOWN_CUSTOMERS = `select id, customer_reference from ${customers.name} where id = any($1::text[])`
+const STORED_CUSTOMERS = `select id, customer_reference from ${customers.name} where id = any($1::text[])`
 
 /** `offset 0` keeps the condition of the kind, and the order, out of the look-up by the index of the id. */
-const KNOWN_ENTRIES = `select n.key, e.event_id from unnest($1::text[], $2::text[], $3::text[]) n(key, kind, id)
+const REVERSED_ENTRIES = `select n.key, e.event_id from unnest($1::text[], $2::text[], $3::text[]) n(key, kind, id)
   cross join lateral (
     select event_id from (
       (select event_id, kind, position from ${entries.name} where payment_id = n.id offset 0) union all
@@ -49,8 +50,9 @@ const KNOWN_ENTRIES = `select n.key, e.event_id from unnest($1::text[], $2::text
     where kind = n.kind order by position limit 1) e`
 
 /**
- * The last entry of each tenant and the last balance of each account, before a position, and the closings of each tenant. Each order is one that only one index
- * has, so that Postgres follows it without statistics of the tables.
+ * The last entry of each tenant and the last balance of each account, before a position, and the closings of each
+ * tenant. The order of each query is that of exactly one index, so that Postgres uses this index without statistics of
+ * the tables.
  */
 const EARLIER = `select t.tenant_id, null as account, null as through, e.position, e.at, null::bigint as debits, null::bigint as credits,
       null::bigint as pending
@@ -79,25 +81,25 @@ type EarlierRow = {
   readonly at: string
 } & Sums
 
-/** Behind every position of a log. */
-const END = 2n ** 63n - 1n
+/** Greater than every position of a log. */
+const AFTER_LOG = 2n ** 63n - 1n
 
 const earlierEntries = async (sql: Sql, events: Parameters<typeof neededFor>[0]): Promise<EarlierEntries> => {
   const needed = neededFor(events)
-  const found =
+  const stored =
     needed.customers.length === 0
       ? []
-      : await sql<{ id: string; customer_reference: string | null }>(KNOWN_CUSTOMERS, [needed.customers])
+      : await sql<{ id: string; customer_reference: string | null }>(STORED_CUSTOMERS, [needed.customers])
   const keys = needed.entries.map(key => [key, ...key.split('/')])
   const reversible =
     keys.length === 0
       ? []
       : await sql<{ key: string; event_id: string }>(
-          KNOWN_ENTRIES,
+          REVERSED_ENTRIES,
           [0, 1, 2].map(part => keys.map(key => key[part])),
         )
   return {
-    customers: new Map(found.map(({ id, customer_reference }) => [id, customer_reference])),
+    customers: new Map(stored.map(({ id, customer_reference }) => [id, customer_reference])),
     entries: new Map(reversible.map(({ key, event_id }) => [key, event_id])),
     accountCode,
   }
@@ -105,18 +107,18 @@ const earlierEntries = async (sql: Sql, events: Parameters<typeof neededFor>[0])
 
 type Earlier = EarlierSums & { readonly last: bigint }
 
-const earlierSums = async (sql: Sql, found: readonly Entry[], before: bigint): Promise<Earlier> => {
-  const tenants = [...new Set(found.map(({ tenant_id }) => tenant_id))]
-  const named = found.flatMap(({ tenant_id, lines, pending }) =>
+const earlierSums = async (sql: Sql, written: readonly Entry[], before: bigint): Promise<Earlier> => {
+  const tenants = [...new Set(written.map(({ tenant_id }) => tenant_id))]
+  const changed = written.flatMap(({ tenant_id, lines, pending }) =>
     [...lines, ...pending].map(({ account }) => [accountKey(tenant_id, account), tenant_id, account] as const),
   )
-  const distinct = [...new Map(named.map(([key, ...account]) => [key, account])).values()]
+  const distinct = [...new Map(changed.map(([key, ...account]) => [key, account])).values()]
   const values = [tenants, distinct.map(([tenant]) => tenant), distinct.map(([, account]) => account), before]
   const rows = await sql<EarlierRow>(EARLIER, values)
-  const known: ClosingRow[] = []
-  const earlier = { times: new Map<string, string>(), sums: new Map<string, Sums>(), closings: known, last: -1n }
+  const periods: ClosingRow[] = []
+  const earlier = { times: new Map<string, string>(), sums: new Map<string, Sums>(), closings: periods, last: -1n }
   for (const { tenant_id, account, through, position, at, ...sums } of rows) {
-    if (through !== null) known.push({ tenant_id, through, complete_to: position, first_open: at, position })
+    if (through !== null) periods.push({ tenant_id, through, complete_to: position, first_open: at, position })
     else if (account !== null) earlier.sums.set(accountKey(tenant_id, account), sums)
     else {
       earlier.times.set(tenant_id, at)
@@ -140,19 +142,19 @@ const CORRECT_TIMES = `update ${entries.name} set at = $3 where tenant_id = $1 a
 const CORRECT_SUMS = `update ${balances.name} set debits = debits + $4, credits = credits + $5, pending = pending + $6
   where tenant_id = $1 and account = $2 and position > $3`
 
-/** Inserts an entry before later ones; nothing if it is there. */
+/** Inserts an entry before later ones, unless it is stored already. */
 const insertLate = async (sql: Sql, entry: Entry): Promise<void> => {
   const { tenant_id, position } = entry
-  const [there] = await sql(`select from ${entries.name} where position = $1`, [position])
-  if (there !== undefined) return
+  const [stored] = await sql(`select from ${entries.name} where position = $1`, [position])
+  if (stored !== undefined) return
   const earlier = await earlierSums(sql, [entry], position)
   const before = new Map(earlier.sums)
   const rows = rowsOfEntries([entry], earlier)
   await insert(sql, { ...rows, customers: [] })
   for (const { at } of rows.entries) await sql(CORRECT_TIMES, [tenant_id, position, at])
   for (const { account, debits, credits, pending } of rows.balances) {
-    const known = before.get(accountKey(tenant_id, account)) ?? { debits: 0n, credits: 0n, pending: 0n }
-    const added = [debits - known.debits, credits - known.credits, pending - known.pending]
+    const earlierSum = before.get(accountKey(tenant_id, account)) ?? { debits: 0n, credits: 0n, pending: 0n }
+    const added = [debits - earlierSum.debits, credits - earlierSum.credits, pending - earlierSum.pending]
     await sql(CORRECT_SUMS, [tenant_id, account, position, ...added])
   }
 }
@@ -160,11 +162,14 @@ const insertLate = async (sql: Sql, entry: Entry): Promise<void> => {
 const INSERT_CLOSINGS = `${insertOf(closings.name, closings.columns)} on conflict (position) do nothing`
 const MOVE_TO_OPEN = `update ${entries.name} set at = $3 where tenant_id = $1 and position > $2 and at < $3`
 
-/** Before the entries of the same batch, whose times depend on them. Entries that a closing did not find are moved out of it. */
-const writeClosings = async (sql: Sql, found: readonly ClosingRow[]): Promise<void> => {
-  if (found.length === 0) return
-  await sql(INSERT_CLOSINGS, arraysOf(closings.columns, found))
-  for (const { tenant_id, complete_to, first_open } of found)
+/**
+ * Runs before the entries of the batch are written, whose times depend on it. Entries that the books did not have at
+ * the closing are moved to the first open moment.
+ */
+const writeClosings = async (sql: Sql, rows: readonly ClosingRow[]): Promise<void> => {
+  if (rows.length === 0) return
+  await sql(INSERT_CLOSINGS, arraysOf(closings.columns, rows))
+  for (const { tenant_id, complete_to, first_open } of rows)
     await sql(MOVE_TO_OPEN, [tenant_id, complete_to, first_open])
 }
 
@@ -172,19 +177,20 @@ export const booksReadModel: ReadModel = {
   name: BOOKS,
   categories: BOOKS_CATEGORIES,
   write: async (sql, events) => {
-    // The streams of a batch with a poisonous event are written one after the other (readModelWriter.ts).
+    // A batch with a poison event is written stream by stream (readModelWriter.ts).
     const inOrder = events.toSorted((a, b) => (a.position < b.position ? -1 : 1))
     await writeClosings(sql, closingsOf(inOrder))
-    const found = entriesOf(inOrder, await earlierEntries(sql, inOrder))
-    const told = { entries: [], accounts: [], postings: [], balances: [], customers: found.customers }
-    const [first] = found.entries
+    const booked = entriesOf(inOrder, await earlierEntries(sql, inOrder))
+    const withoutEntries = { entries: [], accounts: [], postings: [], balances: [], customers: booked.customers }
+    const [first] = booked.entries
     if (first === undefined) {
-      if (found.customers.length > 0) await insert(sql, told)
+      if (booked.customers.length > 0) await insert(sql, withoutEntries)
       return
     }
-    const earlier = await earlierSums(sql, found.entries, END)
-    if (first.position > earlier.last) return insert(sql, { ...told, ...rowsOfEntries(found.entries, earlier) })
-    if (found.customers.length > 0) await insert(sql, told)
-    for (const entry of found.entries) await insertLate(sql, entry)
+    const earlier = await earlierSums(sql, booked.entries, AFTER_LOG)
+    if (first.position > earlier.last)
+      return insert(sql, { ...withoutEntries, ...rowsOfEntries(booked.entries, earlier) })
+    if (booked.customers.length > 0) await insert(sql, withoutEntries)
+    for (const entry of booked.entries) await insertLate(sql, entry)
   },
 }

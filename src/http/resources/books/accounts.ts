@@ -15,7 +15,10 @@ const byCode = z.object({ code: accountCodeSchema })
 
 type Listing = Call<unknown, { readonly customer_reference?: string | undefined }, unknown>
 
-/** The values of the column for a customer: the token, or, of the events of an earlier build, the reference itself. */
+/**
+ * The values of the column for a customer: the token of the reference, and the reference itself, which accounts from
+ * events of earlier builds have.
+ */
 const customersOf = async ({ query, principal, personalTexts }: Listing): Promise<readonly string[] | undefined> => {
   const { customer_reference: text } = query
   if (text === undefined) return undefined
@@ -80,7 +83,7 @@ const accountEntries = (account: string) => ({
     entriesPage({ ...at, account, before: after === undefined ? undefined : BigInt(after) }),
   keyOf: ({ position }: { readonly position: bigint }): string => position.toString(),
   render: entryView,
-  owner: (tenant: string, position: bigint) => accountAt(tenant, account, position),
+  ofItem: (tenant: string, position: bigint) => accountAt(tenant, account, position),
 })
 
 const readTrialBalance = route({

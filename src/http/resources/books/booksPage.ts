@@ -28,14 +28,14 @@ type BookList<R extends Row> = {
   readonly page: (at: PageAt, filters: BookFilters) => Query<R>
   readonly keyOf: (row: R) => string
   readonly render: (row: R) => object
-  /** The query of the item whose list it is; 404 if it has no row. */
-  readonly owner?: (tenant: string, position: bigint) => Query
+  /** The query of the item that the list belongs to; 404 if it has no row. */
+  readonly ofItem?: (tenant: string, position: bigint) => Query
 }
 
 /** One page; the cursor keeps the position, so that all pages of a list are of one moment. */
 export const readBooksPage = async <R extends Row>(
   call: Call<unknown, ListQuery, unknown>,
-  { page, keyOf, render, owner }: BookList<R>,
+  { page, keyOf, render, ofItem }: BookList<R>,
 ): Promise<Reply> => {
   const { limit, cursor, ...asked } = call.query
   const { as_of: _, as_of_position: __, ...filters } = asked
@@ -43,7 +43,7 @@ export const readBooksPage = async <R extends Row>(
   const binding = { tenant, path: call.path, filters: definedOnly(asked) }
   const key = keyInCursor(call, cursor, { binding, schema: cursorSchema })
   const position = await booksAt(call, call.query, key && BigInt(key.position))
-  if (owner !== undefined) await firstRow(call, owner(tenant, position))
+  if (ofItem !== undefined) await firstRow(call, ofItem(tenant, position))
   const { text, values } = page({ tenant, position, after: key?.after, limit: limit + 1 }, filters)
   const rows = await call.database.sql<R>(text, values)
   const items = rows.slice(0, limit)
