@@ -8,7 +8,7 @@ export type Operations = Readonly<Record<string, (...args: never[]) => unknown>>
 type Call = readonly [id: number, name: string, args: readonly unknown[]]
 /** `error` is the message of the error of a call that failed. */
 type Answer = readonly [id: number, value: unknown, error?: string]
-export type Parcel = { readonly calls: readonly Call[]; readonly answers: readonly Answer[] }
+export type ChannelMessage = { readonly calls: readonly Call[]; readonly answers: readonly Answer[] }
 
 export type Channel<Remote extends Operations> = {
   /** Resolves to the result of the other side. Rejects when the call failed there, or when the channel is closed. */
@@ -17,7 +17,7 @@ export type Channel<Remote extends Operations> = {
     ...args: Parameters<Remote[K]>
   ) => Promise<Awaited<ReturnType<Remote[K]>>>
   /** To be called with each message of the other side. */
-  readonly receive: (parcel: Parcel) => void
+  readonly receive: (message: ChannelMessage) => void
   /** The other side has ended: calls that are under way, and later ones, reject. */
   readonly close: () => void
 }
@@ -29,10 +29,10 @@ const closed = (): Error => new Error('The other process has ended.')
 /**
  * `send` takes JSON. `own` are the operations that the other side may call.
  *
- * Long because its functions share what is to be sent.
+ * Long because its functions share the messages to send.
  */
 export const createChannel = <Remote extends Operations>(
-  send: (parcel: Parcel) => void,
+  send: (message: ChannelMessage) => void,
   own: Operations,
 ): Channel<Remote> => {
   const pending = new Map<number, Pending>()
@@ -44,10 +44,10 @@ export const createChannel = <Remote extends Operations>(
 
   const flush = (): void => {
     isScheduled = false
-    const parcel = { calls, answers }
+    const message = { calls, answers }
     calls = []
     answers = []
-    if (!isClosed) send(parcel)
+    if (!isClosed) send(message)
   }
 
   const schedule = (): void => {
@@ -80,9 +80,9 @@ export const createChannel = <Remote extends Operations>(
         calls.push([lastId, name, args])
         schedule()
       }),
-    receive: parcel => {
-      for (const one of parcel.answers) settle(one)
-      for (const one of parcel.calls) void answer(one)
+    receive: message => {
+      for (const received of message.answers) settle(received)
+      for (const received of message.calls) void answer(received)
     },
     close: () => {
       isClosed = true

@@ -11,21 +11,21 @@ import { metricsText } from '../metrics.ts'
 import { type Log, Unavailable } from '../ports.ts'
 import { sentenceOf } from '../startupError.ts'
 import { endTelemetry } from '../telemetry.ts'
-import { createChannel, type Parcel } from './channel.ts'
+import { createChannel, type ChannelMessage } from './channel.ts'
 import { createChildLimits } from './childLimits.ts'
 import { createReportedStates, REPORT_EVERY_MS, sentStateOf } from './feedStates.ts'
 import type { ChildOperations, ChildSettings, Handover, PrimaryOperations } from './protocol.ts'
 
 /**
- * A child process of the service: an API process, or that of the feeds. It loads its modules, waits for the settings from the
- * primary, and ends when the primary says so. Without the primary it ends at once, because its channel is closed, so that a
- * primary that is killed leaves no process behind.
+ * A child process of the service: an API process, or that of the feeds. It loads its modules, waits for the settings
+ * from the primary, and ends at the primary's request. Without the primary it ends at once, because its channel is
+ * closed, so that a primary that is killed leaves no process behind.
  */
 
 /** The time after which a process that does not close ends all the same. */
 const CLOSE_MAX_MS = 10_500
 const FAILURE_SENT_MAX_MS = 1_000
-const TOLD_MAX_MS = 1_000
+const REVOCATION_SENT_MAX_MS = 1_000
 
 const world = realWorld()
 const ending = new AbortController()
@@ -45,7 +45,7 @@ const end = async (code: number): Promise<void> => {
   if (isEnding) return
   isEnding = true
   setTimeout(() => process.exit(code || 1), CLOSE_MAX_MS)
-  tell(primary.call('ending'))
+  ignoreFailure(primary.call('ending'))
   ending.abort()
   await started?.catch(() => undefined)
   await cleanup.run()
@@ -70,14 +70,15 @@ const siblingsOf = (apiProcesses: number): Siblings => ({
   },
   tellRevoked: async name => {
     // A sibling that does not answer reads the list in Postgres within seconds.
-    await Promise.race([primary.call('revoke', name).catch(() => undefined), sleep(TOLD_MAX_MS)])
+    await Promise.race([primary.call('revoke', name).catch(() => undefined), sleep(REVOCATION_SENT_MAX_MS)])
   },
   onRevoked: learn => {
     learnRevoked = learn
   },
 })
 
-const tell = (work: Promise<unknown>): void => void work.catch(() => undefined)
+/** The primary may have ended, and then nothing needs the result. */
+const ignoreFailure = (work: Promise<unknown>): void => void work.catch(() => undefined)
 
 const start = async ({ name, roles, apiProcesses, port, databaseUrl, eventStoreUrl }: ChildSettings): Promise<void> => {
   processName = name
@@ -94,13 +95,13 @@ const start = async ({ name, roles, apiProcesses, port, databaseUrl, eventStoreU
       eventStoreUrl,
       port,
       siblings: siblingsOf(apiProcesses),
-      onListening: async () => tell(primary.call('listening')),
-      onRefused: reason => tell(primary.call('refused', reason.message)),
+      onListening: async () => ignoreFailure(primary.call('listening')),
+      onRefused: reason => ignoreFailure(primary.call('refused', reason.message)),
     },
     cleanup,
-    { signal: ending.signal, onWaiting: reason => tell(primary.call('waiting', reason)) },
+    { signal: ending.signal, onWaiting: reason => ignoreFailure(primary.call('waiting', reason)) },
   )
-  const report = (): void => tell(primary.call('reportFeeds', [...states.values()].map(sentStateOf)))
+  const report = (): void => ignoreFailure(primary.call('reportFeeds', [...states.values()].map(sentStateOf)))
   if (!roles.includes('api')) setInterval(report, REPORT_EVERY_MS).unref()
   await primary.call('ready')
 }
@@ -119,15 +120,15 @@ const own: ChildOperations = {
 
 const primary = createChannel<PrimaryOperations>(
   // An error means that the primary has ended; the callback keeps it from being thrown.
-  parcel => void process.send?.(parcel, undefined, undefined, () => undefined),
+  message => void process.send?.(message, undefined, undefined, () => undefined),
   own,
 )
-process.on('message', (message: Parcel | Handover, connection?: Socket) => {
+process.on('message', (message: ChannelMessage | Handover, connection?: Socket) => {
   if (!('connection' in message)) return primary.receive(message)
   // There is none when the client has closed it on the way.
   if (connection && serve) serve(connection)
   else connection?.destroy()
-  tell(primary.call('taken', message.connection))
+  ignoreFailure(primary.call('taken', message.connection))
 })
 process.on('disconnect', () => process.exit(0))
 // Service managers may signal every process; the primary ends its children in order.

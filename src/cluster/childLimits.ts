@@ -6,8 +6,8 @@ import type { Channel } from './channel.ts'
 import type { LimitOperations } from './sharedLimits.ts'
 
 /**
- * The limits in an API process, which the primary counts. While the primary does not answer, this process counts alone, since
- * a limit is no reason to refuse a request.
+ * The limits in an API process, which the primary counts. While the primary does not answer, this process counts alone,
+ * since a limit is no reason to refuse a request.
  */
 
 const ANSWER_MAX_MS = 500
@@ -39,9 +39,9 @@ const createSlots = (primary: Primary, onFailure: (error: unknown) => void): Slo
   const free = (key: string): void => void primary.call('freeSlot', key).catch(() => undefined)
   return {
     take: async (key, max) => {
-      const asked = primary.call('takeSlot', key, max)
+      const taking = primary.call('takeSlot', key, max)
       try {
-        if (!(await within(asked))) return undefined
+        if (!(await within(taking))) return undefined
         let isHeld = true
         return () => {
           if (isHeld) free(key)
@@ -49,8 +49,8 @@ const createSlots = (primary: Primary, onFailure: (error: unknown) => void): Slo
         }
       } catch (error) {
         onFailure(error)
-        // The answer may still come: a slot that is taken for nobody is released.
-        void asked.then(isTaken => isTaken && free(key)).catch(() => undefined)
+        // The answer may still come: a slot that was taken too late is released.
+        void taking.then(isTaken => isTaken && free(key)).catch(() => undefined)
         return alone.take(key, max)
       }
     },
@@ -58,12 +58,12 @@ const createSlots = (primary: Primary, onFailure: (error: unknown) => void): Slo
 }
 
 /**
- * A request is paced by the backlog as this process knows it, without a wait for the primary. The primary is told of it, and
- * its answer corrects the backlog by the requests of the siblings: it is late by one exchange of messages, which is little
- * beside the half second of requests that passes without delay.
+ * A request is paced by the backlog in this process, without a wait for the primary. Each request is reported to the
+ * primary, whose answer adds the requests of the siblings. The answer is late by one exchange of messages, which is
+ * little beside the half second of requests that passes without delay.
  */
 export const createSharedBacklogs = (primary: Primary, clock: Pick<World, 'monotonicMs'>): Backlogs => {
-  const known = createBacklogs(clock)
+  const local = createBacklogs(clock)
   /** Requests that the primary has not answered yet, by account. */
   const unanswered = new Map<string, number>()
   const answered = (account: string): number => {
@@ -72,17 +72,17 @@ export const createSharedBacklogs = (primary: Primary, clock: Pick<World, 'monot
     else unanswered.set(account, rest)
     return rest
   }
-  const tell = async (account: string, everyMs: number, maxMs: number): Promise<void> => {
+  const report = async (account: string, everyMs: number, maxMs: number): Promise<void> => {
     unanswered.set(account, (unanswered.get(account) ?? 0) + 1)
     const backlogMs = await primary.call('pace', account, everyMs, maxMs).catch(() => undefined)
     const rest = answered(account)
-    if (backlogMs !== undefined) known.set(account, Math.min(backlogMs + rest * everyMs, maxMs))
+    if (backlogMs !== undefined) local.set(account, Math.min(backlogMs + rest * everyMs, maxMs))
   }
   const add: Backlogs['add'] = (account, everyMs, maxMs) => {
-    void tell(account, everyMs, maxMs)
-    return known.add(account, everyMs, maxMs)
+    void report(account, everyMs, maxMs)
+    return local.add(account, everyMs, maxMs)
   }
-  return { add, of: known.of, largest: known.largest }
+  return { add, of: local.of, largest: local.largest }
 }
 
 export const createChildLimits = (

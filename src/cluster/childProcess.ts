@@ -4,8 +4,8 @@ import { type ForkedProcess, forkProcess } from './forkedProcess.ts'
 import type { ChildSettings, StartFailure } from './protocol.ts'
 
 /**
- * Supervision of a child. A process that ends is started again, after a pause that grows with the number of its ends within a
- * minute. A child that ends too often, and not because a dependency does not answer, ends the service.
+ * Supervision of a child. A process that ends is started again, after a pause that grows with the number of its ends
+ * within a minute. A child that ends too often, and not because a dependency does not answer, ends the service.
  */
 
 const PAUSE_MIN_MS = 100

@@ -9,11 +9,14 @@ import { createSharedLimits } from './sharedLimits.ts'
 
 /** The children of a service, and the state that they share through the primary process. */
 
-/** Within the time that main.ts has for the whole shutdown. An API process waits for its requests, the feeds for a batch. */
+/**
+ * Both fit into the time that main.ts has for the whole shutdown. An API process waits for its requests, the feeds for
+ * a batch.
+ */
 const API_STOP_MAX_MS = 11_000
 const FEEDS_STOP_MAX_MS = 2_000
 
-/** A child that does not answer is left out, and its series end: that is seen, and the others are seen still. */
+/** A child that does not answer in time is left out, so that the metrics of the others are served. */
 const METRICS_MAX_MS = 3_000
 
 const withinMs = <T>(limitMs: number, work: Promise<T>): Promise<T | undefined> =>
@@ -95,7 +98,7 @@ export const startChildren = (config: Config, { log, settings, onChange, onWaiti
   const plans = plannedProcesses(config)
   const apiProcesses = plans.filter(({ roles }) => roles.includes('api')).length
   const children = plans.map(({ name, roles }) => {
-    const own = settings.then(known => ({ ...known, name, roles, apiProcesses }))
+    const own = settings.then(common => ({ ...common, name, roles, apiProcesses }))
     own.catch(() => undefined)
     const wanted = { name, isApi: roles.includes('api'), settings: own }
     return superviseChild(wanted, { open, onServing: onChange, onEnded, onGivenUp: onFailed })

@@ -2,7 +2,9 @@ import { type FeedState, STALLED_AFTER_MS } from '../feeds/feedProgress.ts'
 import type { World } from '../ports.ts'
 import type { SentFeedState } from './protocol.ts'
 
-/** The states of the feeds, which are reported by the process of the feeds and shown by the API processes at /readyz. */
+/**
+ * The states of the feeds, which are reported by the process of the feeds and shown by the API processes at /readyz.
+ */
 
 export const REPORT_EVERY_MS = 500
 
@@ -17,7 +19,7 @@ export const interrupted = (states: readonly SentFeedState[]): readonly SentFeed
     error: 'The process of the feeds has ended, and is started again.',
   }))
 
-/** Shown while this process knows the name of no feed. */
+/** Shown before the first report. */
 const UNKNOWN_FEEDS = { name: 'feeds', position: 0n }
 
 /** A process that hangs reports nothing, so that the age of its last report counts. */
@@ -27,8 +29,8 @@ export const createReportedStates = ({ monotonicMs }: Pick<World, 'monotonicMs'>
   const states = (): readonly FeedState[] => {
     if (monotonicMs() - atMs < STALLED_AFTER_MS) return reported
     const error = 'The process of the feeds does not report.'
-    const known = reported.length > 0 ? reported : [UNKNOWN_FEEDS]
-    return known.map(({ name, position }) => ({ name, position, state: 'stalled', error }))
+    const shown = reported.length > 0 ? reported : [UNKNOWN_FEEDS]
+    return shown.map(({ name, position }) => ({ name, position, state: 'stalled', error }))
   }
   return {
     receive: (sent: readonly SentFeedState[], isReport: boolean): void => {

@@ -1,7 +1,7 @@
 import { type ChildProcess as Forked, fork } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { type Channel, createChannel, type Operations, type Parcel } from './channel.ts'
+import { type Channel, createChannel, type Operations, type ChannelMessage } from './channel.ts'
 import type { ChildOperations, ChildSettings, Handover } from './protocol.ts'
 
 /** One process of a child: its channel, and the connections that are given to it. */
@@ -69,11 +69,11 @@ export const forkProcess = ({ settings, operations, onServing }: ForkOptions): F
   }
   const channel = createChannel<ChildOperations>(
     // A process that has ended takes no messages; its end is reported by its exit.
-    parcel => forked.connected && forked.send(parcel, () => undefined),
+    message => forked.connected && forked.send(message, () => undefined),
     { ...operations, taken: handover.taken, listening, ending: giveNoMore },
   )
-  forked.on('message', (parcel: Parcel) => channel.receive(parcel))
-  settings.then(known => channel.call('start', known)).catch(() => undefined)
+  forked.on('message', (message: ChannelMessage) => channel.receive(message))
+  settings.then(values => channel.call('start', values)).catch(() => undefined)
   const end = async (): Promise<string> => {
     const how = await exitOf(forked)
     giveNoMore()

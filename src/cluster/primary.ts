@@ -11,9 +11,10 @@ import { acceptConnections } from './connections.ts'
 import { startChildren } from './children.ts'
 
 /**
- * The primary process of a service of several processes. It holds the data directory, starts the embedded services, accepts
- * the connections, and supervises the children: API processes and one process of all feeds. Children load their modules while
- * the embedded services start. children.ts plans how many processes there are; LEDGER_PROCESSES is read in config.ts.
+ * The primary process of a service of several processes. It holds the data directory, starts the embedded services,
+ * accepts the connections, and supervises the children: API processes and one process of all feeds. Children load their
+ * modules while the embedded services start. children.ts plans how many processes there are; LEDGER_PROCESSES is read
+ * in config.ts.
  */
 
 /** Starts the service. When a step fails, everything that was started before is closed. */

@@ -5,8 +5,8 @@ import type { World } from '../ports.ts'
 import type { PrimaryOperations } from './protocol.ts'
 
 /**
- * The limits that the API processes share, counted in the primary process: one count for each caller, however its requests
- * are spread over the processes.
+ * The limits that the API processes share, counted in the primary process: one count for each caller, however its
+ * requests are spread over the processes.
  */
 
 export type LimitOperations = Pick<PrimaryOperations, 'count' | 'takeSlot' | 'freeSlot' | 'pace'>

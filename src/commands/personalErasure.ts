@@ -5,7 +5,9 @@ import type { Context, Ledger } from './commandHandler.ts'
 import { digestOf, type PersonalKind, type PersonalToken } from './personalTexts.ts'
 import { recordAuditedDecision } from './recordAuditedDecision.ts'
 
-/** The commands of an operator on personal texts: show, and erase. Both are audit records, which name the token alone. */
+/**
+ * The commands of an operator on personal texts: show, and erase. Both are audit records, which name the token alone.
+ */
 
 /** A text, or its token. */
 export type PersonalSelector = { readonly tenant: string } & (
@@ -13,7 +15,7 @@ export type PersonalSelector = { readonly tenant: string } & (
   | { readonly token: PersonalToken }
 )
 
-/** One use of a text: each erasure ends one, and the next use has another token. */
+/** A text from its first use to its erasure; when it is used again it gets another token. */
 export type PersonalRecord = {
   readonly token: PersonalToken
   readonly kind: PersonalKind
@@ -40,14 +42,17 @@ const find = async (sql: Sql, ledger: Ledger, selector: PersonalSelector): Promi
   )
 }
 
-/** The record is durable before the operator sees or changes anything. */
+/**
+ * Appends an audit record for each token, or one without a token. It is durable before the operator sees or changes
+ * anything.
+ */
 const record = async (
   ledger: Ledger,
   operation: 'show_personal_data' | 'erase_personal_data',
-  found: readonly PersonalRecord[],
+  records: readonly PersonalRecord[],
   context: Context,
 ): Promise<void> => {
-  const resources = found.length === 0 ? [null] : found.map(({ token }) => token)
+  const resources = records.length === 0 ? [null] : records.map(({ token }) => token)
   for (const resource of resources) {
     const command = { type: 'GrantAccess' as const, operation, resource }
     await recordAuditedDecision(ledger, command, context)
@@ -76,21 +81,21 @@ const usesInEvents = async (database: Database, selector: PersonalSelector): Pro
   return Number(counted?.count ?? 0n)
 }
 
-/** The present use of the text and its erased ones. Throws Unavailable. */
+/** The present record of the text and its erased ones. Throws Unavailable. */
 export const showPersonalTexts = async (
   database: Database,
   ledger: Ledger,
   selector: PersonalSelector,
   context: Context,
 ): Promise<readonly PersonalRecord[]> => {
-  const found = await find(database.sql, ledger, selector)
-  await record(ledger, 'show_personal_data', found, context)
-  return found
+  const records = await find(database.sql, ledger, selector)
+  await record(ledger, 'show_personal_data', records, context)
+  return records
 }
 
 /**
- * Erases the text. A repetition erases nothing more. Every instance shows null within seconds, and the files of exports that may
- * have the text are expired. Throws Unavailable; the command can be repeated then.
+ * Erases the text. A repetition erases nothing more. Every instance shows null within seconds, and the files of exports
+ * that may have the text are expired. Throws Unavailable; the command can be repeated then.
  */
 export const erasePersonalTexts = async (
   database: Database,
@@ -98,14 +103,14 @@ export const erasePersonalTexts = async (
   selector: PersonalSelector,
   context: Context,
 ): Promise<Erasure> => {
-  const found = await find(database.sql, ledger, selector)
+  const records = await find(database.sql, ledger, selector)
   const inEvents = await usesInEvents(database, selector)
-  await record(ledger, 'erase_personal_data', found, context)
-  const present = found.filter(({ erased_at }) => erased_at === null).map(({ token }) => token)
+  await record(ledger, 'erase_personal_data', records, context)
+  const present = records.filter(({ erased_at }) => erased_at === null).map(({ token }) => token)
   await database.sql(
     'update personal_texts set text = null, erased_at = now() where token = any($1::text[]) and erased_at is null',
     [present],
   )
-  const before = found.filter(({ erased_at }) => erased_at !== null).map(({ token }) => token)
+  const before = records.filter(({ erased_at }) => erased_at !== null).map(({ token }) => token)
   return { erased: present, erased_before: before, in_events: inEvents }
 }

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'chai'
-import { type Channel, createChannel, type Parcel } from '../../src/cluster/channel.ts'
+import { type Channel, createChannel, type ChannelMessage } from '../../src/cluster/channel.ts'
 import { createChildLimits } from '../../src/cluster/childLimits.ts'
 import { createSharedLimits, type LimitOperations } from '../../src/cluster/sharedLimits.ts'
 import { createPace } from '../../src/http/server/pacing.ts'
@@ -17,11 +17,11 @@ const openPrimary = () => {
   const openChild = () => {
     const { operations, releaseAll } = shared.openFor()
     const failures: unknown[] = []
-    const asJson = (parcel: Parcel): Parcel => JSON.parse(JSON.stringify(parcel))
+    const asJson = (message: ChannelMessage): ChannelMessage => JSON.parse(JSON.stringify(message))
     let isCut = false
-    const atPrimary = createChannel(parcel => atChild.receive(asJson(parcel)), operations)
+    const atPrimary = createChannel(message => atChild.receive(asJson(message)), operations)
     const atChild: Channel<LimitOperations> = createChannel(
-      parcel => (isCut ? undefined : atPrimary.receive(asJson(parcel))),
+      message => (isCut ? undefined : atPrimary.receive(asJson(message))),
       {},
     )
     const limits = createChildLimits(atChild, clock, error => failures.push(error))
@@ -110,13 +110,13 @@ describe('the limits of several processes', () => {
 describe('a channel between processes', () => {
   type Remote = { readonly double: (n: number) => Promise<number> }
   const open = (double: (n: number) => Promise<number>) => {
-    const parcels: Parcel[] = []
-    const send = (parcel: Parcel): void => {
-      parcels.push(parcel)
-      server.receive(parcel)
+    const parcels: ChannelMessage[] = []
+    const send = (message: ChannelMessage): void => {
+      parcels.push(message)
+      server.receive(message)
     }
     const client = createChannel<Remote>(send, {})
-    const server = createChannel(parcel => client.receive(parcel), { double })
+    const server = createChannel(message => client.receive(message), { double })
     return { client, parcels }
   }
 
