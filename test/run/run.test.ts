@@ -40,6 +40,8 @@ const FILES = {
   'exits.test.ts': `it('ends its process', () => process.exit(0))`,
 }
 const HANGS = 'hangs.test.ts'
+/** Holds the event loop, as an endless loop does, and takes no processor time from the other tests. */
+const HOLD_LOOP = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)'
 
 /** A file whose first run does what `first` says; a mark in the folder tells the runs apart. */
 const unsteady = (mark: string, first: string): string => `
@@ -53,12 +55,29 @@ type Ended = { readonly code: number | null; readonly output: string }
 
 describe('npm test', () => {
   let folder: string
+  /** Runs that wait for a time limit, started together and beside the others. */
+  let waiting: Record<'hangs' | 'leavesOpen' | 'endsAndHangs', Promise<Ended>>
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'ledger-test-'))
     for (const [name, text] of Object.entries(FILES)) await writeFile(join(folder, name), text)
-    await writeFile(join(folder, HANGS), `it('holds the loop', () => { for (;;); })`)
+    await writeFile(join(folder, HANGS), `it('holds the loop', () => { ${HOLD_LOOP} })`)
+    await writeFile(join(folder, 'open.test.ts'), `it('leaves a timer', () => void setInterval(() => {}, 1000))`)
+    const unsteadyFiles = [await unsteadyFile('ends', 'process.exit(3)'), await unsteadyFile('loops', HOLD_LOOP)]
+    waiting = {
+      hangs: run([HANGS], ['--once', '--file-max-ms', '3000']),
+      leavesOpen: run(['open.test.ts'], ['--end-max-ms', '6000']),
+      endsAndHangs: run(unsteadyFiles, ['--file-max-ms', '20000']),
+    }
   })
-  after(() => removeFolder(folder))
+  after(async () => {
+    await Promise.all(Object.values(waiting))
+    await removeFolder(folder)
+  })
+
+  const unsteadyFile = async (name: string, first: string): Promise<string> => {
+    await writeFile(join(folder, `${name}.test.ts`), unsteady(join(folder, `${name}.mark`), first))
+    return `${name}.test.ts`
+  }
 
   const start = (args: readonly string[]): { child: ChildProcess; output: () => string; ended: Promise<Ended> } => {
     const child = spawn(process.execPath, [main, '--workers', '2', ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
@@ -124,15 +143,14 @@ describe('npm test', () => {
   })
 
   it('reports the file in which a worker hangs', async () => {
-    const { code, output } = await run([HANGS], ['--once', '--file-max-ms', '3000'])
+    const { code, output } = await waiting.hangs
     expect(output).to.match(/^ {2}1 failing$/m)
     expect(output).to.match(/did not end within 3 s[^]*hangs\.test\.ts/)
     expect(code).to.equal(1)
   })
 
   it('reports a worker that does not exit because a test left a handle open', async () => {
-    await writeFile(join(folder, 'open.test.ts'), `it('leaves a timer', () => void setInterval(() => {}, 1000))`)
-    const { code, output } = await run(['open.test.ts'], ['--end-max-ms', '6000'])
+    const { code, output } = await waiting.leavesOpen
     expect(output).to.match(/^ {2}1 failing$/m)
     expect(output).to.match(/did not exit as it should after .*open\.test\.ts: alive after 6 s/)
     expect(output).to.match(/^Open in the worker: .*Timeout/m)
@@ -140,10 +158,6 @@ describe('npm test', () => {
   })
 
   describe('with files that fail once', () => {
-    const unsteadyFile = async (name: string, first: string): Promise<string> => {
-      await writeFile(join(folder, `${name}.test.ts`), unsteady(join(folder, `${name}.mark`), first))
-      return `${name}.test.ts`
-    }
     const SECTION = 'Failed beside others, passed alone'
 
     it('runs them again, alone and at the end, counts them as passed and prints their first errors', async () => {
@@ -158,12 +172,10 @@ describe('npm test', () => {
       expect(code).to.equal(0)
     })
     it('runs a file again whose worker ended, and one whose worker hung', async () => {
-      const ends = await unsteadyFile('ends', 'process.exit(3)')
-      const hangs = await unsteadyFile('loops', 'for (;;);')
-      const { code, output } = await run([ends, hangs], ['--file-max-ms', '10000'])
+      const { code, output } = await waiting.endsAndHangs
       expect(output).to.match(/^ {2}4 passing/m)
       const section = output.slice(output.indexOf(SECTION))
-      expect(section).to.include('The worker ended (exit code 3)').and.to.include('did not end within 10 s')
+      expect(section).to.include('The worker ended (exit code 3)').and.to.include('did not end within 20 s')
       expect(code).to.equal(0)
     })
     it('fails when a case fails in both runs', async () => {
