@@ -3,6 +3,7 @@ import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import { createLedger } from '../../src/commands/commandHandler.ts'
+import { signingKeyFrom } from '../../src/compose/signingKey.ts'
 import { publicKeys } from '../../src/evidence/headStore.ts'
 import { StartupError } from '../../src/startupError.ts'
 import { findConnections, howToStart } from './connections.ts'
@@ -29,7 +30,10 @@ const accept = async ({ json, reason }: Options & { readonly reason: string }): 
     const world = realWorld()
     const ledger = createLedger(store, world)
     const { headsFile } = config.evidence
-    const restart = await interruptible(signal => acceptLog({ ledger, database, headsFile, reason, world, signal }))
+    const key = await signingKeyFrom(config)
+    const restart = await interruptible(signal =>
+      acceptLog({ ledger, database, headsFile, key, reason, world, signal }),
+    )
     if (restart === undefined) return
     if (json) return printJson(restart)
     const { generation, kept_size, abandoned_size, audit_record } = restart
@@ -58,7 +62,10 @@ export const evidenceCommand = new Command('evidence')
   .addCommand(
     new Command('accept')
       .description('Accepts a log that has lost sealed events, as after a restore, so that heads are signed again.')
-      .requiredOption('--reason <text>', 'why the loss is accepted, for the audit record; no personal data')
+      .requiredOption(
+        '--reason <text>',
+        'why the loss is accepted, for the audit record and the signed head; no personal data',
+      )
       .option(
         '--json',
         'print JSON: {generation, kept_size, abandoned_size, abandoned_root, audit_record, accepted_by}',
@@ -66,7 +73,9 @@ export const evidenceCommand = new Command('evidence')
       )
       .addHelpText(
         'after',
-        '\nSee first what is lost: npm run -s ledger -- verify --only evidence. The acceptance is an audit record.',
+        '\nSee first what is lost: npm run -s ledger -- verify --only evidence. The acceptance is an audit record, and a signed head in\n' +
+          'the file of heads: run it with EVIDENCE_SIGNING_KEY and EVIDENCE_HEADS_FILE of the service. It also confirms restarts\n' +
+          'that earlier builds accepted without a signature.',
       )
       .action(accept),
   )

@@ -1,13 +1,11 @@
 import type { Config } from '../config.ts'
-import { loadEvidenceKey, parseEvidenceKey } from '../embedded/evidenceKey.ts'
 import { openHeadFile } from '../evidence/headFile.ts'
-import { type SigningKey, signingKeyOf } from '../evidence/heads.ts'
 import { observe, type Sample } from '../metrics.ts'
 import { sealingFeed, type SealingProgress } from '../processes/sealing.ts'
-import { StartupError } from '../startupError.ts'
 import type { FeedSettings } from './feeds.ts'
+import { signingKeyFrom } from './signingKey.ts'
 
-/** Opens the sealing of the log: its key, its file, its tables and its metrics. */
+/** Opens the sealing of the log: its file, its tables and its metrics. */
 
 const MS_PER_SECOND = 1_000
 
@@ -33,19 +31,6 @@ const createSealingMetrics = (now: () => number): SealingProgress => {
       unsigned = events
       newestAtMs = headAtMs
     },
-  }
-}
-
-const signingKeyFrom = async ({ evidence, dataDir }: Pick<Config, 'evidence' | 'dataDir'>): Promise<SigningKey> => {
-  const { signingKey, inProduction } = evidence
-  if (signingKey === undefined && inProduction)
-    throw new StartupError('EVIDENCE_SIGNING_KEY is not set, so that no head can be signed: set it, see README.md.')
-  if (signingKey === undefined) return signingKeyOf(await loadEvidenceKey(dataDir))
-  try {
-    return signingKeyOf(parseEvidenceKey(signingKey))
-  } catch {
-    // Without the cause, because a parser's message may quote the key.
-    throw new StartupError('EVIDENCE_SIGNING_KEY is not usable: an Ed25519 key in PKCS#8, as PEM or as base64 of DER.')
   }
 }
 

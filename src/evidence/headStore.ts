@@ -105,16 +105,21 @@ type RestartRow = Omit<Restart, 'kept_size' | 'abandoned_size'> & {
   readonly abandoned_size: bigint
 }
 
-/** The newest accepted restore; undefined where there was none. */
-export const lastRestart = async (sql: Sql): Promise<Restart | undefined> => {
-  const [row] = await sql<RestartRow>(
+/** The rows of restarts, oldest first. A row alone proves no acceptance: the first head of its generation does. */
+export const restartRows = async (sql: Sql): Promise<Restart[]> => {
+  const rows = await sql<RestartRow>(
     `select generation, kept_size, abandoned_size, abandoned_root, audit_record, accepted_by
-       from evidence_restarts order by generation desc limit 1`,
+       from evidence_restarts order by generation`,
   )
-  return row && { ...row, kept_size: Number(row.kept_size), abandoned_size: Number(row.abandoned_size) }
+  return rows.map(row => ({ ...row, kept_size: Number(row.kept_size), abandoned_size: Number(row.abandoned_size) }))
 }
 
+/** The newest of them; undefined where there is none. */
+export const lastRestart = async (sql: Sql): Promise<Restart | undefined> => (await restartRows(sql)).at(-1)
+
+/** Stores the restart in place of rows that nothing signed, of its generation and later ones. */
 export const storeRestart = async (sql: Sql, restart: Restart): Promise<void> => {
+  await sql('delete from evidence_restarts where generation >= $1', [restart.generation])
   await sql(
     `insert into evidence_restarts
        (generation, kept_size, abandoned_size, abandoned_root, audit_record, accepted_by, accepted_at)

@@ -14,10 +14,24 @@ const size = z.int().min(0)
 /** The acceptance of a restored log, in the first head of its generation. */
 const restartSchema = z.strictObject({
   kept_size: size,
+  /** The head that is abandoned: the newest one before the acceptance. */
   abandoned_size: size,
   abandoned_root: hash,
+  /** The id of the event that records the acceptance. */
   audit_record: z.string(),
+  /** Absent in heads of earlier builds, whose restarts came from a row in Postgres that nothing signed. */
+  accepted: z
+    .strictObject({
+      by: z.string(),
+      reason: z.string(),
+      /** The generation of the abandoned head. */
+      abandoned_generation: z.int().min(1),
+      /** The earlier generations whose restarts nothing signed, and which this acceptance confirms. */
+      confirms: z.array(z.int()),
+    })
+    .optional(),
 })
+export type HeadRestart = z.infer<typeof restartSchema>
 
 export const headSchema = z.strictObject({
   v: z.literal(1),
@@ -25,7 +39,8 @@ export const headSchema = z.strictObject({
   log: z.string(),
   /** One more for each accepted restore; 1 at first. */
   generation: z.int().min(1),
-  tree_size: size.min(1),
+  /** Zero only where nothing of a log was kept. */
+  tree_size: size,
   root: hash,
   /** The position of the last event of the tree. */
   position: z.string().regex(/^\d+$/),

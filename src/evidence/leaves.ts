@@ -31,6 +31,12 @@ const sealedLeafOf = ({ leaf, event_id, tenant_id, hash, position, stream, revis
 export const newestLeaves = async (sql: Sql, limit: number): Promise<SealedLeaf[]> =>
   (await sql<LeafRow>(`select ${COLUMNS} from evidence_leaves order by leaf desc limit $1`, [limit])).map(sealedLeafOf)
 
+/** The position of the event of a leaf; zero where there is no such leaf, as before the first. */
+export const positionOfLeaf = async (sql: Sql, leaf: number): Promise<bigint> => {
+  const [row] = await sql<{ position: bigint }>('select position from evidence_leaves where leaf = $1', [BigInt(leaf)])
+  return row?.position ?? 0n
+}
+
 const PAGE = 2_000
 
 /** The leaves before `size` in their order, in pages. */

@@ -2,7 +2,7 @@ import { checkContinues, SealedEventsLost } from '../evidence/continuity.ts'
 import { adoptHeads } from '../evidence/headAdoption.ts'
 import type { HeadFile } from '../evidence/headFile.ts'
 import { type Head, type SigningKey, signHead } from '../evidence/heads.ts'
-import { lastRestart, storeHead, storeKey, type Restart } from '../evidence/headStore.ts'
+import { lastRestart, storeHead, storeKey } from '../evidence/headStore.ts'
 import { newestLeaves } from '../evidence/leaves.ts'
 import type { Frontier } from '../evidence/merkle.ts'
 import { leafOf } from '../evidence/record.ts'
@@ -50,7 +50,7 @@ type Sealed = {
   frontier: Frontier
   /** The position of the last leaf. */
   position: bigint
-  /** The newest head of this generation, which the tree has to agree with. */
+  /** The newest head, which the tree has to agree with. */
   head: Head | undefined
   /** Whether the tree was compared with that head. */
   isCompared: boolean
@@ -60,25 +60,32 @@ type Sealed = {
 type Opened = {
   readonly key: SigningKey
   readonly log: string
-  readonly restart: Restart | undefined
   readonly epoch: bigint
   readonly sealed: Sealed
 }
 
-const generationOf = (restart: Restart | undefined): number => restart?.generation ?? 1
+const FIRST_GENERATION = 1
 
-/** The newest head of the present generation, from the file and Postgres. */
+/**
+ * The newest head, from the file and Postgres. Each generation begins with a head that `ledger evidence accept` has signed: a row of a
+ * restart begins none, since every writer of the database can write one.
+ */
 const newestHead = async (
   { database: { sql }, headFile }: SealingDependencies,
-  { restart, key }: Pick<Opened, 'restart' | 'key'>,
+  key: SigningKey,
 ): Promise<Head | undefined> => {
+  const generation = (await lastRestart(sql))?.generation ?? FIRST_GENERATION
   const written = await headFile.last()
-  if (written && written.generation > generationOf(restart))
+  if (written && written.generation > generation)
     throw new SealedEventsLost(
       `The file ${headFile.path} has heads of generation ${written.generation}, which Postgres does not know: it was restored from an older backup.`,
     )
   const newest = await adoptHeads(sql, headFile, key)
-  return newest?.generation === generationOf(restart) ? newest : undefined
+  if (generation > (newest?.generation ?? FIRST_GENERATION))
+    throw new SealedEventsLost(
+      `Postgres has a restart of generation ${generation}, and no head that accepts it is signed.`,
+    )
+  return newest
 }
 
 const open = async (dependencies: SealingDependencies, epoch: bigint): Promise<Opened> => {
@@ -87,15 +94,14 @@ const open = async (dependencies: SealingDependencies, epoch: bigint): Promise<O
   const key = await signingKey()
   await acquireCheckpoint(sql, SEALING, epoch)
   await storeKey(sql, key)
-  const restart = await lastRestart(sql)
-  const head = await newestHead(dependencies, { restart, key })
+  const head = await newestHead(dependencies, key)
   const leaves = await newestLeaves(sql, CHECKED_LEAVES)
   await checkContinues(store, leaves, world)
   const frontier = await loadFrontier(sql)
   const log = (await logIn(store)) ?? ''
   const position = leaves[0]?.position ?? 0n
   const sealed = { frontier, position, head, isCompared: false, wake: Promise.withResolvers<void>() }
-  return { key, log, restart, epoch, sealed }
+  return { key, log, epoch, sealed }
 }
 
 /**
@@ -122,21 +128,19 @@ const agreesWithHead = async ({ database: { sql }, store }: SealingDependencies,
 
 const nextHead = async (
   { database: { sql }, world }: SealingDependencies,
-  { key, log, restart, sealed }: Opened,
+  { key, log, sealed }: Opened,
 ): Promise<Head> => {
   const { frontier, position, head } = sealed
-  const { generation: _, accepted_by: __, ...begins } = restart ?? { generation: 1, accepted_by: '' }
-  const previous = head?.tree_size ?? restart?.kept_size ?? 0
+  const previous = head?.tree_size ?? 0
   const unsigned = {
     v: 1 as const,
     log,
-    generation: generationOf(restart),
+    generation: head?.generation ?? FIRST_GENERATION,
     tree_size: frontier.size,
     root: frontier.root().toString('hex'),
     position: position.toString(),
     time: new Date(world.now()).toISOString(),
     previous_size: previous,
-    ...(head === undefined && restart !== undefined && { restart: begins as NonNullable<Head['restart']> }),
     consistency: (await consistencyProof(sql, previous, frontier.size)).map(hash => hash.toString('hex')),
   }
   return signHead(unsigned, key)

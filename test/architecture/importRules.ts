@@ -231,7 +231,7 @@ const importRules: readonly ImportRule[] = [
     layer: 'scripts',
     files: /^scripts\//,
     may: [
-      'src/(compose|config|addressesFile|ports|redaction|startupError|clockAndRandomness|cleanupStack|retryAfter)\\.ts|src/(adapters|embedded|identity|commands|evidence)/.+',
+      'src/(compose|config|addressesFile|ports|redaction|startupError|clockAndRandomness|cleanupStack|retryAfter|compose/signingKey)\\.ts|src/(adapters|embedded|identity|commands|evidence)/.+',
       'src/schema/(locks|existingRelations)\\.ts|scripts/.+|(?!src/|test/).+',
       'src/feeds/(checkpoints|lag|parkedEvents|booksWriter|decode|rebuild/(catchUp|rebuildable|requests))\\.ts',
       STORED_EVENTS,

@@ -71,7 +71,6 @@ describe('the adoption of heads', () => {
   it('takes no head whose key another one has replaced in Postgres', async () => {
     const former = newKey()
     await storeKey(database.sql, former)
-    await write(headOf(3, former))
     await database.sql('update evidence_keys set public_key = $2 where id = $1', [former.id, foreign.publicKey])
     await storeHead(database.sql, headOf(9, { ...foreign, id: former.id }))
     expect((await rejectionOf(adopt())).name).to.equal('UntrustedHead')

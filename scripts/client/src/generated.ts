@@ -1455,6 +1455,17 @@ export interface AuditHead {
     /** @pattern ^[0-9a-f]{64}$ */
     abandoned_root: string;
     audit_record: string;
+    /** Who accepted it and why, and the earlier generations that it confirms. Absent in heads of builds that did not sign the acceptance. */
+    accepted?: {
+      by: string;
+      reason: string;
+      /**
+       * @min -9007199254740991
+       * @max 9007199254740991
+       */
+      abandoned_generation: number;
+      confirms: number[];
+    };
   };
   /** The beginning of the SHA-256 of the public key (SubjectPublicKeyInfo, DER), hexadecimal. */
   key: string;

@@ -1,6 +1,6 @@
 import { open, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { type Head, isSigned, type PublicKeys } from '../../../src/evidence/heads.ts'
+import type { PublicKeys } from '../../../src/evidence/heads.ts'
 import type { Line } from '../../../src/evidence/lines.ts'
 import { StartupError } from '../../../src/startupError.ts'
 import type { Finding, Outcome } from '../verify/check.ts'
@@ -10,9 +10,10 @@ import { classify, type Files } from './classify.ts'
 import { fileIn, hashOfFile, linesIn, readManifest, readPublicKey } from './files.ts'
 import { changedLeaf, countFinding, endFinding, lineFindings, sizeFinding, withheldFinding } from './folderFindings.ts'
 import { type FileName, FILES, type Manifest } from './format.ts'
-import { checkHeads, headIn } from './headsCheck.ts'
+import { checkHeads, headsOf } from './headsCheck.ts'
+import { type Restarts, restartsIn, sentencesOn, unsignedFindings } from './restarts.ts'
 import { RootComparison } from './roots.ts'
-import { readTrustedHeads, type Restarts } from './trustedHeads.ts'
+import { readTrustedHeads } from './trustedHeads.ts'
 
 /** Verifies an export of evidence from its files alone. */
 
@@ -33,14 +34,6 @@ type Checked = Outcome & { readonly check: string }
 const unreadable = (detail: string): readonly Checked[] => [
   { check: 'manifest', detail: 'The export cannot be verified.', findings: [{ kind: 'unreadable', detail }] },
 ]
-
-/** The heads of a generation in a file; lines that are none, or are not signed, are found by the check of the heads. */
-async function* headsOf(lines: AsyncIterable<Line>, generation: number, keys?: PublicKeys): AsyncGenerator<Head> {
-  for await (const line of lines) {
-    const head = headIn(line)
-    if (!('unreadable' in head) && head.generation === generation && (!keys || isSigned(head, keys))) yield head
-  }
-}
 
 /** Files whose hash is not that of the manifest, or that are absent. */
 const changedFiles = async (folder: string, { files }: Manifest, signal: AbortSignal): Promise<Map<string, string>> => {
@@ -138,25 +131,6 @@ const keyOutcome = (keys: PublicKeys, isTrusted: boolean): Checked => ({
   findings: [],
 })
 
-/** The accepted restarts by the generations that begin with them, from heads whose signatures fit. */
-const restartsIn = async (lines: AsyncIterable<Line>, keys: PublicKeys): Promise<Restarts> => {
-  const restarts = new Map<number, NonNullable<Head['restart']>>()
-  for await (const line of lines) {
-    const head = headIn(line)
-    if ('unreadable' in head || head.restart === undefined) continue
-    if (!restarts.has(head.generation) && isSigned(head, keys)) restarts.set(head.generation, head.restart)
-  }
-  return restarts
-}
-
-const sentencesOn = (restarts: Restarts): string =>
-  [...restarts]
-    .map(
-      ([generation, { kept_size, abandoned_size, audit_record }]) =>
-        ` Generation ${generation} begins with an accepted loss: ${kept_size} of ${abandoned_size} sealed events were kept (audit record ${audit_record}).`,
-    )
-    .join('')
-
 const refuseUnreadable = async (path: string): Promise<void> => {
   try {
     await (await open(path, 'r')).close()
@@ -188,6 +162,7 @@ export const verifyFolder = async (options: FolderOptions): Promise<readonly Che
         place: { tree_size: last?.tree_size ?? 0 },
       })
     const restarts = await restartsIn(linesIn(fileIn(folder, FILES.heads), signal), keys)
+    headsFindings.push(...unsignedFindings(restarts))
     if (last !== undefined && (last.generation !== manifest.head.generation || last.log !== manifest.log))
       headsFindings.push({
         kind: 'edited',

@@ -17,6 +17,18 @@ export const headIn = (line: Line): Head | { readonly unreadable: string } => {
   return { unreadable: path[0] === 'v' ? 'its version is unknown to this program' : `${path.join('.')}: ${message}` }
 }
 
+/** The heads of a generation in a file; lines that are none, or are not signed, are found by the check of the heads. */
+export async function* headsOf(
+  lines: AsyncIterable<Line>,
+  generation: number,
+  keys?: PublicKeys,
+): AsyncGenerator<Head> {
+  for await (const line of lines) {
+    const head = headIn(line)
+    if (!('unreadable' in head) && head.generation === generation && (!keys || isSigned(head, keys))) yield head
+  }
+}
+
 const placeOf = (line: Line, head: Head) => ({ line: line.number, tree_size: head.tree_size })
 
 const flawOf = (line: Line, head: Head, before: Head | undefined, keys: PublicKeys): Finding | undefined => {

@@ -48,7 +48,7 @@ SHA-256(0x01, left, right). The root over the first \`tree_size\` leaves is the 
 over the canonical JSON of the head without the members \`consistency\` and \`signature\`. \`key\` is the beginning of the SHA-256 of the
 public key (SubjectPublicKeyInfo, DER). \`consistency\` proves that the tree of \`previous_size\` leaves is the beginning of this one
 (RFC 9162, section 2.1.4). A \`generation\` above 1 begins with a head that has \`restart\`: the event store had lost events, an
-operator accepted that, and \`audit_record\` is the event that says who. The heads of a generation before it, from \`kept_size\` on, have
+operator accepted that, \`accepted\` says who and why, and \`audit_record\` is the event of it. The heads of a generation before it, from \`kept_size\` on, have
 no leaves any more.
 
 ## Erased personal data

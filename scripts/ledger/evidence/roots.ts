@@ -36,6 +36,11 @@ export class RootComparison {
     for (; this.next !== undefined; await this.advance()) yield this.next
   }
 
+  /** Ends the reading of the heads before their end. */
+  async close(): Promise<void> {
+    await this.heads.return?.()
+  }
+
   finding(): Finding | undefined {
     const head = this.firstDifferent
     if (head === undefined) return undefined

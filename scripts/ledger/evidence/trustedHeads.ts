@@ -4,14 +4,13 @@ import { StartupError } from '../../../src/startupError.ts'
 import type { Finding } from '../verify/check.ts'
 import type { Manifest } from './format.ts'
 import { headIn } from './headsCheck.ts'
+import { isBound, type Restarts } from './restarts.ts'
 import { RootComparison } from './roots.ts'
 
 /**
  * The heads that a reader has from elsewhere. The manifest of an export is not signed, so that nothing in it excuses a head with
  * which the export cannot be compared: each is compared, abandoned by an accepted restart, or beyond the end of the export.
  */
-
-export type Restarts = ReadonlyMap<number, NonNullable<Head['restart']>>
 
 export type TrustedFile = {
   readonly path: string
@@ -22,14 +21,9 @@ export type TrustedFile = {
 
 type Group = 'compared' | 'abandoned' | 'beyond'
 
-/** The heads of a generation bind the generations after it up to what each of their restarts has kept. */
-const keptOf = (generation: number, restarts: Restarts): number =>
-  Math.min(...[...restarts].map(([of, { kept_size }]) => (of > generation ? kept_size : Number.MAX_SAFE_INTEGER)))
-
 const groupOf = (head: Head, { head: end }: Manifest, restarts: Restarts): Group => {
   if (head.generation > end.generation) return 'beyond'
-  if (head.generation < end.generation)
-    return head.tree_size <= keptOf(head.generation, restarts) ? 'compared' : 'abandoned'
+  if (head.generation < end.generation) return isBound(head, restarts) ? 'compared' : 'abandoned'
   return head.tree_size <= end.tree_size ? 'compared' : 'beyond'
 }
 

@@ -1,8 +1,8 @@
 import { reaches } from '../../../src/evidence/continuity.ts'
 import { openHeadFile } from '../../../src/evidence/headFile.ts'
-import type { Head } from '../../../src/evidence/heads.ts'
-import { allHeads, lastHead, publicKeys } from '../../../src/evidence/headStore.ts'
-import { leavesBelow } from '../../../src/evidence/leaves.ts'
+import { type Head, isLater, type PublicKeys } from '../../../src/evidence/heads.ts'
+import { allHeads, lastHead, publicKeys, type Restart, restartRows } from '../../../src/evidence/headStore.ts'
+import { leavesBelow, positionOfLeaf } from '../../../src/evidence/leaves.ts'
 import { createLogComparison } from '../../../src/evidence/liveComparison.ts'
 import { Frontier } from '../../../src/evidence/merkle.ts'
 import { eventsUpTo, pairsOf } from '../../../src/evidence/pairing.ts'
@@ -10,22 +10,42 @@ import { rootAt, treeSize } from '../../../src/evidence/tree.ts'
 import { realWorld } from '../../../src/clockAndRandomness.ts'
 import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { linesIn } from '../evidence/files.ts'
-import { checkHeads, headIn } from '../evidence/headsCheck.ts'
+import { checkHeads, headsOf } from '../evidence/headsCheck.ts'
+import {
+  boundBy,
+  generationsOf,
+  type Restarts,
+  restartsIn,
+  sentencesOn,
+  unsignedFindings,
+  WAY_OUT,
+} from '../evidence/restarts.ts'
 import { RootComparison } from '../evidence/roots.ts'
 import type { Finding, Outcome, Verified, VerifyCheck } from './check.ts'
 
-/** The check of the log against the tree and the signed heads, in Postgres and in the file outside it. */
+/**
+ * The check of the log against the tree and the signed heads, in Postgres and in the file outside it. Everything in Postgres may have
+ * been written by others: what excuses a head, and the newest head, come from the file.
+ */
 
-/** The heads up to the one with which the check began: those that are signed meanwhile are left out. */
-async function* headsUpTo(heads: AsyncIterable<Head>, { generation, tree_size }: Head): AsyncGenerator<Head> {
-  for await (const head of heads) if (head.generation === generation && head.tree_size <= tree_size) yield head
+type Compared = {
+  /** The newest head of the file or of Postgres. */
+  readonly head: Head
+  readonly keys: PublicKeys
+  readonly restarts: Restarts
 }
 
-async function* headsInFile({ config, signal }: Verified): AsyncGenerator<Head> {
-  for await (const line of linesIn(config.evidence.headsFile, signal)) {
-    const head = headIn(line)
-    if (!('unreadable' in head)) yield head
-  }
+async function* ofGeneration(heads: AsyncIterable<Head>, generation: number): AsyncGenerator<Head> {
+  for await (const head of heads) if (head.generation === generation) yield head
+}
+
+/** The heads of each generation, without those that a restart has abandoned. */
+const comparisonsOf = ({ database: { sql }, config, signal }: Verified, { head, keys, restarts }: Compared) => {
+  const path = config.evidence.headsFile
+  return generationsOf(head, restarts).flatMap(of => [
+    new RootComparison(boundBy(ofGeneration(allHeads(sql), of), restarts), 'Postgres'),
+    new RootComparison(boundBy(headsOf(linesIn(path, signal), of, keys), restarts), path),
+  ])
 }
 
 /** The newest head of the file, which the tree must have reached: the file is written first. */
@@ -33,7 +53,7 @@ const fileFinding = async ({ config, database: { sql } }: Verified): Promise<Fin
   const { path, last } = openHeadFile(config.evidence.headsFile)
   // A damaged last line is found by the check of the heads.
   const head = await last().catch(() => undefined)
-  if (head === undefined || (await lastHead(sql))?.generation !== head.generation) return undefined
+  if (head === undefined) return undefined
   const size = await treeSize(sql)
   const place = { tree_size: head.tree_size }
   if (size < head.tree_size)
@@ -47,19 +67,50 @@ const fileFinding = async ({ config, database: { sql } }: Verified): Promise<Fin
     : { kind: 'edited', detail: `The tree in Postgres does not lead to the head of ${head.time} in ${path}.`, place }
 }
 
-const compareLog = async (verified: Verified, head: Head): Promise<Outcome> => {
+const isSameRestart = (row: Restart, signed: NonNullable<Head['restart']>): boolean =>
+  row.kept_size === signed.kept_size &&
+  row.abandoned_size === signed.abandoned_size &&
+  row.abandoned_root === signed.abandoned_root &&
+  row.audit_record === signed.audit_record
+
+/** Rows of restarts that are not those of signed heads. */
+const rowFindings = async ({ config, database: { sql } }: Verified, restarts: Restarts): Promise<Finding[]> => {
+  const path = config.evidence.headsFile
+  return (await restartRows(sql)).flatMap((row): Finding[] => {
+    const { generation, audit_record, accepted_by } = row
+    const signed = restarts.get(generation)
+    if (signed && isSameRestart(row, signed)) return []
+    const named = `The restart of generation ${generation} in Postgres (audit record ${audit_record}, by ${accepted_by})`
+    const detail = signed
+      ? `${named} is not the signed one in ${path}.`
+      : `${named} has no signed head in ${path}. ${WAY_OUT}`
+    return [{ kind: signed ? 'edited' : 'unsigned_restart', detail, place: { generation } }]
+  })
+}
+
+/** A comparison with Postgres alone proves nothing to those who doubt its writers. */
+const emptyFileFinding = (path: string, { heads = 0 }: NonNullable<Outcome['counts']>): Finding[] =>
+  heads > 0
+    ? []
+    : [
+        {
+          kind: 'not_compared',
+          detail: `The file of heads, ${path}, has no head, and Postgres has some: nothing outside the databases was compared. Name the file by EVIDENCE_HEADS_FILE.`,
+        },
+      ]
+
+const compareLog = async (verified: Verified, compared: Compared): Promise<Outcome> => {
   const { store, database, startProgress, signal } = verified
   const { sql } = database
+  const { head } = compared
   const comparison = createLogComparison({ store, sql })
-  const comparisons = [
-    new RootComparison(headsUpTo(allHeads(sql), head), 'Postgres'),
-    new RootComparison(headsUpTo(headsInFile(verified), head), verified.config.evidence.headsFile),
-  ]
+  const comparisons = comparisonsOf(verified, compared)
+  const size = Math.min(head.tree_size, await treeSize(sql))
+  const position = size === head.tree_size ? BigInt(head.position) : await positionOfLeaf(sql, size - 1)
   const tree = new Frontier()
-  const progress = startProgress('evidence', 'events', { total: head.tree_size })
+  const progress = startProgress('evidence', 'events', { total: size })
   try {
-    const leaves = leavesBelow(sql, head.tree_size)
-    for await (const pair of pairsOf(leaves, eventsUpTo(store, BigInt(head.position), signal))) {
+    for await (const pair of pairsOf(leavesBelow(sql, size), eventsUpTo(store, position, signal))) {
       await comparison.compare(pair)
       if (pair.leaf === undefined) continue
       tree.append(pair.leaf.hash)
@@ -69,32 +120,47 @@ const compareLog = async (verified: Verified, head: Head): Promise<Outcome> => {
     await comparison.end()
   } finally {
     progress.end()
+    for (const one of comparisons) await one.close()
   }
-  const heads = comparisons.reduce((sum, { compared }) => sum + compared, 0)
-  const findings: Finding[] = [...comparison.findings]
-  for (const one of comparisons) {
-    const finding = one.finding()
-    if (finding) findings.push(finding)
-  }
+  const heads = comparisons.reduce((sum, one) => sum + one.compared, 0)
+  const findings = [...comparison.findings, ...comparisons.flatMap(one => one.finding() ?? [])]
   return {
-    detail: `${tree.size} sealed events were compared with the log and with ${heads} heads, up to that of ${head.time}.`,
+    detail: `${tree.size} sealed events were compared with the log and with ${heads} heads, up to that of ${head.time}.${sentencesOn(compared.restarts)}`,
     findings,
     counts: { events: tree.size, differing: comparison.differing(), heads },
   }
 }
 
+const newestOf = async ({ config, database: { sql } }: Verified): Promise<Head | undefined> => {
+  const written = await openHeadFile(config.evidence.headsFile)
+    .last()
+    .catch(() => undefined)
+  const stored = await lastHead(sql)
+  return written && (stored === undefined || isLater(written, stored)) ? written : stored
+}
+
 const run = async (verified: Verified): Promise<Outcome> => {
   const { store, database, config, signal } = verified
   const { sql } = database
-  const head = (await relationExists(sql, 'evidence_heads')) ? await lastHead(sql) : undefined
+  const path = config.evidence.headsFile
+  const head = (await relationExists(sql, 'evidence_heads')) ? await newestOf(verified) : undefined
   if (head === undefined) return { detail: 'No head was signed yet.', findings: [], skipped: true }
   // A node that follows the leader may be behind for a moment.
   await reaches(store, BigInt(head.position), realWorld())
-  const log = await compareLog(verified, head)
-  const lines = linesIn(config.evidence.headsFile, signal)
-  const heads = await checkHeads(lines, await publicKeys(sql), { mayBeTorn: true })
+  const keys = await publicKeys(sql)
+  const restarts = await restartsIn(linesIn(path, signal), keys)
+  const log = await compareLog(verified, { head, keys, restarts })
+  const heads = await checkHeads(linesIn(path, signal), keys, { mayBeTorn: true })
   const file = await fileFinding(verified)
-  return { ...log, findings: [...log.findings, ...heads.findings, ...(file ? [file] : [])] }
+  const findings = [
+    ...log.findings,
+    ...heads.findings,
+    ...(file ? [file] : []),
+    ...emptyFileFinding(path, heads.counts ?? {}),
+    ...unsignedFindings(restarts),
+    ...(await rowFindings(verified, restarts)),
+  ]
+  return { ...log, findings }
 }
 
 export const evidenceCheck: VerifyCheck = { name: 'evidence', run }

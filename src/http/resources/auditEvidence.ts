@@ -39,6 +39,14 @@ const headSchema = z
         abandoned_size: sizeSchema,
         abandoned_root: hashSchema,
         audit_record: z.string(),
+        accepted: z
+          .object({ by: z.string(), reason: z.string(), abandoned_generation: z.int(), confirms: z.array(z.int()) })
+          .optional()
+          .meta({
+            description:
+              'Who accepted it and why, and the earlier generations that it confirms. Absent in heads of builds that did not sign ' +
+              'the acceptance.',
+          }),
       })
       .optional()
       .meta({ description: 'The accepted loss of events with which a generation begins.' }),

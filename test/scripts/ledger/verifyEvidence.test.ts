@@ -1,5 +1,5 @@
-import { generateKeyPairSync } from 'node:crypto'
-import { appendFile } from 'node:fs/promises'
+import { generateKeyPairSync, randomUUID } from 'node:crypto'
+import { appendFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { acceptLog } from '../../../scripts/ledger/evidence/acceptance.ts'
@@ -8,8 +8,20 @@ import { evidenceCheck } from '../../../scripts/ledger/verify/evidence.ts'
 import { createLedger } from '../../../src/commands/commandHandler.ts'
 import { readConfig } from '../../../src/config.ts'
 import { openHeadFile } from '../../../src/evidence/headFile.ts'
-import { signingKeyOf } from '../../../src/evidence/heads.ts'
-import { headOfSize, headsAfter, lastHead, provableHead } from '../../../src/evidence/headStore.ts'
+import { type Head, isSigned, signHead, signingKeyOf } from '../../../src/evidence/heads.ts'
+import {
+  headOfSize,
+  headsAfter,
+  lastHead,
+  provableHead,
+  type Restart,
+  restartRows,
+  storeHead,
+  storeKey,
+  storeRestart,
+} from '../../../src/evidence/headStore.ts'
+import { leafOf } from '../../../src/evidence/record.ts'
+import { cutTree, rootAt } from '../../../src/evidence/tree.ts'
 import type { Database, EventStore, NewEvent, StoredEvent } from '../../../src/ports.ts'
 import { sealingFeed } from '../../../src/processes/sealing.ts'
 import { createTables } from '../../../src/schema/tables.ts'
@@ -47,7 +59,7 @@ describe('the evidence check of ledger verify', () => {
   let epoch = 0n
 
   const headsFile = (): string => join(folder, 'heads.jsonl')
-  const seal = async (on: MemoryLog, size: number): Promise<void> => {
+  const start = (on: MemoryLog) => {
     epoch += 1n
     const feed = sealingFeed({
       database,
@@ -58,7 +70,10 @@ describe('the evidence check of ledger verify', () => {
       everyMs: 1,
       progressed: () => undefined,
     })
-    const run = await drive(feed, on, epoch)
+    return drive(feed, on, epoch)
+  }
+  const seal = async (on: MemoryLog, size: number): Promise<void> => {
+    const run = await start(on)
     await run.processNew()
     await eventually(async () => (await lastHead(database.sql))?.tree_size === size)
     await run.stop()
@@ -158,12 +173,64 @@ describe('the evidence check of ledger verify', () => {
     expect(await verify(log.open())).to.deep.equal([])
   })
 
+  /** A writer of Postgres cuts the tree, and plants the row of a restart. */
+  const plantRestart = async (keptSize: number): Promise<void> => {
+    await cutTree(database.sql, keptSize)
+    await storeRestart(database.sql, {
+      generation: 2,
+      kept_size: keptSize,
+      abandoned_size: EVENTS,
+      abandoned_root: (await lastHead(database.sql))?.root ?? '',
+      audit_record: randomUUID(),
+      accepted_by: 'mallory',
+    })
+  }
+  /** The head with which a build that signed no acceptance began a generation. */
+  const earlierHead = async (keptSize: number, by = key): Promise<Head> => {
+    const [restart] = await restartRows(database.sql)
+    const { generation, accepted_by: _, ...begins } = restart as Restart
+    const root = (await rootAt(database.sql, keptSize)).toString('hex')
+    const { signature: _s, key: _k, ...first } = (await lastHead(database.sql)) as Head
+    return signHead({ ...first, generation, tree_size: keptSize, root, previous_size: keptSize, restart: begins }, by)
+  }
+
+  it('names a restart that no acceptance has signed, and the sealing signs nothing over the changed log', async () => {
+    await plantRestart(6)
+    const forged = await logOf(6)
+    for (let n = 6; n < EVENTS; n += 1) await forged.open().append(`order-${n}`, [eventOf(n + 50)], 'no_stream')
+    expect((await rejectionOf(start(forged))).message).to.match(/restart of generation 2, and no head that accepts it/)
+    expect((await verify(forged.open())).map(([kind]) => kind)).to.deep.equal(['truncated', 'unsigned_restart'])
+  })
+
+  it('names a planted restart whose heads have a planted key, and the sealing takes none of them', async () => {
+    const mallory = signingKeyOf(generateKeyPairSync('ed25519').privateKey)
+    await plantRestart(6)
+    await storeKey(database.sql, mallory)
+    await storeHead(database.sql, await earlierHead(6, mallory))
+    const forged = await logOf(6)
+    expect((await rejectionOf(start(forged))).name).to.equal('UntrustedHead')
+    expect((await verify(forged.open())).map(([kind]) => kind)).to.deep.equal(['truncated', 'unsigned_restart'])
+  })
+
+  it('compares as far as the file of heads goes, when heads were taken from Postgres', async () => {
+    await database.sql('delete from evidence_heads')
+    expect(await verify(log.open())).to.deep.equal([])
+    expect(await verify(changed(events => events.with(7, { ...at(7), data: { n: 99 } })))).to.deep.equal([
+      ['edited', 7],
+    ])
+  })
+
+  it('names a file without heads, since Postgres alone proves nothing', async () => {
+    await removeFolder(headsFile())
+    expect((await verify(log.open())).map(([kind]) => kind)).to.deep.equal(['not_compared'])
+  })
+
   describe('evidence accept', () => {
     const accept = (on: MemoryLog, store: EventStore = on.open()) => {
       const { signal } = new AbortController()
       const ledger = createLedger(store, createVirtualWorld())
-      const world = { sleep: () => Promise.resolve() }
-      return acceptLog({ ledger, database, headsFile: headsFile(), reason: 'a restore', world, signal })
+      const world = { sleep: () => Promise.resolve(), now: () => AT_MS }
+      return acceptLog({ ledger, database, headsFile: headsFile(), key, reason: 'a restore', world, signal })
     }
 
     it('accepts nothing where nothing is lost', async () => {
@@ -184,7 +251,7 @@ describe('the evidence check of ledger verify', () => {
     it('leaves heads that an event can be proved against, and none of the abandoned ones', async () => {
       const restored = await logOf(6)
       await accept(restored)
-      expect(await provableHead(database.sql)).to.equal(undefined)
+      expect(await provableHead(database.sql)).to.include({ generation: 2, tree_size: 6 })
       expect(await headOfSize(database.sql, EVENTS)).to.equal(undefined)
       await seal(restored, 7)
       expect(await provableHead(database.sql)).to.include({ generation: 2, tree_size: 7 })
@@ -211,6 +278,99 @@ describe('the evidence check of ledger verify', () => {
       expect(await verify(restored.open())).to.deep.equal([])
       const cut = storeOf(restored.events.slice(0, 7))
       expect(await verify(cut), 'later heads are compared too').to.deep.equal([['truncated', 7]])
+    })
+
+    it('signs who accepted which loss and why, and the sealing goes on from it', async () => {
+      const restored = await logOf(6)
+      await accept(restored)
+      const written = await openHeadFile(headsFile()).last()
+      expect(written).to.include({ generation: 2, tree_size: 6, position: String(restored.events[5]?.position) })
+      expect(written?.restart?.accepted).to.include({ reason: 'a restore', abandoned_generation: 1 })
+      expect(isSigned(written as Head, new Map([[key.id, key.publicKey]]))).to.equal(true)
+      const forged = { ...written, restart: { ...written?.restart, kept_size: 5 } } as Head
+      expect(isSigned(forged, new Map([[key.id, key.publicKey]]))).to.equal(false)
+      await database.sql('update evidence_restarts set kept_size = 3')
+      expect(await verify(restored.open())).to.deep.equal([['edited', null]])
+    })
+
+    it('compares the heads of every generation that a restart has not abandoned', async () => {
+      await writeFile(headsFile(), '')
+      await database.sql('truncate evidence_leaves, evidence_nodes, evidence_heads')
+      await seal(await logOf(4), 4)
+      await seal(log, EVENTS)
+      const restored = await logOf(6)
+      await accept(restored)
+      await seal(restored, 7)
+      expect(await verify(restored.open())).to.deep.equal([])
+      const { signature: _s, key: _k, ...first } = (await headOfSize(database.sql, 4)) as Head
+      const other = signHead({ ...first, root: 'ab'.repeat(32) }, key)
+      const [, ...rest] = (await readFile(headsFile(), 'utf8')).split('\n')
+      await writeFile(headsFile(), [JSON.stringify(other), ...rest].join('\n'))
+      expect((await verify(restored.open())).map(([kind]) => kind)).to.include('edited')
+    })
+
+    it('keeps no events that were changed together with their leaves', async () => {
+      await log.open().append('order-new', [eventOf(EVENTS)], 'no_stream')
+      await seal(log, EVENTS + 1)
+      const forged = await logOf(EVENTS)
+      await forged.open().append('order-new', [eventOf(99)], 'no_stream')
+      const hash = leafOf(forged.events[EVENTS] as StoredEvent).hash
+      await database.sql('update evidence_leaves set hash = $1 where leaf = $2', [hash, BigInt(EVENTS)])
+      expect(await accept(forged)).to.include({ kept_size: EVENTS, abandoned_size: EVENTS + 1 })
+      await seal(forged, EVENTS + 2)
+      expect(await verify(forged.open())).to.deep.equal([])
+    })
+
+    it('begins again with nothing of a log whose first event was lost', async () => {
+      const other = createMemoryLog(() => AT_MS)
+      await other.open().append('order-x', [eventOf(70)], 'no_stream')
+      expect(await accept(other)).to.include({ kept_size: 0 })
+      await seal(other, 2)
+      expect(await verify(other.open())).to.deep.equal([])
+    })
+
+    it('goes on with a restart of an earlier build, which is named until an operator has confirmed it', async () => {
+      await plantRestart(6)
+      await openHeadFile(headsFile()).append([await earlierHead(6)])
+      const restored = await logOf(7)
+      await seal(restored, 7)
+      expect((await verify(restored.open())).map(([kind]) => kind)).to.deep.equal(['unsigned_restart'])
+      expect(await accept(restored)).to.include({ generation: 3, kept_size: 7, abandoned_size: 7 })
+      expect((await openHeadFile(headsFile()).last())?.restart?.accepted?.confirms).to.deep.equal([2])
+      await seal(restored, 8)
+      expect(await verify(restored.open())).to.deep.equal([])
+      expect((await rejectionOf(accept(restored))).message).to.match(/nothing to accept/)
+    })
+
+    it('replaces a planted restart', async () => {
+      await plantRestart(6)
+      const restored = await logOf(EVENTS)
+      expect(await accept(restored)).to.include({ generation: 2, kept_size: 6, abandoned_size: EVENTS })
+      await seal(restored, EVENTS + 1)
+      expect(await verify(restored.open())).to.deep.equal([])
+    })
+
+    it('is finished by the next attempt when it was killed before Postgres', async () => {
+      const restored = await logOf(6)
+      const { transaction } = database
+      database = { ...database, transaction: () => Promise.reject(new Error('killed')) }
+      expect((await rejectionOf(accept(restored))).message).to.equal('killed')
+      database = { ...database, transaction }
+      expect((await rejectionOf(start(restored))).message).to.include('evidence accept')
+      expect(await accept(restored)).to.include({ generation: 2, kept_size: 6 })
+      await seal(restored, 7)
+      expect(await verify(restored.open())).to.deep.equal([])
+    })
+
+    it('signs with the key of the service alone', async () => {
+      const { signal } = new AbortController()
+      const restored = await logOf(6)
+      const other = signingKeyOf(generateKeyPairSync('ed25519').privateKey)
+      const given = { ledger: createLedger(restored.open(), createVirtualWorld()), database, headsFile: headsFile() }
+      const world = { sleep: () => Promise.resolve(), now: () => AT_MS }
+      const refused = await rejectionOf(acceptLog({ ...given, key: other, reason: 'a restore', world, signal }))
+      expect(refused.message).to.match(/has signed no head of this log/)
+      expect(restored.events).to.have.length(6)
     })
 
     it('finds the record of an attempt that was killed before it changed the tree', async () => {

@@ -1,0 +1,21 @@
+import type { Config } from '../config.ts'
+import { loadEvidenceKey, parseEvidenceKey } from '../embedded/evidenceKey.ts'
+import { type SigningKey, signingKeyOf } from '../evidence/heads.ts'
+import { StartupError } from '../startupError.ts'
+
+/** The key that signs heads: that of the configuration, or outside production that of the data directory. Throws a StartupError. */
+export const signingKeyFrom = async ({
+  evidence,
+  dataDir,
+}: Pick<Config, 'evidence' | 'dataDir'>): Promise<SigningKey> => {
+  const { signingKey, inProduction } = evidence
+  if (signingKey === undefined && inProduction)
+    throw new StartupError('EVIDENCE_SIGNING_KEY is not set, so that no head can be signed: set it, see README.md.')
+  if (signingKey === undefined) return signingKeyOf(await loadEvidenceKey(dataDir))
+  try {
+    return signingKeyOf(parseEvidenceKey(signingKey))
+  } catch {
+    // Without the cause, because a parser's message may quote the key.
+    throw new StartupError('EVIDENCE_SIGNING_KEY is not usable: an Ed25519 key in PKCS#8, as PEM or as base64 of DER.')
+  }
+}
