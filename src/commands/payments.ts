@@ -5,7 +5,7 @@ import type { Recorded } from '../../streams/envelope.ts'
 import type { OrderId, PaymentId, ReferenceId } from '../../streams/ids.ts'
 import type { PaymentEvent, PaymentTerms, RefusalCode } from '../../streams/payment/index.ts'
 import { Unavailable } from '../ports.ts'
-import { claimTurnOf, inClaimTurn } from './claimTurns.ts'
+import { keyTurnOf, inKeyTurn } from './idempotencyKeyTurns.ts'
 import { KEY_WAIT_MS } from './timeBudgets.ts'
 import { asReplay, type CreationResult, rowUntil } from './idempotentCreation.ts'
 import { idempotencyRecordIn, keyConflict } from './idempotencyKeyConflicts.ts'
@@ -47,7 +47,7 @@ export const pay = async (ledger: Ledger, input: NewPayment, context: Context): 
   if (!(await waitForConcurrentRequest(ledger, id))) return { kind: 'concurrent_request' }
   ledger.world.crashPoint('before_claim')
   const claim = () => initiate(ledger, { ...payment, order_id: checked.orderId }, context)
-  const claimed = await (personal === undefined ? claim() : inClaimTurn(ledger, id, claim))
+  const claimed = await (personal === undefined ? claim() : inKeyTurn(ledger, id, claim))
   if ('row' in claimed && !claimed.isResumed) ledger.world.crashPoint('after_claim')
   return answerWithin(ledger, { id, ...claimed, untilMs }, context)
 }
@@ -94,7 +94,7 @@ const storeReference = async (
 const waitForConcurrentRequest = async ({ idle, world }: Ledger, id: PaymentId): Promise<boolean> => {
   const waited = new AbortController()
   const timeout = world.sleep(KEY_WAIT_MS, waited.signal).then(() => false)
-  const turns = [idle(claimTurnOf(id)), idle(streamOf(paymentEntity.aggregate, id))]
+  const turns = [idle(keyTurnOf(id)), idle(streamOf(paymentEntity.aggregate, id))]
   const free = Promise.all(turns).then(() => true)
   return Promise.race([free, timeout]).finally(() => waited.abort('over'))
 }

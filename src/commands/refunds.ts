@@ -6,7 +6,7 @@ import { type Rejection, reject } from '../../streams/decider.ts'
 import type { InvoiceId, PaymentId, RefundId } from '../../streams/ids.ts'
 import { grantedRefund, refundable } from '../../streams/payment/index.ts'
 import type { RefundTerms } from '../../streams/refund/index.ts'
-import { inClaimTurn } from './claimTurns.ts'
+import { inKeyTurn } from './idempotencyKeyTurns.ts'
 import { asReplay, type CreationResult } from './idempotentCreation.ts'
 import { idempotencyRecordIn, keyConflict } from './idempotencyKeyConflicts.ts'
 import { invoiceEntity, paymentEntity, refundEntity } from './entities.ts'
@@ -30,7 +30,7 @@ type Answer = CreationResult<PaymentRow>
 /** Refunds a part of a payment, or the rest of it; or finds the refund that the same key made. */
 export const refund = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Answer> => {
   const { id, ready } = asked
-  const refusal = await inClaimTurn(ledger, id, async () => {
+  const refusal = await inKeyTurn(ledger, id, async () => {
     await ready?.()
     return initiate(ledger, asked, context)
   })

@@ -3,7 +3,7 @@ import type { OperationRow } from '../../../projections/operations/projection.ts
 import { idSchema, type OperationId } from '../../../streams/ids.ts'
 import type { IdempotencyRecord } from '../../../streams/idempotencyRecord.ts'
 import { EXPORT_FORMATS, EXPORT_RESOURCES } from '../../../streams/operation/index.ts'
-import { inClaimTurn } from '../../commands/claimTurns.ts'
+import { inKeyTurn } from '../../commands/idempotencyKeyTurns.ts'
 import { create, replay } from '../../commands/idempotentCreation.ts'
 import { type KindOf, operationEntity } from '../../commands/entities.ts'
 import { takeExportSlot } from '../../commands/exportQuota.ts'
@@ -90,7 +90,7 @@ const createOnce = async (call: CreateCall): Promise<Created> => {
   const { compared, found } = await exportFilters(call, definedOnly(call.body.filters ?? {}))
   const asked = { resource, format, filters: compared, metadata } satisfies JsonObject
   const record = idempotencyRecordIfKeyed(call, asked)
-  return inClaimTurn(ledger, id, async () => {
+  return inKeyTurn(ledger, id, async () => {
     const ready = async () => {
       await takeSlot(call, id)
       return found()

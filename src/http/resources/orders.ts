@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { OrderRow } from '../../../projections/orders/projection.ts'
 import { orderPage } from '../../../projections/orders/queries.ts'
 import { idSchema, type OrderId } from '../../../streams/ids.ts'
-import { inClaimTurn } from '../../commands/claimTurns.ts'
+import { inKeyTurn } from '../../commands/idempotencyKeyTurns.ts'
 import { create, replay } from '../../commands/idempotentCreation.ts'
 import { orderEntity } from '../../commands/entities.ts'
 import { handle } from '../../commands/commandHandler.ts'
@@ -63,7 +63,7 @@ const createOnce = async (call: CreateCall) => {
   if (reference === null) return createWith(null)
   const answerOfKey = async () =>
     idempotencyRecord === null ? undefined : replay(ledger, orderEntity, id, idempotencyRecord)
-  const created = await inClaimTurn(ledger, id, async () => {
+  const created = await inKeyTurn(ledger, id, async () => {
     const stored = await storeUnlessBound(personalTexts, reference, answerOfKey)
     return 'answer' in stored ? stored.answer : createWith(stored.token)
   })

@@ -90,7 +90,7 @@ describe('a repetition that finds Postgres down while the first request is about
   })
 
   for (const [name, { stream, request }] of Object.entries(CASES))
-    it(`waits for it and is no 503: ${name}`, async () => {
+    it(`waits for the first one and is no 503: ${name}`, async () => {
       const send = await request(client)
       const { promise: until, resolve: release } = Promise.withResolvers<void>()
       const reached = Promise.withResolvers<void>()
