@@ -115,7 +115,7 @@ describe('the books', () => {
     })
   })
 
-  it('of any history balance after every event, and each balance is the fold of the prefix', () =>
+  it('of any history balance after every event, and each balance is the sum of the entries before it', () =>
     fc.assert(
       fc.asyncProperty(anyMoneySteps, async groups => {
         const books = foldedBooks(bookedEvents((await logOf(groups)).events))
@@ -178,7 +178,7 @@ describe('the books', () => {
       { numRuns: 30 },
     ))
 
-  it('have in each closed period for ever what they had at its closing', () =>
+  it('keep the entries of each closed period as they were at its closing', () =>
     fc.assert(
       fc.asyncProperty(anyMoneySteps, async groups => {
         const events = bookedEvents((await logOf(groups)).events)
@@ -192,7 +192,7 @@ describe('the books', () => {
       { numRuns: 60 },
     ))
 
-  it('use every kind of entry in these histories', async () => {
+  it('have every kind of entry in these generated histories', async () => {
     const kinds = new Set<string>()
     for (const groups of fc.sample(anyMoneySteps, { numRuns: 60, seed: 17 }))
       for (const { kind } of foldedBooks(bookedEvents((await logOf(groups)).events)).entries) kinds.add(kind)

@@ -53,7 +53,7 @@ describe('the tables of the books', () => {
   })
   beforeEach(empty)
 
-  it('are the fold of the log, in batches of any size, and again when they are made anew', () =>
+  it('follow from the log, in batches of any size, and again when they are rebuilt', () =>
     fc.assert(
       fc.asyncProperty(anyMoneySteps, fc.integer({ min: 1, max: 40 }), async (groups, size) => {
         await empty()
@@ -68,7 +68,7 @@ describe('the tables of the books', () => {
       { numRuns: 25 },
     ))
 
-  it('are the fold of the log also when entries arrive late and events are repeated', () =>
+  it('follow from the log also when entries arrive late and events are repeated', () =>
     fc.assert(
       fc.asyncProperty(anyMoneySteps, fc.infiniteStream(fc.boolean()), async (groups, held) => {
         await empty()

@@ -91,7 +91,7 @@ describe('a rebuild of a read model with parked events', () => {
     })
 
     for (const requested of ['replay', 'discard'] as const)
-      it(`at revision ${revision} of which a ${requested} ends while it runs has equal rows`, async () => {
+      it(`at revision ${revision} has equal rows when a ${requested} of them ends while it runs`, async () => {
         await begin(revision)
         const id = await harness.request('rebuild', 'payments')
         let asked = false

@@ -103,7 +103,7 @@ describe('a rebuild of a read model', () => {
     expect([await harness.tableId('payments_v1'), await harness.allRows()]).to.deep.equal([live, before])
   })
 
-  it('names a row that the live table lacks, and one that it has too many', async () => {
+  it('names the first row that only one of the two tables has', async () => {
     const [first] = await rowsIn(database, 'orders_v1')
     await database.sql('delete from orders_v1 where id = $1', [first?.['id']])
     const missing = await harness.request('verify', 'orders')
@@ -121,7 +121,7 @@ describe('a rebuild of a read model', () => {
     expect((await harness.row(surplus)).difference).to.include({ rows: 2, column: null })
   })
 
-  it('that was refused still waits for its decision after a comparison was requested, and makes way for a rebuild', async () => {
+  it('that was refused stays so after a request to verify, and is cancelled by a request to rebuild', async () => {
     await database.sql(`update orders_v1 set currency = 'XXX'`)
     const id = await harness.request('rebuild', 'orders')
     await harness.execute()
@@ -152,7 +152,7 @@ describe('a rebuild of a read model', () => {
     expect(await acceptDifferences(database.sql, id, 'again')).to.equal(false)
   })
 
-  it('repairs a read model whose table is gone, once that is accepted', async () => {
+  it('repairs a read model whose table was dropped, once an operator accepts the difference', async () => {
     await database.sql('drop table orders_v1')
     const id = await harness.request('rebuild', 'orders')
     await harness.execute()
@@ -162,7 +162,7 @@ describe('a rebuild of a read model', () => {
     expect(await rowsIn(database, 'orders_v1')).to.deep.equal((await foldedRows(log)).orders_v1)
   })
 
-  it('that only verifies compares, and leaves nothing behind', async () => {
+  it('that only verifies compares the tables, and drops its own', async () => {
     const live = await harness.tableId('invoices_v1')
     const id = await harness.request('verify', 'invoices')
     await harness.execute()
@@ -215,7 +215,7 @@ describe('a rebuild of a read model', () => {
     expect(await harness.allRows()).to.deep.equal(before)
   })
 
-  it('cannot be rolled back before there was one', async () => {
+  it('cannot be rolled back before the first rebuild', async () => {
     const wanted = { id: 'op_x', kind: 'rollback', projection: 'orders', requested_by: 'operator' } as const
     expect(await database.transaction(sql => requestRebuild(sql, wanted))).to.deep.equal({
       ok: false,
@@ -223,7 +223,7 @@ describe('a rebuild of a read model', () => {
     })
   })
 
-  it('is made although the one in its way ends at that moment', async () => {
+  it('is accepted if an earlier rebuild of the same read model ends at that moment', async () => {
     const answers: object[][] = [[], [], [], [{ id: 'op_new' }]]
     const sql = async (): Promise<never[]> => (answers.shift() ?? []) as never[]
     const wanted = { id: 'op_new', kind: 'rebuild', projection: 'orders', requested_by: 'operator' } as const
@@ -293,7 +293,7 @@ describe('a rebuild of a read model', () => {
     expect((await rowsIn(database, 'orders_v1')).map(({ id: of }) => of)).to.include(LATER_ORDER)
   })
 
-  it('of one read model is one at a time; those of others wait, and have their own tables', async () => {
+  it('is refused while another of the same read model is open, and waits for those of other read models', async () => {
     const first = await harness.request('rebuild', 'orders')
     const again = { id: 'op_again', kind: 'rebuild', projection: 'orders', requested_by: 'operator' } as const
     const repeated = await database.transaction(sql => requestRebuild(sql, again))
@@ -306,7 +306,7 @@ describe('a rebuild of a read model', () => {
     ])
   })
 
-  it('takes the events that the live tables have, and no more', async () => {
+  it('writes exactly the events that the live tables have', async () => {
     const id = await harness.request('rebuild', 'orders')
     await appendOrder()
     await harness.execute()

@@ -97,7 +97,7 @@ describe('tamper evidence over HTTP', () => {
       expect((await reader.get(path)).status, path).to.equal(403)
   })
 
-  it('records each look at audit data', async () => {
+  it('records each read of audit data', async () => {
     const event = await eventOf(client)
     await proofOf(client, event)
     const looks = [

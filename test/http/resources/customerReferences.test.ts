@@ -95,7 +95,7 @@ describe('the customer reference of an order', () => {
     expect([texts.get(first.body.id), texts.get(second.body.id)]).to.deep.equal([text, text])
   })
 
-  it('is the same text for another tenant under another token', async () => {
+  it('has another token for another tenant', async () => {
     const text = aReference()
     const other = clientOf(service.api, await service.token({ tenant: 'other-references' }))
     const [mine, theirs] = [await create(text), await other.post('/orders', { ...anOrder(), customer_reference: text })]
@@ -330,12 +330,12 @@ describe('the customer reference of an order', () => {
       expect(recordOf(await create(text, key))).to.deep.equal(recordOf(created))
     })
 
-    it('hinders no order without one', async () => {
+    it('does not prevent an order without one', async () => {
       switched.state.isDown = true
       expect((await create(null, newKey())).status).to.equal(201)
     })
 
-    it('lets the repetition of a keyed export find it', async () => {
+    it('does not prevent the repetition of a keyed export', async () => {
       const key = newKey()
       const ask = () => client.post('/exports', { resource: 'orders', format: 'csv' }, { 'idempotency-key': key })
       const first = await ask()
@@ -394,7 +394,7 @@ describe('the customer reference of an order', () => {
     })
   })
 
-  it('whose row is lost is null, as after an erasure', async () => {
+  it('is null if its row was lost, as after an erasure', async () => {
     const created = await create(aReference())
     await database.sql('delete from personal_texts where token = $1', [await tokenOf(created.body.id)])
     await untilErased(created.body.id)

@@ -176,7 +176,7 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
         expect(findings[0]?.place).to.include({ line: one + 1, other_line: other + 1 })
       })
 
-      it('names a cut tail', async () => {
+      it('names a truncated end', async () => {
         const at = await lineOf(source(), 4)
         const folder = await changed(source(), 'events.jsonl', lines => lines.slice(0, at))
         const { kinds, findings } = await verify(folder)
@@ -214,7 +214,7 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
   /** The same text with another last digit: a fixed one might be that of a random hash already. */
   const otherDigit = (text: string): string => `${text.slice(0, -1)}${text.endsWith('0') ? '1' : '0'}`
 
-  it('names a changed leaf, and does not accuse its event', async () => {
+  it('names a changed leaf, and not its event', async () => {
     const folder = await changed(whole, 'leaves.jsonl', lines =>
       lines.map((line, n) => (n === 1 ? line.replace(/"leaf":"./, otherDigit) : line)),
     )
@@ -222,7 +222,7 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
     expect(findings[0]?.detail).to.match(/in leaves\.jsonl was changed; its event is as it was sealed\.$/)
   })
 
-  it('names heads that are forged, missing or cut', async () => {
+  it('names heads that are forged, missing or truncated', async () => {
     const forged = await changed(whole, 'heads.jsonl', lines =>
       lines.map((line, n) => (n === 0 ? line.replace(/"time":"\d{4}/, '"time":"2020') : line)),
     )
@@ -259,7 +259,7 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
     expect((await verify(whole, { heads: more })).kinds).to.deep.equal(['truncated', 'not_compared'])
   })
 
-  it('takes no file of trusted heads that is absent or empty', async () => {
+  it('refuses a file of trusted heads that is absent or empty', async () => {
     const none = join(await emptyFolder(), 'heads.jsonl')
     expect((await rejectionOf(verify(whole, { heads: none }))).message).to.match(/cannot be read/)
     await writeFile(none, '')
@@ -305,7 +305,7 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
     expect((await verify(bytes)).findings[0]?.detail).to.include('not there')
   })
 
-  it('writes into no folder that has other files, and refuses one that is not there to verify', async () => {
+  it('refuses to write into a folder with other files, and to verify a folder that does not exist', async () => {
     const { code, stderr } = await ledger(['export', '--evidence', '--out', whole])
     expect([code, stderr]).to.deep.equal([1, `${whole} is not empty: name a folder that is, or that does not exist.\n`])
     const none = join(await emptyFolder(), 'none')

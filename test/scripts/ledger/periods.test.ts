@@ -66,7 +66,7 @@ describe('npm run ledger -- periods', () => {
     return answer.body.items.toReversed()
   }
 
-  it('keep in a closed period what they had, and date later entries in the first open day', async () => {
+  it('keep the entries of a closed period, and date later ones in the first open day', async () => {
     const tenant = 'closed-periods'
     const client = await clientFor(tenant)
     const [early, late] = await drafts(client, 2)
@@ -98,7 +98,7 @@ describe('npm run ledger -- periods', () => {
     expect(audited[0]).to.include({ decision: 'granted', resource: CLOSED_DAY, authority: 'operator' })
   })
 
-  it('are closed while entries of the period are made: each is either found by the closing, or dated after it', async () => {
+  it('are closed while entries are written: each entry is either in the closing, or dated after it', async () => {
     const tenant = 'racing-periods'
     const client = await clientFor(tenant)
     const invoices = await drafts(client, 24)
@@ -163,7 +163,7 @@ describe('npm run ledger -- periods', () => {
     })
   })
 
-  it('are not closed from books that were made anew and lack what they had at the last closing', async () => {
+  it('are not closed from rebuilt books that lack entries of the last closing', async () => {
     const tenant = 'anew-periods'
     await drafts(await clientFor(tenant), 1)
     const before = await store.head()

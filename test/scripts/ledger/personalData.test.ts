@@ -81,7 +81,7 @@ describe('npm run ledger -- personal-data', () => {
     expect((await personalData('show', '--token', token)).stdout).to.include(text)
   })
 
-  it('refuses what names no text, or two', async () => {
+  it('refuses options that name no text, or two', async () => {
     const refused: readonly (readonly [readonly string[], string])[] = [
       [['erase'], NAME_ONE],
       [['erase', '--customer-reference', 'x', '--token', 'y'], NAME_ONE],

@@ -28,7 +28,7 @@ describe('npm run ledger -- verify', () => {
   })
   after(tidyUp)
 
-  it('finds that the tables are of the log', async () => {
+  it('reports that the tables are made from the log', async () => {
     const { code, stdout } = await ledger(['verify', '--only', 'log', '--json'])
     expect(code).to.equal(0)
     const { ok, checks } = JSON.parse(stdout)
@@ -42,7 +42,7 @@ describe('npm run ledger -- verify', () => {
     expect(stdout).to.match(/^ok {2}log {2}The tables are of the log [0-9a-f-]{36}\.\n$/)
   })
 
-  it('refuses a check that does not exist, and names those that do', async () => {
+  it('refuses the name of a check that does not exist, and lists the checks', async () => {
     const { code, stderr } = await ledger(['verify', '--only', 'nothing'])
     expect(code).to.equal(1)
     expect(stderr).to.match(/^There is no check "nothing": log/)

@@ -106,7 +106,7 @@ describe('ledger verify, books', () => {
     }
   })
 
-  it('names a row that is missing, and one that no event makes', async () => {
+  it('names a row that is missing, and one without an event', async () => {
     const missing = await foundAfter(
       `delete from account_balances_v1 where account = 'cash.USD' and position = (
         select min(position) from account_balances_v1 where account = 'cash.USD')`,
@@ -116,7 +116,7 @@ describe('ledger verify, books', () => {
     expect(surplus.map(({ kind }) => kind)).to.deep.equal(['surplus', 'missing'])
   })
 
-  it('says that the log ends before the books, in place of a finding for each row', async () => {
+  it('reports once that the log ends before the books, in place of each row', async () => {
     const { findings } = await verify(await logOf([]))
     expect(findings.map(({ kind }) => kind)).to.deep.equal(['log_ends_early'])
   })
@@ -134,7 +134,7 @@ describe('ledger verify, books', () => {
     ])
   })
 
-  it('does not accuse what the service writes while the log is read', async () => {
+  it('reports no difference for rows that the service writes while the log is read', async () => {
     const store = log.open()
     const last = log.events.findLast(({ stream }) => stream.startsWith('payment-'))?.position ?? expect.fail()
     const replayed: typeof store = {

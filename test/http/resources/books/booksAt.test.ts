@@ -67,7 +67,7 @@ describe('the position as of which the books are answered', () => {
     database = await postgres.ledgerDatabase()
   })
 
-  it('does not exist until the books had every event once, and from then on they may be behind', async () => {
+  it('is refused until the books have had every event once; after that they may lag', async () => {
     await expectBehind({})
     await feed(approvals()[0])
     await expectBehind({})
@@ -136,7 +136,7 @@ describe('the position as of which the books are answered', () => {
       expect(await rejectionOf(ask({}, undefined, undefined, second))).to.include({ code: 'projection_behind' })
     })
 
-  it('does not need events from which no books are made', async () => {
+  it('does not wait for events that make no entry', async () => {
     await feed()
     await ask({})
     const metadata = log.events[0]?.metadata ?? expect.fail()

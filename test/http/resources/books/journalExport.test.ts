@@ -106,7 +106,7 @@ describe('exports of the journal', () => {
     expect(await exported('csv', { account: 'cash.EUR' })).to.deep.equal([])
   })
 
-  it('are refused with a filter that is none', async () => {
+  it('are refused with an unknown filter', async () => {
     const refused = await client.post('/exports', {
       resource: 'journal_entries',
       format: 'csv',
