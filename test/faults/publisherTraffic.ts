@@ -9,11 +9,14 @@ export type Request = { readonly status: number; readonly tookMs: number }
 
 export type Traffic = {
   readonly requests: readonly Request[]
+  /** Resolves when at least this many requests have been answered. */
+  readonly until: (count: number) => Promise<unknown>
   /** Waits for the requests under way. Throws the first error of a client. */
   readonly stop: () => Promise<void>
 }
 
-const PAUSE_BETWEEN_SALES_MS = 300
+/** Of a client. Without the pause, the clients would take the processor time that the fault and its end need. */
+const PAUSE_BETWEEN_SALES_MS = 900
 
 /** A client that adds the headers to every request, and records it. */
 const recording = (client: Client, requests: Request[], headers: Readonly<Record<string, string>>): Client => {
@@ -66,6 +69,7 @@ export const startTraffic = (
   )
   return {
     requests,
+    until: count => eventually(() => requests.length >= count),
     stop: async () => {
       stopping.abort()
       const failed = (await running).find(outcome => outcome.status === 'rejected')

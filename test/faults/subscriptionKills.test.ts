@@ -12,7 +12,10 @@ const KILLS = 12
 const LIFE_MAX_MS = 1_200
 const TYPES = ['order.created', 'order.cancelled', 'invoice.paid', 'payment.succeeded']
 const CREATED = { types: TYPES, start: 'beginning' }
+/** Of each tenant. */
 const FACTS_MIN = 50
+/** Of both tenants: three of four requests cause a fact of these types. */
+const REQUESTS_MIN = 4 * FACTS_MIN
 
 describeWithOwnBroker('subscriptions, while their publisher is killed', () => {
   let harness: PublisherHarness
@@ -45,6 +48,7 @@ describeWithOwnBroker('subscriptions, while their publisher is killed', () => {
       await delay(Math.random() * LIFE_MAX_MS)
       await publisher.end('SIGKILL')
     }
+    await traffic.until(REQUESTS_MIN)
     await traffic.stop()
     await harness.startPublisher()
     await harness.drained()
