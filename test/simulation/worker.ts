@@ -28,7 +28,12 @@ export type Report = {
 /** Sent repeatedly during a run. */
 export type Progress = { readonly seed: number; readonly reachedMs: number }
 
-const engine = await openEngine()
+/** Settings of the engine; `planner` are statements that choose other query plans. */
+export type WorkerSettings = { readonly statementsPerVacuum?: number; readonly planner?: string }
+
+const { planner, ...options } = JSON.parse(process.argv[2] ?? '{}') as WorkerSettings
+const engine = await openEngine(options)
+if (planner !== undefined) await engine.query(planner)
 
 const failureOf = async (outcome: Outcome, isShrunk: boolean): Promise<Failure> => {
   const shortest = isShrunk ? await shrink(engine, outcome) : outcome

@@ -1,11 +1,15 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import type { Job, Progress, Report } from './worker.ts'
+import type { Job, Progress, Report, WorkerSettings } from './worker.ts'
 
-/** Runs seeds in this number of processes, and yields the report of each in the order of arrival. */
+/**
+ * Runs seeds in this number of processes, and yields the report of each in the order of arrival. The settings are those of
+ * the engine of each process.
+ */
 export async function* runSeeds(
   jobs: readonly Job[],
   processes: number,
   onProgress: (progress: Progress) => void = () => undefined,
+  settings: WorkerSettings = {},
 ): AsyncGenerator<Report> {
   const left = [...jobs]
   const arrived: Report[] = []
@@ -21,7 +25,9 @@ export async function* runSeeds(
     else child.send(job)
   }
   const start = (): ChildProcess => {
-    const child = fork(new URL('worker.ts', import.meta.url), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    const child = fork(new URL('worker.ts', import.meta.url), [JSON.stringify(settings)], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    })
     child.on('message', (message: Report | Progress | 'ready') => {
       if (message !== 'ready' && 'reachedMs' in message) return onProgress(message)
       if (message !== 'ready') arrived.push(message)

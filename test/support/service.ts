@@ -10,6 +10,7 @@ import type { EventStore, JsonObject } from '../../src/ports.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
 import { aggregates } from '../../streams/index.ts'
 import { removeFolder } from './folders.ts'
+import { WITHOUT_LINKS } from './nodeFlags.ts'
 import { putPreparedCluster } from './preparedCluster.ts'
 
 /** The whole service for tests, with real dependencies, in its own directory. */
@@ -151,7 +152,7 @@ export const startProcess = async (
   env: Readonly<Record<string, string>> = {},
 ): Promise<ServiceProcess> => {
   await preparePostgres(dataDir, env)
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', main], {
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...WITHOUT_LINKS, main], {
     env: {
       ...process.env,
       NODE_ENV: 'test',
