@@ -27,43 +27,38 @@ const grown = (frontier: Frontier, leaves: readonly Leaf[]) => {
   return { next, nodes }
 }
 
-const insertLeaves = (sql: Sql, first: number, leaves: readonly Leaf[]): Promise<unknown> =>
-  sql(
-    `insert into evidence_leaves (leaf, position, event_id, stream, revision, tenant_id, hash)
-     select leaf, position, event_id, stream, revision, tenant_id, decode(hash, 'hex')
-       from unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::text[], $5::bigint[], $6::text[], $7::text[])
-         as given (leaf, position, event_id, stream, revision, tenant_id, hash)`,
-    [
-      leaves.map((_, n) => BigInt(first + n)),
-      leaves.map(({ position }) => position),
-      leaves.map(({ eventId }) => eventId),
-      leaves.map(({ stream }) => stream),
-      leaves.map(({ revision }) => revision),
-      leaves.map(({ tenant }) => tenant),
-      leaves.map(({ hash }) => hash.toString('hex')),
-    ],
-  )
+/**
+ * The parts of a `with` statement that inserts leaves and the nodes which they complete; the parameters are counted from `first`.
+ * The rows are joined to its part `moved`, which has one row, or none if nothing may be written.
+ */
+export const growthFrom = (first: number): string => `
+  leaf as (insert into evidence_leaves (leaf, position, event_id, stream, revision, tenant_id, hash)
+    select given.* from moved cross join unnest(
+      $${first}::bigint[], $${first + 1}::bigint[], $${first + 2}::uuid[], $${first + 3}::text[], $${first + 4}::bigint[],
+      $${first + 5}::text[], $${first + 6}::bytea[]) as given),
+  node as (insert into evidence_nodes (level, node, hash)
+    select given.* from moved cross join unnest(
+      $${first + 7}::int[], $${first + 8}::bigint[], $${first + 9}::bytea[]) as given)`
 
-const insertNodes = async (sql: Sql, nodes: readonly Completed[]): Promise<void> => {
-  if (nodes.length === 0) return
-  await sql(
-    `insert into evidence_nodes (level, node, hash)
-     select level, node, decode(hash, 'hex')
-       from unnest($1::int[], $2::bigint[], $3::text[]) as given (level, node, hash)`,
-    [
-      nodes.map(({ level }) => level),
-      nodes.map(({ index }) => BigInt(index)),
-      nodes.map(one => one.hash.toString('hex')),
-    ],
-  )
-}
-
-/** Stores the leaves that follow the frontier, in the transaction of `sql`, and resolves to the frontier after them. */
-export const storeLeaves = async (sql: Sql, frontier: Frontier, leaves: readonly Leaf[]): Promise<Frontier> => {
+/** The frontier after the leaves, and the values of the parameters of `growthFrom`. */
+export const growthOf = (
+  frontier: Frontier,
+  leaves: readonly Leaf[],
+): { readonly next: Frontier; readonly values: readonly unknown[][] } => {
   const { next, nodes } = grown(frontier, leaves)
-  if (leaves.length > 0) await insertLeaves(sql, frontier.size, leaves)
-  await insertNodes(sql, nodes)
-  return next
+  const values = [
+    leaves.map((_, n) => BigInt(frontier.size + n)),
+    leaves.map(({ position }) => position),
+    leaves.map(({ eventId }) => eventId),
+    leaves.map(({ stream }) => stream),
+    leaves.map(({ revision }) => revision),
+    leaves.map(({ tenant }) => tenant),
+    leaves.map(({ hash }) => hash),
+    nodes.map(({ level }) => level),
+    nodes.map(({ index }) => BigInt(index)),
+    nodes.map(({ hash }) => hash),
+  ]
+  return { next, values }
 }
 
 /** The stored subtrees below a subtree whose level is not stored; itself where it is. */

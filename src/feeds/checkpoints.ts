@@ -1,4 +1,4 @@
-import type { Sql } from '../ports.ts'
+import type { Database, Sql } from '../ports.ts'
 
 /**
  * The checkpoint of each feed and of each read model. The epoch is that of the process that holds the lease of the feed: a
@@ -10,6 +10,8 @@ import type { Sql } from '../ports.ts'
  * position is refused by EventStoreDB, whose positions are byte offsets of events.
  */
 export type ResumePosition = bigint | 'start'
+
+const numberOf = (position: ResumePosition): bigint => (position === 'start' ? -1n : position)
 
 /** Another process has taken over this feed, and this one must write nothing more. */
 export class EpochSuperseded extends Error {
@@ -44,9 +46,90 @@ export const moveCheckpoint = async (
   const moved = await sql(
     `update checkpoints set position = greatest(position, $2), updated_at = now()
       where name = any($1::text[]) and epoch = $3 returning name`,
-    [names, position === 'start' ? -1n : position, epoch],
+    [names, numberOf(position), epoch],
   )
   if (moved.length < names.length) throw new EpochSuperseded(names.join(', '))
+}
+
+/** One checkpoint that is to be moved. */
+export type CheckpointMove = { readonly name: string; readonly position: ResumePosition; readonly epoch: bigint }
+
+/** The number of the first parameter of the statements of `moveCheckpointWith`. */
+export const FIRST_PARAMETER = 4
+
+/**
+ * Moves one checkpoint and writes the rows that belong to it, as one statement: it saves the round trips of a transaction.
+ * `writes`: named parts of a `with` statement, whose rows are joined to `moved`, which has one row in the current epoch, and none
+ * in an old one. Throws EpochSuperseded in an old epoch, with nothing written.
+ */
+export const moveCheckpointWith = async (
+  sql: Sql,
+  { name, position, epoch }: CheckpointMove,
+  writes: string,
+  values: readonly unknown[],
+): Promise<void> => {
+  const moved = await sql(
+    `with moved as (update checkpoints set position = greatest(checkpoints.position, $2), updated_at = now()
+        where name = $1 and epoch = $3 returning name), ${writes}
+     select name from moved`,
+    [name, numberOf(position), epoch, ...values],
+  )
+  if (moved.length === 0) throw new EpochSuperseded(name)
+}
+
+type WaitingMove = CheckpointMove & PromiseWithResolvers<void>
+
+const MOVE_SEVERAL = `
+  update checkpoints set position = greatest(checkpoints.position, given.position), updated_at = now()
+    from unnest($1::text[], $2::bigint[], $3::bigint[]) as given (name, position, epoch)
+    where checkpoints.name = given.name and checkpoints.epoch = given.epoch returning checkpoints.name`
+
+const moveSeveral = async (sql: Sql, moves: readonly WaitingMove[]): Promise<void> => {
+  try {
+    const values = [
+      moves.map(({ name }) => name),
+      moves.map(({ position }) => numberOf(position)),
+      moves.map(({ epoch }) => epoch),
+    ]
+    const moved = new Set((await sql<{ name: string }>(MOVE_SEVERAL, values)).map(({ name }) => name))
+    for (const { name, resolve, reject } of moves) {
+      if (moved.has(name)) resolve()
+      else reject(new EpochSuperseded(name))
+    }
+  } catch (error) {
+    for (const { reject } of moves) reject(error)
+  }
+}
+
+/** The moves that wait for the statement which is executed. */
+const waitingMoves = new WeakMap<Database, WaitingMove[]>()
+
+const moveWaiting = async (database: Database, waiting: WaitingMove[]): Promise<void> => {
+  while (waiting.length > 0) {
+    // One move of each name: an update that finds two rows for one makes one of the changes.
+    const moves = [...new Map(waiting.toReversed().map(move => [move.name, move])).values()]
+    const others = waiting.filter(move => !moves.includes(move))
+    waiting.splice(0, waiting.length, ...others)
+    await moveSeveral(database.sql, moves)
+  }
+  waitingMoves.delete(database)
+}
+
+/**
+ * Moves a checkpoint that no rows belong to. The feeds of a process read the same events at the same time, so that their
+ * moves wait for the one that is executed and then share a statement, and a commit. Throws EpochSuperseded in an old epoch.
+ */
+export const moveCheckpointAlone = async (database: Database, move: CheckpointMove): Promise<void> => {
+  const waiting = waitingMoves.get(database)
+  const added = { ...move, ...Promise.withResolvers<void>() }
+  if (waiting !== undefined) waiting.push(added)
+  else {
+    const first = [added]
+    waitingMoves.set(database, first)
+    // Later by a step, so that the moves of this moment are among the first.
+    queueMicrotask(() => void moveWaiting(database, first))
+  }
+  await added.promise
 }
 
 /** Tests the epoch within a transaction: throws EpochSuperseded in an old one. */

@@ -1,6 +1,12 @@
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
-import { acquireCheckpoint, fenceCheckpoint, moveCheckpoint, type ResumePosition } from '../feeds/checkpoints.ts'
+import {
+  acquireCheckpoint,
+  fenceCheckpoint,
+  moveCheckpoint,
+  moveCheckpointAlone,
+  type ResumePosition,
+} from '../feeds/checkpoints.ts'
 import { decode } from '../feeds/decode.ts'
 import {
   discardedPositions,
@@ -15,7 +21,7 @@ import { openParking, type Parking, REQUESTS_POLL_MS, storedEventOf } from '../f
 import { createSerialQueue } from '../feeds/serialQueue.ts'
 import type { Timer } from '../feeds/timer.ts'
 import type { Run } from '../feeds/feedLoop.ts'
-import type { Database, EventStore, Sql, StoredEvent, World } from '../ports.ts'
+import type { Database, EventStore, StoredEvent, World } from '../ports.ts'
 import type { OpenTasks, Origin } from './openTasks.ts'
 
 /**
@@ -137,9 +143,12 @@ export const openIntake = async (dependencies: IntakeDependencies, receiver: Rec
         const rows = receiveAll(events)
         seen = position
         mayHaveParked ||= rows.length > 0
-        const move = (sql: Sql): Promise<void> =>
-          moveCheckpoint(sql, [name], receiver.tasks.resumeAfter() ?? position, epoch)
-        await parking.parkAndMove(rows, move)
+        const resumeAfter = receiver.tasks.resumeAfter() ?? position
+        if (rows.length === 0) return moveCheckpointAlone(database, { name, position: resumeAfter, epoch })
+        await parking.parkInTransaction(async sql => {
+          await moveCheckpoint(sql, [name], resumeAfter, epoch)
+          return rows
+        })
       }),
     serve: async () => {
       if (!mayHaveParked) return

@@ -2,7 +2,7 @@ import { firstFact } from '../../projections/facts/queries.ts'
 import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import type { Ledger } from '../commands/commandHandler.ts'
 import { FACTS, lastSealedAt, sealManifest } from '../commands/manifests.ts'
-import { moveCheckpoint, positionOf, acquireCheckpoint } from '../feeds/checkpoints.ts'
+import { moveCheckpointAlone, positionOf, acquireCheckpoint } from '../feeds/checkpoints.ts'
 import type { Feed } from '../feeds/feedLoop.ts'
 import type { Database } from '../ports.ts'
 
@@ -68,7 +68,7 @@ export const manifestsFeed = (dependencies: ManifestDependencies): Feed => {
     categories: ['manifest'],
     beginRun: async (epoch, signal) => ({
       after: await acquireCheckpoint(database.sql, NAME, epoch),
-      processBatch: (_, position) => moveCheckpoint(database.sql, [NAME], position, epoch),
+      processBatch: (_, position) => moveCheckpointAlone(database, { name: NAME, position, epoch }),
       background: async () => {
         const sealDue = createSealing(dependencies)
         while (!signal.aborted) {

@@ -6,9 +6,9 @@ import { lastRestart, storeHead, storeKey } from '../evidence/headStore.ts'
 import { newestLeaves } from '../evidence/leaves.ts'
 import type { Frontier } from '../evidence/merkle.ts'
 import { leafOf } from '../evidence/record.ts'
-import { consistencyProof, loadFrontier, rootAt, storeLeaves } from '../evidence/tree.ts'
+import { consistencyProof, growthFrom, growthOf, loadFrontier, rootAt } from '../evidence/tree.ts'
 import { logIn } from '../commands/logIdentity.ts'
-import { acquireCheckpoint, fenceCheckpoint, moveCheckpoint } from '../feeds/checkpoints.ts'
+import { acquireCheckpoint, fenceCheckpoint, FIRST_PARAMETER, moveCheckpointWith } from '../feeds/checkpoints.ts'
 import type { Feed, Run } from '../feeds/feedLoop.ts'
 import type { Database, EventStore, World } from '../ports.ts'
 
@@ -16,7 +16,7 @@ import type { Database, EventStore, World } from '../ports.ts'
  * The process that seals the log: each event becomes a leaf of the tree in Postgres, and while there are new leaves a head is
  * signed every few seconds. It runs beside the writes and never holds them up; one process at a time has its lease.
  *
- *   sealed      the leaves of a batch, their nodes and the checkpoint are committed in one transaction
+ *   sealed      the leaves of a batch, their nodes and the checkpoint are written by one statement
  *   published   the head of the tree is on the disk in the file of heads, and then in Postgres
  *
  * The tree is a function of the log, so that a process that was replaced while it slept can publish no head that another
@@ -169,19 +169,17 @@ const publish = async (dependencies: SealingDependencies, opened: Opened): Promi
   report(dependencies, sealed)
 }
 
+const GROWTH = growthFrom(FIRST_PARAMETER)
+
 const processBatchOf =
   (dependencies: SealingDependencies, { epoch, sealed }: Opened): Run['processBatch'] =>
   async (events, position) => {
     const { database, world } = dependencies
     const leaves = events.map(leafOf)
-    let frontier = sealed.frontier
-    await database.transaction(async sql => {
-      // First, so that a process that was replaced fails before it inserts leaves that another one has.
-      await moveCheckpoint(sql, [SEALING], position, epoch)
-      frontier = await storeLeaves(sql, sealed.frontier, leaves)
-    })
+    const { next, values } = growthOf(sealed.frontier, leaves)
+    await moveCheckpointWith(database.sql, { name: SEALING, position, epoch }, GROWTH, values)
     world.crashPoint('after_leaves')
-    sealed.frontier = frontier
+    sealed.frontier = next
     sealed.position = leaves.at(-1)?.position ?? sealed.position
     if (leaves.length === 0) return
     report(dependencies, sealed)

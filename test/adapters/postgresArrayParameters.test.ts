@@ -21,6 +21,8 @@ const EXACT: Readonly<Record<string, readonly unknown[]>> = {
     '2000-01-01T00:00:00Z',
     '1000-01-01T00:00:00.001Z',
   ],
+  bytea: [Buffer.alloc(0), Buffer.of(0, 255, 92, 34), Buffer.alloc(300, 7).subarray(1)],
+  uuid: ['00000000-0000-4000-8000-000000000001', 'ebf4aeb4-0bd2-4a5e-8f5b-f0a5ec8a3a10'],
 }
 
 /** By type: arrays that keep the text form. Postgres reads some of them, and refuses the others. */
@@ -37,6 +39,9 @@ const LEFT_TO_POSTGRES: readonly (readonly [string, readonly unknown[]])[] = [
   ['timestamptz', ['0000-01-01T00:00:00Z']],
   ['timestamptz', ['2026-01-01T25:00:00Z']],
   ['text', []],
+  ['bytea', ['\\x00ff']],
+  ['uuid', ['EBF4AEB4-0BD2-4A5E-8F5B-F0A5EC8A3A10', '{ebf4aeb4-0bd2-4a5e-8f5b-f0a5ec8a3a10}']],
+  ['uuid', ['ebf4aeb40bd24a5e8f5bf0a5ec8a3a10', 'no uuid']],
 ]
 
 const statement = (type: string): string =>

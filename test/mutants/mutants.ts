@@ -174,6 +174,18 @@ export const mutants: readonly Mutant[] = [
     replace: `set position = $2`,
   },
   {
+    name: 'a process that was replaced seals on',
+    file: 'src/feeds/checkpoints.ts',
+    find: `where name = $1 and epoch = $3 returning name`,
+    replace: `where name = $1 and $3::bigint is not null returning name`,
+  },
+  {
+    name: 'a process that was replaced moves a checkpoint beside others',
+    file: 'src/feeds/checkpoints.ts',
+    find: `and checkpoints.epoch = given.epoch returning`,
+    replace: `returning`,
+  },
+  {
     name: 'the events of a retry have new ids',
     file: 'src/processes/processManager.ts',
     find: 'commandId: `${manager}/${recorded.eventId}`',

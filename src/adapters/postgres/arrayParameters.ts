@@ -58,6 +58,21 @@ const timestamptz: Element = {
   },
 }
 
+const bytea: Element = {
+  oid: 17,
+  sizeOf: value => (Buffer.isBuffer(value) ? value.length : undefined),
+  write: (to, value, at) => to.set(value as Buffer, at),
+}
+
+const UUID_BYTES = 16
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+const uuid: Element = {
+  oid: 2950,
+  sizeOf: value => (typeof value === 'string' && UUID.test(value) ? UUID_BYTES : undefined),
+  write: (to, value, at) => void to.write((value as string).replaceAll('-', ''), at, 'hex'),
+}
+
 const ELEMENTS: Readonly<Record<string, Element>> = {
   text: textOf(25),
   json: textOf(114),
@@ -65,6 +80,8 @@ const ELEMENTS: Readonly<Record<string, Element>> = {
   integer,
   bigint,
   timestamptz,
+  bytea,
+  uuid,
 }
 
 /** Five integers: dimensions, whether there are nulls, type, length, index of the first element. */
