@@ -48,9 +48,9 @@ describe('embedded event store: the commit of a batch', () => {
         statements += 1
         return opened.query(...statement)
       },
-      write: (...statement) => {
+      insert: (...values) => {
         statements += 1
-        return opened.write(...statement)
+        return opened.insert(...values)
       },
     }
   })

@@ -1,7 +1,7 @@
 import { type DecidedBatch, decideBatch } from './batchDecision.ts'
 import { type StoredRecord, isMetastream, metastreamOf, originalOf } from './record.ts'
 import { resendLookupOf } from './resendLookup.ts'
-import { INSERT, SELECT_HEADS } from './statements.ts'
+import { SELECT_HEADS } from './statements.ts'
 import type { WriterSession } from './storage.ts'
 import { type HeadRow, type StreamEntry, type Streams, entryOf, entryOfNew } from './streams.ts'
 import type { WriteRequest, Written } from './writeRequest.ts'
@@ -58,8 +58,8 @@ const commitAssuming = async (
   const { records, written } = decided
   if (records.length === 0) return assumed.size > 0 ? undefined : { records, written }
   try {
-    const isStored = await insert(session, records, assumed)
-    if (!isStored) return undefined
+    // Nothing is stored if a stream is not new that is assumed to be.
+    if ((await session.insert(records, assumed)) === 0) return undefined
   } catch (error) {
     return unavailable(requests, refusedByPostgres(error) ? 'none' : 'unknown')
   }
@@ -107,34 +107,4 @@ const entriesOf = async (
 const streamsTouched = ({ kind, stream }: WriteRequest): string[] => {
   if (isMetastream(stream)) return [stream, originalOf(stream)]
   return kind === 'delete' ? [stream, metastreamOf(stream)] : [stream]
-}
-
-/** Resolves to false, and stores nothing, if a stream is not new that is assumed to be. */
-const insert = async (
-  session: WriterSession,
-  records: readonly StoredRecord[],
-  assumed: ReadonlySet<string>,
-): Promise<boolean> => {
-  const dataAt: number[] = []
-  let at = 1
-  for (const { data, metadata } of records) {
-    dataAt.push(at)
-    at += data.length + metadata.length
-  }
-  const column = <K extends keyof StoredRecord>(name: K): StoredRecord[K][] => records.map(record => record[name])
-  const rows = await session.write('insert', INSERT, [
-    column('position'),
-    column('stream'),
-    column('revision'),
-    column('id'),
-    column('type'),
-    column('isJson'),
-    dataAt,
-    Buffer.concat(records.flatMap(({ data, metadata }) => [data, metadata])),
-    records[0]?.createdTicks,
-    records.map(({ data }) => data.length),
-    records.map(({ metadata }) => metadata.length),
-    [...assumed],
-  ])
-  return rows > 0
 }

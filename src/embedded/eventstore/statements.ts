@@ -29,19 +29,15 @@ export const SELECT_BY_ID = `
     where stream = asked.stream and revision >= asked.since and event_id = asked.event_id
   ) found on true`
 
-/**
- * All payloads are one binary value, `$8`, and are cut out of it here: a text array of bytea would be in hexadecimal,
- * twice the size, and parsed on both sides. `$9` is the time. Inserts nothing if a stream of `$12` has an event or metadata.
- */
+/** `$9` is the time. Inserts nothing if a stream of `$10` has an event or metadata. The values are in insertMessage.ts. */
 export const INSERT = `
   insert into events (${COLUMNS})
-  select position, stream, revision, event_id, type, is_json,
-         substr($8::bytea, data_at, data_bytes), substr($8::bytea, data_at + data_bytes, metadata_bytes), $9::bigint
+  select position, stream, revision, event_id, type, is_json, data, metadata, $9::bigint
   from unnest(
-    $1::bigint[], $2::text[], $3::bigint[], $4::uuid[], $5::text[], $6::boolean[], $7::int[], $10::int[], $11::int[]
-  ) as t(position, stream, revision, event_id, type, is_json, data_at, data_bytes, metadata_bytes)
+    $1::bigint[], $2::text[], $3::bigint[], $4::uuid[], $5::text[], $6::boolean[], $7::bytea[], $8::bytea[]
+  ) as t(position, stream, revision, event_id, type, is_json, data, metadata)
   where not exists (
-    select from unnest($12::text[]) as assumed(stream)
+    select from unnest($10::text[]) as assumed(stream)
     where exists (select from events where stream in (assumed.stream, '$$' || assumed.stream))
   )`
 

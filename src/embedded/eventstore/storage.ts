@@ -3,6 +3,7 @@ import pg from 'pg'
 import { ADVISORY_LOCKS } from '../../schema/locks.ts'
 import { tableStatements } from '../../schema/tables.ts'
 import { StartupError } from '../../startupError.ts'
+import { preparedInsert } from './insert.ts'
 import type { StoredRecord } from './record.ts'
 import { type EventRow, queryOf, recordOf } from './rows.ts'
 import { SELECT_ALL, SELECT_LAST, SELECT_STREAM } from './statements.ts'
@@ -37,8 +38,8 @@ export type WriterSession = {
   /** The newest event at the start of the session. */
   readonly last: StoredRecord | undefined
   query<Row>(name: string, text: string, values: readonly unknown[]): Promise<Row[]>
-  /** Resolves to the number of rows that the statement has written. */
-  write(name: string, text: string, values: readonly unknown[]): Promise<number>
+  /** Stores the events in one transaction unless one of the streams `assumed` to be new exists. Resolves to their number. */
+  insert(records: readonly StoredRecord[], assumed: ReadonlySet<string>): Promise<number>
   /** Resolves when the connection has ended. */
   readonly lost: Promise<void>
   end(): Promise<void>
@@ -58,13 +59,12 @@ export const openWriterSession = async (connectionString: string): Promise<Write
   await client.connect()
   const query = async <Row>(name: string, text: string, values: readonly unknown[]): Promise<Row[]> =>
     (await client.query(queryOf(name, text, values))).rows as Row[]
-  const write: WriterSession['write'] = async (name, text, values) =>
-    (await client.query(queryOf(name, text, values))).rowCount ?? 0
   try {
     await lockNode(client)
     await client.query(await tableStatements('embeddedEvents'))
     const [row] = await query<EventRow>('last', SELECT_LAST, [])
-    return { last: row && recordOf(row), query, write, lost, end: () => client.end() }
+    const insert = await preparedInsert(client)
+    return { last: row && recordOf(row), query, insert, lost, end: () => client.end() }
   } catch (error) {
     await client.end().catch(() => undefined)
     throw error

@@ -18,7 +18,7 @@ type Pending = { readonly request: WriteRequest; readonly resolve: (written: Wri
 /**
  * The only writer of the log. Requests are decided in the order of their arrival against the committed state and the
  * earlier requests of their batch. A batch is one transaction; while it commits, the next batch is collected. Responses
- * are sent after the commit only.
+ * are sent after the commit only, and before the next batch is begun, which then has all requests that arrive together.
  */
 export type Writer = {
   readonly tail: Tail
@@ -71,6 +71,7 @@ export const openWriter = async ({ connectionString, onReplaced }: WriterOptions
 
   const drain = async (): Promise<void> => {
     while (queue.length > 0) {
+      await turnOfEventLoop()
       const batch = takeBatch(queue)
       const commit = await attempt(session, batch)
       for (const record of commit.records) streams.committed(record)
@@ -108,6 +109,8 @@ export const openWriter = async ({ connectionString, onReplaced }: WriterOptions
     },
   }
 }
+
+const turnOfEventLoop = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
 const UNKNOWN: Written = { kind: 'unavailable', effect: 'unknown' }
 
