@@ -71,8 +71,7 @@ export const openWriter = async ({ connectionString, onReplaced }: WriterOptions
 
   const drain = async (): Promise<void> => {
     while (queue.length > 0) {
-      await turnOfEventLoop()
-      const batch = takeBatch(queue)
+      const batch = await nextBatch(queue)
       const commit = await attempt(session, batch)
       for (const record of commit.records) streams.committed(record)
       tail.append(commit.records)
@@ -110,8 +109,6 @@ export const openWriter = async ({ connectionString, onReplaced }: WriterOptions
   }
 }
 
-const turnOfEventLoop = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
-
 const UNKNOWN: Written = { kind: 'unavailable', effect: 'unknown' }
 
 const failed = (requests: readonly WriteRequest[], effect: 'none' | 'unknown'): Commit => ({
@@ -127,3 +124,7 @@ const takeBatch = (queue: Pending[]): Pending[] => {
   })
   return queue.splice(0, end === -1 ? queue.length : end)
 }
+
+/** Has the requests that arrive in this turn of the event loop; waits for no other. */
+const nextBatch = (queue: Pending[]): Promise<Pending[]> =>
+  new Promise(resolve => setImmediate(() => resolve(takeBatch(queue))))
