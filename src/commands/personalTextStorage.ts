@@ -1,8 +1,9 @@
 import { type Sql, Unavailable, type World } from '../ports.ts'
 
 /**
- * Stores personal texts in the table of personalTexts.ts. The texts that are given while a statement is under way are stored
- * together by the next one, because a statement for each request costs the service and Postgres more than the text itself.
+ * Stores personal texts in the table of personalTexts.ts. The texts that are given while a statement is under way are
+ * stored together by the next one, because a statement for each request costs the service and Postgres more than the
+ * text itself.
  */
 
 /** A text, with the token that it gets unless it has one. Equal digests are equal texts of one tenant and kind. */
@@ -22,9 +23,10 @@ const WAIT_MAX_MS = 20
 const ROWS_MAX = 500
 
 /**
- * Stores rows with different digests. `known` is '' for a text that was erased and is not there again. The subquery is not a join,
- * so that its plan uses the index however small the table was when the statement was prepared. Rows are inserted in the order of
- * their digests, because two statements that wait for each other's rows would be a deadlock.
+ * Stores rows with different digests. The column `known` is the token of a stored text, '' for one that was erased and
+ * not stored again, and null for a new one. The subquery is not a join, so that its plan uses the index however small
+ * the table was when the statement was prepared. Rows are inserted in the order of their digests, because two
+ * statements that wait for each other's rows would be a deadlock.
  */
 const storing = (condition: string): string =>
   `with given as materialized (
@@ -47,8 +49,8 @@ const runFor = async (sql: Sql, statement: string, rows: readonly TextRow[]): Pr
 
 export type PersonalTextStorage = {
   /**
-   * Stores the text, or finds it. Resolves with its token; with undefined for a text that was erased, or that another process
-   * stores at this moment. Throws Unavailable, and the errors of Postgres for a text that it refuses.
+   * Stores the text, or finds it. Resolves with its token; with undefined for a text that was erased, or that another
+   * process stores at this moment. Throws Unavailable, and the errors of Postgres for a text that it refuses.
    */
   readonly store: (row: TextRow) => Promise<string | undefined>
   /** The same, in a statement of its own, and an erased text is stored again. */

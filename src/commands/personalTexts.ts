@@ -6,12 +6,12 @@ import { keyedHash, randomId } from './identifiers.ts'
 import { createPersonalTextStorage, type PersonalTextStorage } from './personalTextStorage.ts'
 
 /**
- * The side store of personal texts: the table personal_texts. Events are never changed, so a text that may have to be erased
- * is not in them: they have a token in its place, and every reader gets the text from this table, or null after its erasure.
- * See personalData.md.
+ * The side store of personal texts: the table personal_texts. Events are never changed, so a text that may have to be
+ * erased is not in them: they have a token in its place, and every reader gets the text from this table, or null after
+ * its erasure. See personalData.md.
  *
- * A text is stored before the event that has its token is appended. When the append then fails, the text remains without a
- * reader; the next use of the same text finds it.
+ * A text is stored before the event that has its token is appended. When the append then fails, the text remains
+ * without a reader; the next use of the same text finds it.
  */
 
 /** The kinds of personal texts, each with the prefix of its tokens. */
@@ -27,8 +27,9 @@ export type Texts = ReadonlyMap<string, string | null>
 export const NO_TEXTS: Texts = new Map()
 
 /**
- * The members of resources and events that have such a text, with its kind. The events of earlier builds have the text itself,
- * which may be the token of another kind that a caller has seen in a fact: it is no token here, and shows nothing.
+ * The members of resources and events that have such a text, with its kind. Events of earlier builds have the text
+ * itself. Such a text may equal a token of another kind, which a caller has seen in a fact; it is not taken for a
+ * token, so that it reveals nothing.
  */
 const PERSONAL_MEMBERS: Readonly<Record<string, PersonalKind>> = {
   customer_reference: 'customer_reference',
@@ -61,16 +62,16 @@ export const withTexts = <R extends object>(row: R, texts: Texts): R => {
 }
 
 /**
- * Whether the row has the token of an erased text, so that its representation differs from the earlier one. A token that was
- * not looked up counts as present.
+ * Whether the row has the token of an erased text, so that its representation differs from the earlier one. A token
+ * that was not looked up counts as present.
  */
 export const hasErased = (row: object, texts: Texts): boolean => tokensIn(row).some(token => texts.get(token) === null)
 
 type Reader = { readonly sql: Sql; readonly ledger: Pick<Ledger, 'hasKeyedReferences'> }
 
 /**
- * Reads the texts of the tokens in one statement; none for no tokens. A token of another tenant has no text. In a log without
- * tokens of payments' references such a value is the reference that a caller gave, and is its own text.
+ * Reads the texts of the tokens in one statement; none for no tokens. A token of another tenant has no text. In a log
+ * without tokens of payments' references such a value is the reference that a caller gave, and is its own text.
  */
 export const readTexts = async ({ sql, ledger }: Reader, tenant: string, tokens: readonly string[]): Promise<Texts> => {
   if (tokens.length === 0) return NO_TEXTS
@@ -100,24 +101,26 @@ export const digestOf = async (
 ): Promise<string> => keyedHash(await idSecret(), ['personal text', kind, tenant, text])
 
 export type PersonalTexts = {
-  /** Stands for the text in the idempotency record of a request, so that equal requests are recognised without the text. */
+  /**
+   * Stands for the text in the idempotency record of a request, so that equal requests are recognised without the text.
+   */
   readonly digest: (personal: PersonalText) => Promise<string>
   /**
-   * Stores the text, and resolves to its token; a text that is there keeps its token. Undefined for a text that was erased
-   * (or is stored by another request at this moment): `storeAgain` gives it a new token. Both throw Unavailable with the effect `none`, because a stored text that no event
-   * names is no effect for the caller.
+   * Stores the text, and resolves to its token; a text that is stored already keeps its token. Undefined for a text
+   * that was erased, or that another process stores at this moment: `storeAgain` gives it a new token. Both throw
+   * Unavailable with the effect `none`, because a stored text that no event names is no effect for the caller.
    */
   readonly store: (personal: PersonalText) => Promise<PersonalToken | undefined>
   readonly storeAgain: (personal: PersonalText) => Promise<PersonalToken>
   /** The token of a text that is stored and not erased: for filters. Throws Unavailable. */
   readonly find: (personal: PersonalText) => Promise<PersonalToken | undefined>
-  /** The text of each of these tokens, or null. An erasure takes effect within SEEN_FOR_MS. Throws Unavailable. */
+  /** The text of each of these tokens, or null. An erasure takes effect within CACHED_FOR_MS. Throws Unavailable. */
   readonly read: (tenant: string, tokens: readonly string[]) => Promise<Texts>
 }
 
-/** How long a text that was read or stored is used without another statement, and so the longest delay of an erasure. */
-const SEEN_FOR_MS = 2_000
-const SEEN_MAX = 10_000
+/** A text that was read or stored is cached for this time, which is the longest delay of an erasure. */
+const CACHED_FOR_MS = 2_000
+const CACHED_MAX = 10_000
 /** Other requests may store or erase the same text meanwhile. */
 const STORE_ATTEMPTS_MAX = 5
 
@@ -130,41 +133,42 @@ const withoutEffect = async <T>(work: Promise<T>): Promise<T> => {
   }
 }
 
-type Seen = {
+/** The texts that were read or stored in the last CACHED_FOR_MS. */
+type TextCache = {
   readonly remember: (text: { tenant: string; token: string; text: string | null }, sinceMs: number) => void
-  /** Undefined for a text that was not seen lately. */
+  /** Undefined for a text that is not cached. */
   readonly recall: (tenant: string, token: string) => string | null | undefined
 }
 
-const createSeen = (world: Pick<World, 'monotonicMs'>): Seen => {
-  const seen = new LRUCache<string, { readonly text: string | null; readonly untilMs: number }>({ max: SEEN_MAX })
+const createTextCache = (world: Pick<World, 'monotonicMs'>): TextCache => {
+  const entries = new LRUCache<string, { readonly text: string | null; readonly untilMs: number }>({ max: CACHED_MAX })
   const keyOf = (tenant: string, token: string): string => `${tenant} ${token}`
   return {
     remember: ({ tenant, token, text }, sinceMs) =>
-      void seen.set(keyOf(tenant, token), { text, untilMs: sinceMs + SEEN_FOR_MS }),
+      void entries.set(keyOf(tenant, token), { text, untilMs: sinceMs + CACHED_FOR_MS }),
     recall: (tenant, token) => {
-      const known = seen.get(keyOf(tenant, token))
-      return known !== undefined && known.untilMs > world.monotonicMs() ? known.text : undefined
+      const cached = entries.get(keyOf(tenant, token))
+      return cached !== undefined && cached.untilMs > world.monotonicMs() ? cached.text : undefined
     },
   }
 }
 
-const readSeen = async (
-  { seen, world, ...reader }: Reader & { readonly seen: Seen; readonly world: World },
+const readCached = async (
+  { cache, world, ...reader }: Reader & { readonly cache: TextCache; readonly world: World },
   tenant: string,
   tokens: readonly string[],
 ): Promise<Texts> => {
   const texts = new Map<string, string | null>()
   for (const token of tokens) {
-    const text = seen.recall(tenant, token)
+    const text = cache.recall(tenant, token)
     if (text !== undefined) texts.set(token, text)
   }
   const sinceMs = world.monotonicMs()
   const unknown = tokens.filter(token => !texts.has(token))
-  const found = await readTexts(reader, tenant, unknown)
+  const stored = await readTexts(reader, tenant, unknown)
   for (const token of unknown) {
-    const text = found.get(token) ?? null
-    seen.remember({ tenant, token, text }, sinceMs)
+    const text = stored.get(token) ?? null
+    cache.remember({ tenant, token, text }, sinceMs)
     texts.set(token, text)
   }
   return texts
@@ -174,7 +178,7 @@ type TextsLedger = Pick<Ledger, 'idSecret' | 'hasKeyedReferences' | 'world'>
 
 export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalTexts => {
   const { world } = ledger
-  const seen = createSeen(world)
+  const cache = createTextCache(world)
   const storage = createPersonalTextStorage(sql, world)
 
   const storeBy = async (
@@ -186,7 +190,7 @@ export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalText
     const row = { ...personal, token: randomId(PREFIXES[kind], world), digest: await digestOf(ledger, personal) }
     const token = await withoutEffect(store(row))
     if (token === undefined) return undefined
-    seen.remember({ tenant, token, text }, sinceMs)
+    cache.remember({ tenant, token, text }, sinceMs)
     return token as PersonalToken
   }
 
@@ -206,15 +210,15 @@ export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalText
       const present = 'select token from personal_texts where digest = $1 and erased_at is null'
       return (await sql<{ token: PersonalToken }>(present, [digest]))[0]?.token
     },
-    read: (tenant, tokens) => readSeen({ sql, ledger, seen, world }, tenant, tokens),
+    read: (tenant, tokens) => readCached({ sql, ledger, cache, world }, tenant, tokens),
   }
 }
 
 /**
  * Stores the text of a creating command whose idempotency key may have been used before. A used key is answered by
- * `answerOfKey` where storing would be wrong or is not possible: the text was erased since the first request, and would be
- * there again; or Postgres does not answer, and a 503 would tell the caller that nothing was created. Throws Unavailable with
- * the effect `none` for a new key.
+ * `answerOfKey` where storing would be wrong or is not possible: the text was erased since the first request, and would
+ * be there again; or Postgres does not answer, and a 503 would tell the caller that nothing was created. Throws
+ * Unavailable with the effect `none` for a new key.
  */
 export const storeUnlessBound = async <T>(
   texts: PersonalTexts,
