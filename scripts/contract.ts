@@ -16,8 +16,8 @@ import {
 import { differencesOf, isBroken, reportOf } from './contract/report.ts'
 
 /**
- * `npm run contract`: compares the contract that this code would publish with every released one, lints it, and prints or releases
- * it. No service is started.
+ * `npm run contract`: compares the contract that this code would publish with every released one, lints it, and prints
+ * or releases it. No service is started.
  */
 
 type CheckOptions = { readonly json?: true; readonly candidate?: string; readonly lint: boolean }
@@ -27,7 +27,10 @@ const print = (text: string): void => void process.stdout.write(`${text}\n`)
 const candidateFor = (version: Version, { candidate: folder }: CheckOptions): Contract =>
   folder === undefined ? candidateOf(version) : readContract(pathToFileURL(`${resolve(folder, version)}/`))
 
-/** Faults of the documents themselves, as sentences. The linters are loaded here, since they take longer than the comparison. */
+/**
+ * Faults of the documents themselves, as sentences. The linters are loaded here, since they take longer than the
+ * comparison.
+ */
 const faultsOf = async (version: Version, options: CheckOptions): Promise<readonly string[]> => {
   const contract = candidateFor(version, options)
   const faults = [

@@ -2,7 +2,10 @@ import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 
-/** The addresses of the running service and its dependencies, in a file of the data directory, for the operators' commands. */
+/**
+ * The addresses of the running service and its dependencies, in a file of the data directory, for the operators'
+ * commands.
+ */
 const addressesSchema = z.object({
   api: z.string(),
   event_store: z.string(),
@@ -18,7 +21,10 @@ export type Addresses = z.infer<typeof addressesSchema>
 
 const fileIn = (dataDir: string): string => join(dataDir, 'addresses.json')
 
-/** Readable by its owner alone: the address of Postgres contains its password. Resolves to a function that removes the file. */
+/**
+ * Readable by its owner alone: the address of Postgres contains its password. Resolves to a function that removes the
+ * file.
+ */
 export const publishAddresses = async (dataDir: string, addresses: Addresses): Promise<() => Promise<void>> => {
   // Renamed when it is complete: a command may be reading it at this moment.
   const unfinished = `${fileIn(dataDir)}.new`

@@ -25,8 +25,8 @@ import type { RateLimit, RatePolicy } from './ports.ts'
 import { StartupError } from './startupError.ts'
 
 /**
- * The configuration of the service, read from the environment. Two other files of src read the environment: telemetry.ts, which
- * starts before everything else, and the launcher of Postgres, which passes PATH on.
+ * The configuration of the service, read from the environment. Two other files of src read the environment:
+ * telemetry.ts, which starts before everything else, and the launcher of Postgres, which passes PATH on.
  */
 
 export const ROLES = ['api', 'projector', 'publisher', 'worker'] as const
@@ -168,7 +168,10 @@ const kafkaOf = (env: Environment): KafkaConfig | undefined => {
   return { brokers, ssl, sasl: { mechanism, username, password } }
 }
 
-/** API processes share a port. The feeds run in one process at a time, so that more processes of them would have no work. */
+/**
+ * API processes share a port. The feeds run in one process at a time, so that more processes of them would have no
+ * work.
+ */
 const processesOf = (env: Environment): number => {
   const { LEDGER_ROLES: roles, LEDGER_PROCESSES: wanted, EVENTSTORE_URL: store, DATABASE_URL: database } = env
   if (!roles.includes('api')) return 1

@@ -102,7 +102,10 @@ export const processCount = z
   .transform(Number)
   .pipe(z.int().min(1).max(PROCESSES_MAX))
 
-/** The part of a payment's CPU time that API processes take, with event store and Postgres on the same machine and without. */
+/**
+ * The part of a payment's CPU time that API processes take, with event store and Postgres on the same machine and
+ * without.
+ */
 const API_SHARE = { embedded: 0.4, apart: 0.7 } as const
 /** Below this number event store and Postgres use the cores that one process of the service leaves. */
 const CORES_MIN = { embedded: 3, apart: 2 } as const
@@ -110,7 +113,10 @@ const CORES_MIN = { embedded: 3, apart: 2 } as const
 /** Each API process needs five connections to Postgres at least, of which a server has a hundred by default. */
 const DEFAULT_APIS_MAX = 10
 
-/** The processes of the service on a machine of so many cores: one for the feeds, and one for each core that the API can use. */
+/**
+ * The processes of the service on a machine of so many cores: one for the feeds, and one for each core that the API can
+ * use.
+ */
 export const defaultProcesses = (
   cores: number,
   { stores, hasFeeds }: { readonly stores: 'embedded' | 'apart'; readonly hasFeeds: boolean },

@@ -1,12 +1,13 @@
 import { type Histogram, metrics, type ObservableResult } from '@opentelemetry/api'
 
 /**
- * The metrics of this process. Each is defined once and has two readers: OpenTelemetry, where an exporter is configured, and
- * the text for Prometheus (compose/operatorPort.ts), which needs no exporter. The SDK of OpenTelemetry is not loaded for the
- * text, because it takes 24 MB of each process.
+ * The metrics of this process. Each is defined once and has two readers: OpenTelemetry, where an exporter is
+ * configured, and the text for Prometheus (compose/operatorPort.ts), which needs no exporter. The SDK of OpenTelemetry
+ * is not loaded for the text, because it takes 24 MB of each process.
  *
  * Labels have values from closed sets (route templates, status classes, stable codes, versions, names of feeds and
- * dependencies), never ids, keys, tenants or texts of callers, so that the number of series is bounded whatever is requested.
+ * dependencies), never ids, keys, tenants or texts of callers, so that the number of series is bounded whatever is
+ * requested.
  */
 
 export type Labels = Readonly<Record<string, string>>
@@ -126,8 +127,8 @@ export type HistogramOptions = Definition & {
 }
 
 /**
- * Adds a histogram. A second one of the same name continues the first, since a process has each metric once. To be called
- * after OpenTelemetry has started: the instrument of an earlier call would never record.
+ * Adds a histogram. A second one of the same name continues the first, since a process has each metric once. To be
+ * called after OpenTelemetry has started: the instrument of an earlier call would never record.
  */
 export const createHistogram = ({ boundaries, ...definition }: HistogramOptions): Pick<Histogram<Labels>, 'record'> => {
   const { name, help: description, unit } = definition

@@ -5,7 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const MS_PER_SECOND = 1_000
 const UNAVAILABLE = 503
 
-/** The pause that a 503 requests, in milliseconds; undefined for another response, and for a date instead of seconds. */
+/**
+ * The pause that a 503 requests, in milliseconds; undefined for another response, and for a date instead of seconds.
+ */
 const pauseMsOf = ({ status, headers }: Response): number | undefined => {
   const seconds = headers.get('retry-after')
   return status === UNAVAILABLE && seconds !== null && /^\d+$/.test(seconds)
@@ -15,8 +17,8 @@ const pauseMsOf = ({ status, headers }: Response): number | undefined => {
 
 /**
  * Resolves to the first response that is no 503 with Retry-After, or to the last one when the requested pause would end
- * after `timeoutMs`. A 503 had no effect, so that any method may be retried; the body must be readable twice. Rejects as
- * fetch does, and when no response has come within `timeoutMs`.
+ * after `timeoutMs`. A 503 had no effect, so that any method may be retried; the body must be readable twice. Rejects
+ * as fetch does, and when no response has come within `timeoutMs`.
  */
 export const fetchWhenAvailable = async (url: string, init: RequestInit, timeoutMs: number): Promise<Response> => {
   const giveUpAtMs = performance.now() + timeoutMs

@@ -1,11 +1,12 @@
 /**
- * A value that is read again while it is in use (stale-while-revalidate, RFC 5861): the issuer's keys, revoked tokens, the
- * status of tenants.
+ * A value that is read again while it is in use (stale-while-revalidate, RFC 5861): the issuer's keys, revoked tokens,
+ * the status of tenants.
  *
- * The value is *fresh* up to `refreshAfterMs` after its last good reading began, and is used as it is. Then it is *aging*:
- * the next use begins a reading, but does not wait for it. From `maxAgeMs` on it is *stale*: uses wait for that reading. When
- * the last reading failed, uses do not wait until the value is `outageMaxMs` old. Readings never overlap, and after a failed
- * one the next begins `retryAfterMs` later at the earliest, so that a dead dependency costs no caller a timeout twice.
+ * The value is *fresh* up to `refreshAfterMs` after its last good reading began, and is used as it is. Then it is
+ * *aging*: the next use begins a reading, but does not wait for it. From `maxAgeMs` on it is *stale*: uses wait for
+ * that reading. When the last reading failed, uses do not wait until the value is `outageMaxMs` old. Readings never
+ * overlap, and after a failed one the next begins `retryAfterMs` later at the earliest, so that a dead dependency costs
+ * no caller a timeout twice.
  */
 
 export type RevalidationTimes = {
@@ -19,7 +20,10 @@ export type RevalidatedOptions<T> = RevalidationTimes & {
   readonly read: () => Promise<T>
   /** Milliseconds from any origin that never jump: a wall clock set back must not keep an old value alive. */
   readonly monotonicNow: () => number
-  /** Called with the error of each failed reading. If it throws, the uses that wait for the reading reject with that error. */
+  /**
+   * Called with the error of each failed reading. If it throws, the uses that wait for the reading reject with that
+   * error.
+   */
   readonly onFailure: (error: unknown) => void
 }
 
@@ -35,7 +39,9 @@ export type Revalidated<T> = {
   readonly begun: () => number
   /** The number of the last good reading, counted as `begun` counts. */
   readonly lastGood: () => number
-  /** Milliseconds since the last good reading began. Later changes may be missing in the value, earlier ones are not. */
+  /**
+   * Milliseconds since the last good reading began. Later changes may be missing in the value, earlier ones are not.
+   */
   readonly ageMs: () => number
   /** Whether the last reading failed. */
   readonly isFailing: () => boolean

@@ -1,6 +1,10 @@
-/** The errors that the person at the terminal can act on: the service does not start, or a command cannot be executed. */
+/**
+ * The errors that the person at the terminal can act on: the service does not start, or a command cannot be executed.
+ */
 
-/** Its message is one sentence, printed without a stack. Everything else that is thrown is a bug and keeps its stack. */
+/**
+ * Its message is one sentence, printed without a stack. Everything else that is thrown is a bug and keeps its stack.
+ */
 export class StartupError extends Error {
   constructor(sentence: string, cause?: unknown) {
     super(sentence, { cause })

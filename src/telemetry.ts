@@ -3,13 +3,13 @@ import type * as SdkMetrics from '@opentelemetry/sdk-metrics'
 import type { NodeSDK } from '@opentelemetry/sdk-node'
 
 /**
- * Starts OpenTelemetry, when an exporter is configured (OTEL_EXPORTER_OTLP_ENDPOINT and similar). Loaded before all other
- * modules (`node --import`), because instrumentation must be registered before the modules that it patches.
+ * Starts OpenTelemetry, when an exporter is configured (OTEL_EXPORTER_OTLP_ENDPOINT and similar). Loaded before all
+ * other modules (`node --import`), because instrumentation must be registered before the modules that it patches.
  */
 
 /**
- * Attributes that are emptied, because URLs and headers of callers may contain secrets: a trace has the route's template,
- * the method and the status of a request. Both the old and the new semantic conventions are covered.
+ * Attributes that are emptied, because URLs and headers of callers may contain secrets: a trace has the route's
+ * template, the method and the status of a request. Both the old and the new semantic conventions are covered.
  */
 const EMPTIED_ATTRIBUTES = Object.fromEntries(
   [
@@ -31,8 +31,8 @@ const EMPTIED_ATTRIBUTES = Object.fromEntries(
 type Views = NonNullable<ConstructorParameters<typeof NodeSDK>[0]>['views']
 
 /**
- * The metrics of libraries without attributes that callers or their resources determine. Requests have a metric of their own
- * (http/server/requestMetrics.ts). Topics are left out, because every subscription has its own.
+ * The metrics of libraries without attributes that callers or their resources determine. Requests have a metric of
+ * their own (http/server/requestMetrics.ts). Topics are left out, because every subscription has its own.
  */
 export const metricViews = ({
   AggregationType,

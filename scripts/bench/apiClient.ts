@@ -27,9 +27,13 @@ export type Caller = {
   readonly invoices: (count: number) => Promise<string[]>
   /** Every payment of this caller that was answered 201. */
   readonly answers: Answers
-  /** Waits for the feeds, so that one measurement does not slow the next one down; then throws if `answers` were wrong. */
+  /**
+   * Waits for the feeds, so that one measurement does not slow the next one down; then throws if `answers` were wrong.
+   */
   readonly checkAnswers: () => Promise<void>
-  /** Waits until the read models and the publisher have processed everything before this call. Throws if they do not. */
+  /**
+   * Waits until the read models and the publisher have processed everything before this call. Throws if they do not.
+   */
   readonly untilFeedsCaughtUp: () => Promise<void>
 }
 

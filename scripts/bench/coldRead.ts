@@ -1,7 +1,7 @@
 /**
- * Reads of one stream in a process of their own: `ledger` loads the invoice with nothing cached, `client` is the client's
- * own read of the same stream, and nothing more. `URL STREAM ledger|client COUNT`; prints a line of JSON with COUNT reads,
- * the first of which is that of a process that has just started.
+ * Reads of one stream in a process of their own: `ledger` loads the invoice with nothing cached, `client` is the
+ * client's own read of the same stream, and nothing more. `URL STREAM ledger|client COUNT`; prints a line of JSON with
+ * COUNT reads, the first of which is that of a process that has just started.
  */
 
 import { EventStoreDBClient } from '@eventstore/db-client'

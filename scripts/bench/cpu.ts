@@ -50,7 +50,9 @@ export const membersOf = (
   return stats.filter(({ pid }) => pid === root).flatMap(found => (alone ? [found] : withDescendants(found)))
 }
 
-/** The CPU time of a group since its processes began. A process that ends is counted by the parent that waited for it. */
+/**
+ * The CPU time of a group since its processes began. A process that ends is counted by the parent that waited for it.
+ */
 export const cpuMsOf = (stats: readonly ProcessStat[], group: ProcessGroup): number => {
   const members = membersOf(stats, group)
   if (members.length === 0) return Number.NaN

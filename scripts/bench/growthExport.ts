@@ -17,7 +17,9 @@ const jsonOf = async (response: Response): Promise<unknown> => {
   return response.json()
 }
 
-/** Throws unless the manifest has exactly these rows. The file is removed, so that repeated runs do not fill the disk. */
+/**
+ * Throws unless the manifest has exactly these rows. The file is removed, so that repeated runs do not fill the disk.
+ */
 export const measureExport = async (side: GrowthSide, rows: number): Promise<ExportFigures> => {
   const { api, postgres } = side.service.addresses
   const { headers } = await createCaller(side.service, TENANT)

@@ -2,8 +2,9 @@ import { readFile } from 'node:fs/promises'
 import { membersOf, PROCESSES, type ProcessGroup, type ProcessName, readStats } from './cpu.ts'
 
 /**
- * The memory of groups of processes, from /proc/<pid>/smaps_rollup (proc(5)): the resident set of a process that is alone
- * in its group, and of several the sum of their proportional sets, in which a page that they share is counted once.
+ * The memory of groups of processes, from /proc/<pid>/smaps_rollup (proc(5)): the resident set of a process that is
+ * alone in its group, and of several the sum of their proportional sets, in which a page that they share is counted
+ * once.
  */
 
 const KIB = 1024

@@ -109,7 +109,8 @@ const makeHistory = (invoices: number, payer: Omit<Payer, 'ledger'>): Promise<Ap
   return Promise.all(Array.from({ length: invoices }, () => limit(makeOne)))
 }
 
-// The appends of one invoice follow each other, as requests do: the books need the order's event before those of its invoice.
+// The appends of one invoice follow each other, as requests do: the books need the order's event before those of its
+// invoice.
 const send = async (store: EventStore, histories: readonly Append[][]): Promise<void> => {
   const sendOne = async (appends: readonly Append[]): Promise<void> => {
     for (const { stream, events, expected } of appends) {

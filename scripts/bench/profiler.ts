@@ -1,7 +1,7 @@
 /**
- * Loaded into each process of the service by `--profile` (`--import`): records CPU profiles of this thread, one for each
- * phase. The name of the present phase is in a file that the driver writes, since signals end the service. The driver
- * knows by the `.thread` file that this thread has followed.
+ * Loaded into each process of the service by `--profile` (`--import`): records CPU profiles of this thread, one for
+ * each phase. The name of the present phase is in a file that the driver writes, since signals end the service. The
+ * driver knows by the `.thread` file that this thread has followed.
  */
 
 import { existsSync } from 'node:fs'

@@ -5,8 +5,8 @@ import { NEWEST_VERSION, routes } from '../../src/http/index.ts'
 
 /**
  * `npm run client` writes the generated files of the client, from the contract of the newest version. The generator is
- * swagger-typescript-api, the only maintained one that brings its TypeScript compiler: the others need a compiler API that
- * TypeScript 7 does not have.
+ * swagger-typescript-api, the only maintained one that brings its TypeScript compiler: the others need a compiler API
+ * that TypeScript 7 does not have.
  */
 
 const SOURCES = new URL('src/', import.meta.url)
@@ -15,8 +15,8 @@ const SOURCES = new URL('src/', import.meta.url)
 const argumentOf = (name: string): string => name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
 
 /**
- * The generator parses the colon of an action as the start of a parameter, as Express does; `/invoices/{id}:approve` has one
- * parameter.
+ * The generator parses the colon of an action as the start of a parameter, as Express does; `/invoices/{id}:approve`
+ * has one parameter.
  */
 const withoutActions = <P extends { readonly originalRoute: string; readonly pathParams: readonly object[] }>(
   path: P,
@@ -36,7 +36,10 @@ type Responses = Readonly<Record<string, { readonly content?: Content }>>
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json$/
 const FILE: Content = { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } }
 
-/** The generator reads every body as JSON whose schema it finds. A file is left to the caller, who reads it as a stream or whole. */
+/**
+ * The generator reads every body as JSON whose schema it finds. A file is left to the caller, who reads it as a stream
+ * or whole.
+ */
 const withFiles = (responses: Responses): Responses =>
   Object.fromEntries(
     Object.entries(responses).map(([status, response]) => {

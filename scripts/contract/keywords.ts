@@ -2,7 +2,10 @@ import { isSame, type Json, type JsonObject, textOf } from './documents.ts'
 import type { Finding, Rule } from './rules.ts'
 import { report, type Schemas } from './schemaPair.ts'
 
-/** The comparison of the keywords of a JSON Schema that have no inner schemas: types, values, bounds, forms and defaults. */
+/**
+ * The comparison of the keywords of a JSON Schema that have no inner schemas: types, values, bounds, forms and
+ * defaults.
+ */
 
 /** Members for human readers, which promise nothing. */
 const EDITORIAL = new Set([

@@ -6,8 +6,8 @@ import { routes, type Version, VERSIONS } from '../../src/http/index.ts'
 import type { Contract, JsonObject } from './documents.ts'
 
 /**
- * The released contracts, kept in src/http/contract/released/<date>/, and the candidates that this code would publish. A released
- * document is never edited: SHA256SUMS has its hash.
+ * The released contracts, kept in src/http/contract/released/<date>/, and the candidates that this code would publish.
+ * A released document is never edited: SHA256SUMS has its hash.
  */
 
 export const RELEASED = new URL('../../src/http/contract/released/', import.meta.url)

@@ -4,7 +4,10 @@ import { compareContents } from './requests.ts'
 import type { Finding, Rule } from './rules.ts'
 import { compareSchemas } from './schemas.ts'
 
-/** The comparison of responses: statuses, headers, bodies and error codes. A candidate may send no more than was released. */
+/**
+ * The comparison of responses: statuses, headers, bodies and error codes. A candidate may send no more than was
+ * released.
+ */
 
 const ERROR_MIN = 400
 /** Sent only to a request that asks for them by a header. */

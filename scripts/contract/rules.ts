@@ -1,6 +1,6 @@
 /**
- * The policy of compatibility: each rule with its effect on clients of a released contract and the reason. A difference that no
- * rule knows is reported as `unknown-change`, so that it cannot pass unseen.
+ * The policy of compatibility: each rule with its effect on clients of a released contract and the reason. A difference
+ * that no rule knows is reported as `unknown-change`, so that it cannot pass unseen.
  */
 
 type RuleEntry = { readonly effect: 'breaking' | 'compatible'; readonly why: string }

@@ -5,7 +5,9 @@ import { compareFields } from './fields.ts'
 import type { Finding } from './rules.ts'
 import type { Pair, Schemas } from './schemaPair.ts'
 
-/** The comparison of JSON Schemas: requests may accept more than was released, responses and facts may not send more. */
+/**
+ * The comparison of JSON Schemas: requests may accept more than was released, responses and facts may not send more.
+ */
 
 /** The schema with its reference resolved, and with the members of allOf as its own. */
 const flattened = (document: JsonObject, node: Json | undefined): JsonObject => {

@@ -2,7 +2,10 @@ import { isSame, type JsonObject, listOf, namesOf, objectAt, textOf, type Docume
 import { compareProblems } from './errors.ts'
 import type { Finding, Rule } from './rules.ts'
 
-/** The comparison of the terms of openapi.json that belong to no operation: error codes, limits, servers, security schemes. */
+/**
+ * The comparison of the terms of openapi.json that belong to no operation: error codes, limits, servers, security
+ * schemes.
+ */
 
 const found = (where: string, path: string, rule: Rule, change: string): Finding => ({ rule, where, path, change })
 

@@ -95,8 +95,8 @@ const lostAnswer = ({ method, path, ifMatch }: Request, error: unknown): Answer 
 }
 
 /**
- * A client of the API with one identity, on the retrying fetch of the published client. A payment that is accepted and not decided
- * (202) is asked for again with its key, until RETRY_MAX_MS.
+ * A client of the API with one identity, on the retrying fetch of the published client. A payment that is accepted and
+ * not decided (202) is asked for again with its key, until RETRY_MAX_MS.
  */
 export const createApiClient = (options: ApiClientOptions): Call => {
   const send = createRetryingFetch({ attemptsMax: ATTEMPTS_MAX, deadlineMs: RETRY_MAX_MS, attemptMs: REQUEST_MAX_MS })

@@ -4,7 +4,9 @@ import { listAll } from './lists.ts'
 import { decimalOf } from './money.ts'
 import { CURRENCY, type Sums } from './plan.ts'
 
-/** The demo's sums by the books: the trial balance of the tenant, and the balances that the entries of this run make. */
+/**
+ * The demo's sums by the books: the trial balance of the tenant, and the balances that the entries of this run make.
+ */
 
 export type DemoBooks = {
   readonly accounts: number

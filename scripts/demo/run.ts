@@ -55,7 +55,8 @@ const waitForFacts = async (reader: FactReader, progress: Progress, runs: readon
 }
 
 /**
- * The lists and the books follow the log with a delay, so they are read until they agree with the facts or LISTS_MAX_MS have passed.
+ * The lists and the books follow the log with a delay, so they are read until they agree with the facts or LISTS_MAX_MS
+ * have passed.
  */
 const reconcile = async (
   call: Call,

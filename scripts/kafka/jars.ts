@@ -81,8 +81,8 @@ const resolveInto = async (folder: string): Promise<void> => {
 }
 
 /**
- * Makes the complete folder `fresh` the folder of the jars. A folder that another process has completed meanwhile stays,
- * because its broker may read from it already; an incomplete one is moved aside first.
+ * Makes the complete folder `fresh` the folder of the jars. A folder that another process has completed meanwhile
+ * stays, because its broker may read from it already; an incomplete one is moved aside first.
  */
 export const installJars = async (fresh: string, libsDir: string): Promise<void> => {
   await writeFile(join(fresh, MANIFEST), JSON.stringify(await manifestOf(fresh)))

@@ -3,12 +3,14 @@ import type { AccountCodeOf } from '../../projections/bookEntries.ts'
 import { chartRow } from '../../projections/chartOfAccounts.ts'
 
 /**
- * The codes of accounts: `cash.USD`, `receivables.USD.prs_…`, which has the token of a customer reference (personalTexts.ts).
- * They never change, and need no escape in a URL: of a reference itself, which events of earlier builds have, bytes other than
- * letters, digits, `.`, `_` and `-` are written as `~` and two hexadecimal digits.
+ * The codes of accounts: `cash.USD`, `receivables.USD.prs_…`, which has the token of a customer reference
+ * (personalTexts.ts). They never change, and need no escape in a URL: of a reference itself, which events of earlier
+ * builds have, bytes other than letters, digits, `.`, `_` and `-` are written as `~` and two hexadecimal digits.
  */
 
-/** Characters of a customer reference in a code. The end of a longer one is replaced by a hash, which begins with `~~`. */
+/**
+ * Characters of a customer reference in a code. The end of a longer one is replaced by a hash, which begins with `~~`.
+ */
 const CUSTOMER_CHARS_MAX = 100
 const KEPT_CHARS = 40
 const HASH_CHARS = 32

@@ -26,8 +26,8 @@ export type ApiKeySlot = {
 }
 
 /**
- * Reserves one of the live API keys that a tenant may have; false when the limit is reached. A repeated request finds the
- * key or its reservation, and needs no other.
+ * Reserves one of the live API keys that a tenant may have; false when the limit is reached. A repeated request finds
+ * the key or its reservation, and needs no other.
  */
 export const takeApiKeySlot = (database: Database, { tenant, id, renewed, now, max }: ApiKeySlot): Promise<boolean> =>
   database.transaction(async sql => {

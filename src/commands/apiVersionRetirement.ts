@@ -3,8 +3,8 @@ import type { Context, Ledger } from './commandHandler.ts'
 import { recordAuditedDecision } from './recordAuditedDecision.ts'
 
 /**
- * The retirement of API versions: a switch in Postgres that all instances read every few seconds. Each change is an audit
- * record first, so that none takes effect unrecorded.
+ * The retirement of API versions: a switch in Postgres that all instances read every few seconds. Each change is an
+ * audit record first, so that none takes effect unrecorded.
  */
 
 export const retiredVersions = async (sql: Sql): Promise<ReadonlySet<string>> => {

@@ -1,10 +1,10 @@
 import type { Database, Sql, World } from '../ports.ts'
 
 /**
- * The requests of each API version by route and client, so that the remaining traffic of a version is known before it is
- * retired. Requests are counted in memory and added to Postgres every few seconds, so that no request waits for it. The counts
- * of all instances add up. A process that is killed loses the requests of the last seconds; a write whose outcome is unknown is
- * repeated, so that its requests may be counted twice.
+ * The requests of each API version by route and client, so that the remaining traffic of a version is known before it
+ * is retired. Requests are counted in memory and added to Postgres every few seconds, so that no request waits for it.
+ * The counts of all instances add up. A process that is killed loses the requests of the last seconds; a write whose
+ * outcome is unknown is repeated, so that its requests may be counted twice.
  */
 
 const FLUSH_MS = 5_000

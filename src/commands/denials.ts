@@ -8,7 +8,9 @@ import type { Context, Ledger } from './commandHandler.ts'
  */
 
 const WINDOW_MS = 10_000
-/** The first refusals of a caller get a record each. Those that follow are counted, until a window passes without any. */
+/**
+ * The first refusals of a caller get a record each. Those that follow are counted, until a window passes without any.
+ */
 const RECORDED_EACH_MAX = 20
 
 export type Denial = Omit<DenyAccess, 'type' | 'count'>

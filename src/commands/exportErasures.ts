@@ -4,8 +4,9 @@ import type { Attempt } from './exportFiles.ts'
 import { erasedCount, type PersonalKind } from './personalTexts.ts'
 
 /**
- * Finds the files of exports that may have a text which was erased after they were written: the tenant has more erased texts
- * of that kind than there were in the snapshot of the file. Such a file is expired, whether or not it has the text.
+ * Finds the files of exports that may have a text which was erased after they were written: the tenant has more erased
+ * texts of that kind than there were in the snapshot of the file. Such a file is expired, whether or not it has the
+ * text.
  */
 
 /** The kind of personal text in the files of each resource. */
@@ -51,7 +52,9 @@ const RESOURCE_OF_KIND = Object.entries(KINDS)
   .map(([resource, kind]) => `when '${kind}' then '${resource}'`)
   .join(' ')
 
-/** The ids of finished exports whose files may have an erased text, or whose filters have one, at most `limit` of them. */
+/**
+ * The ids of finished exports whose files may have an erased text, or whose filters have one, at most `limit` of them.
+ */
 export const exportsWithErased = async (sql: Sql, limit: number): Promise<readonly string[]> => {
   const found = await sql<{ id: string }>(
     `select o.id from

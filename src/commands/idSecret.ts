@@ -10,9 +10,10 @@ import { newEventOf } from './storedEvents.ts'
  * The secret with which ids are derived from idempotency keys (HMAC-SHA-256), so that an id cannot be computed from a
  * guessed key, tenant and caller.
  *
- * The secret is stored in the log, in a stream of its own: all instances share it, and a backup of the event store has it
- * beside the results of the keys that it protects, so that neither is restored without the other. Readers of the log see
- * the ids anyway. The secret never changes, because under another one a repeated key would find nothing, and pay twice.
+ * The secret is stored in the log, in a stream of its own: all instances share it, and a backup of the event store has
+ * it beside the results of the keys that it protects, so that neither is restored without the other. Readers of the log
+ * see the ids anyway. The secret never changes, because under another one a repeated key would find nothing, and pay
+ * twice.
  */
 
 const SECRET_ID = derivedId('sec', 'ids of idempotency keys')
@@ -89,7 +90,8 @@ const openSecret = async (dependencies: IdSecretDependencies): Promise<LogSecret
   const existing = await readSecret(dependencies)
   if (existing) return existing
   if (!(await hasIdempotencyRecords(dependencies))) await makeSecret(dependencies)
-  // Idempotency records may also be there because another process has made the secret since the first read, and used it.
+  // Idempotency records may also be there because another process has made the secret since the first read, and used
+  // it.
   const made = await readSecret(dependencies)
   if (made === undefined) throw new IdSecretLost()
   return made

@@ -9,9 +9,9 @@ import { differingPointers } from './identifiers.ts'
 import { isExpired } from './idempotencyRetention.ts'
 
 /**
- * The conflicts of a reused idempotency key, found by the idempotency record that the first request with the key stored: in the
- * event of its command (the member `claim`), or in a key binding, which is a stream of its own. How long a key
- * is remembered: idempotencyRetention.ts.
+ * The conflicts of a reused idempotency key, found by the idempotency record that the first request with the key
+ * stored: in the event of its command (the member `claim`), or in a key binding, which is a stream of its own. How long
+ * a key is remembered: idempotencyRetention.ts.
  */
 
 /** The reason why a request may not use its key: another request has used it, or the first use is too long ago. */
@@ -28,7 +28,8 @@ export const idempotencyRecordIn = (history: readonly Recorded<AnyEvent>[]): Ide
 
 /**
  * The conflict of a key that was used before; undefined for the same request within the retention. `record` is that of
- * this request, `first` that of the first one. The same request counts as durable, since the first one's effect is its own.
+ * this request, `first` that of the first one. The same request counts as durable, since the first one's effect is its
+ * own.
  */
 export const keyConflict = (
   { world, noteEffect }: Ledger,
@@ -59,7 +60,10 @@ export const bindKey = async (ledger: Ledger, key: BoundKey, context: Context): 
   return keyConflict(ledger, key.resourceId, key.idempotencyRecord, bound.state.claim)
 }
 
-/** As `bindKey`, for a request that will be refused: reads the binding and writes none. 'unbound' for a key that is free. */
+/**
+ * As `bindKey`, for a request that will be refused: reads the binding and writes none. 'unbound' for a key that is
+ * free.
+ */
 export const boundKeyConflict = async (ledger: Ledger, key: BoundKey): Promise<KeyConflict | 'unbound' | undefined> => {
   const { state } = await ledger.aggregates.load(keyBindingEntity, bindingOf(key))
   return state.status === 'none' ? 'unbound' : keyConflict(ledger, key.resourceId, key.idempotencyRecord, state.claim)

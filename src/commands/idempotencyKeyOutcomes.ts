@@ -28,8 +28,8 @@ import { idOfKey, type ScopedKey } from './identifiers.ts'
 import { replayIdOf, subscriptionIdOf } from './subscriptionIds.ts'
 
 /**
- * The outcome of an idempotency key: where each operation stores its idempotency record, and the result under it. How long
- * a key is remembered: idempotencyRetention.ts.
+ * The outcome of an idempotency key: where each operation stores its idempotency record, and the result under it. How
+ * long a key is remembered: idempotencyRetention.ts.
  */
 
 /** The operations that take a key. A route with a key does not compile unless its operation is listed here. */

@@ -2,8 +2,9 @@ import type { IdempotencyRecord } from '../../streams/idempotencyRecord.ts'
 import type { World } from '../ports.ts'
 
 /**
- * How long an idempotency key is remembered: the setting IDEMPOTENCY_RETENTION, or this default. The time at which a key expires
- * is stored in its idempotency record, so that another setting does not change the keys that were used before.
+ * How long an idempotency key is remembered: the setting IDEMPOTENCY_RETENTION, or this default. The time at which a
+ * key expires is stored in its idempotency record, so that another setting does not change the keys that were used
+ * before.
  */
 
 export const DEFAULT_IDEMPOTENCY_RETENTION_MS = 30 * 24 * 60 * 60 * 1000

@@ -36,7 +36,8 @@ const startsWithDigit = (name: string | undefined): boolean => name !== undefine
 
 /**
  * The object or array with all members in canonical order; undefined where an object cannot have them in this order, or
- * where a member is not JSON. Integer-like names come first in every object, so that the first name tells whether there is one.
+ * where a member is not JSON. Integer-like names come first in every object, so that the first name tells whether there
+ * is one.
  */
 const inCanonicalOrder = (value: object): object | undefined => {
   if (Array.isArray(value)) {
@@ -59,8 +60,9 @@ const orderedMember = (value: unknown): unknown =>
   value !== null && typeof value === 'object' ? inCanonicalOrder(value) : value
 
 /**
- * Canonical JSON (RFC 8785): members sorted by UTF-16 code units, no spaces. A sorted copy is written at once, which takes a
- * third of the time; objects with names such as "10", which JavaScript puts first, are written member by member.
+ * Canonical JSON (RFC 8785): members sorted by UTF-16 code units, no spaces. A sorted copy is written at once, which
+ * takes a third of the time; objects with names such as "10", which JavaScript puts first, are written member by
+ * member.
  */
 export const canonicalJson = (value: unknown): string => {
   if (value === null || typeof value !== 'object') return JSON.stringify(value)
@@ -85,8 +87,8 @@ export const newUuid = (world: Pick<World, 'randomBytes'>): string =>
   uuidOf(Buffer.from(world.randomBytes(UUID_BYTES)).toString('hex'), '4', 'a')
 
 /**
- * A UUID (version 8, RFC 9562) for the event that a command appends at this revision of the aggregate `id`. A repeated append
- * has the same event ids; a later step of the same command on the same stream has others.
+ * A UUID (version 8, RFC 9562) for the event that a command appends at this revision of the aggregate `id`. A repeated
+ * append has the same event ids; a later step of the same command on the same stream has others.
  */
 export const eventIdOf = (commandId: string, id: string, revision: bigint): string => {
   return uuidOf(hexSha256(`${commandId}/${id}/${revision}`), '8', 'a')

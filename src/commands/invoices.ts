@@ -59,8 +59,8 @@ export const raise = async (
 }
 
 /**
- * The invoice was raised by another attempt of this request, and voided before this attempt came to the order. The answer is
- * that of the attempt that raised it.
+ * The invoice was raised by another attempt of this request, and voided before this attempt came to the order. The
+ * answer is that of the attempt that raised it.
  */
 const voidedSince = async (
   ledger: Ledger,
@@ -104,7 +104,8 @@ const refusalBefore = (
   tenant: string,
 ): Rejection | undefined => {
   if (row?.tenant_id !== tenant) return reject('resource_not_found')
-  // Without an idempotency record the order refuses with a rejection in place of an event: this refusal is not recorded.
+  // Without an idempotency record the order refuses with a rejection in place of an event: this refusal is not
+  // recorded.
   const decided = orderEntity.aggregate.decider.decide({ ...command, claim: null }, state)
   return isRejection(decided) ? decided : undefined
 }

@@ -8,10 +8,11 @@ import { SECRET_STREAM } from './idSecret.ts'
 import { adoptReaderPositions, keepReaderPositions } from './readerPositions.ts'
 
 /**
- * Checks that the tables of a database are made from the log of this event store. A log is identified by the event that made
- * its secret: every log has one, and no two logs have the same. Read models, checkpoints and parked events of another log, or
- * of a later state of this one (the store was restored from an older backup), would be served as if they were of this one, and
- * its events would be missing from them for ever. The check is made at every start, and repeated while the service runs.
+ * Checks that the tables of a database are made from the log of this event store. A log is identified by the event that
+ * made its secret: every log has one, and no two logs have the same. Read models, checkpoints and parked events of
+ * another log, or of a later state of this one (the store was restored from an older backup), would be served as if
+ * they were of this one, and its events would be missing from them for ever. The check is made at every start, and
+ * repeated while the service runs.
  */
 
 /** The tables were made from another log. The message names both logs and the command that rebuilds the tables. */
@@ -57,8 +58,8 @@ const isIn = async (store: Compared['store'], { subject, sequence, id }: SeenFac
   (await idAt(store, `${categoryOf(subject)}-${subject}`, BigInt(sequence))) === id
 
 /**
- * Throws AnotherLog when the newest rows are of events that the log does not have: it was restored from a backup, and may
- * have grown since.
+ * Throws AnotherLog when the newest rows are of events that the log does not have: it was restored from a backup, and
+ * may have grown since.
  */
 const checkRows = async (
   { database: { sql }, store }: Compared,
@@ -82,9 +83,10 @@ const checkRows = async (
 }
 
 /**
- * Compares only. Throws AnotherLog; Unavailable when the store or the database does not answer. Resolves to the newest fact,
- * which is passed to the next comparison as `seen`. Without it a log would pass that was restored while the service runs, and
- * has grown past its former end before the next comparison: the newest rows are then of events that it has.
+ * Compares only. Throws AnotherLog; Unavailable when the store or the database does not answer. Resolves to the newest
+ * fact, which is passed to the next comparison as `seen`. Without it a log would pass that was restored while the
+ * service runs, and has grown past its former end before the next comparison: the newest rows are then of events that
+ * it has.
  */
 export const checkLog = async (dependencies: Compared, seen?: SeenFact): Promise<SeenFact | undefined> => {
   const [of, log] = [await logOf(dependencies.database.sql), (await logIn(dependencies.store)) ?? 'none, for it is new']

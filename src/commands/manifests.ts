@@ -11,9 +11,9 @@ import { derivedId } from './identifiers.ts'
 import { recordedOf } from './storedEvents.ts'
 
 /**
- * Manifests, by which consumers prove that they have everything: the number of facts between two positions, and the hash of
- * their ids. Parked facts are named as missing and not counted, so that one of them does not keep the others from being
- * proved, and so that a sealed manifest stays true when they are released.
+ * Manifests, by which consumers prove that they have everything: the number of facts between two positions, and the
+ * hash of their ids. Parked facts are named as missing and not counted, so that one of them does not keep the others
+ * from being proved, and so that a sealed manifest stays true when they are released.
  */
 
 /** The read model in which facts are counted. Below its checkpoint it grows only by replays of parked facts. */
@@ -34,8 +34,8 @@ const RUN_BYTES = 16
 const ATTEMPTS_MAX = 5
 
 /**
- * The context of the system itself. Its ids are random, so that the event of another run is not taken for a repetition of
- * this one.
+ * The context of the system itself. Its ids are random, so that the event of another run is not taken for a repetition
+ * of this one.
  */
 const contextOf = ({ world }: Ledger, authority: string): Context => {
   const run = `manifest-${Buffer.from(world.randomBytes(RUN_BYTES)).toString('hex')}`
@@ -51,8 +51,8 @@ const contextOf = ({ world }: Ledger, authority: string): Context => {
 }
 
 /**
- * The position up to which the topic can be sealed: the checkpoint of the facts projection, or, with more missing facts than
- * a manifest names, the position before the first one that it would not name.
+ * The position up to which the topic can be sealed: the checkpoint of the facts projection, or, with more missing facts
+ * than a manifest names, the position before the first one that it would not name.
  */
 const endOf = async ({ sql, projectedUpTo }: SealDependencies, topic: string, from: bigint): Promise<bigint> => {
   const to = await projectedUpTo()

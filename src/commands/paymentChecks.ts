@@ -23,7 +23,10 @@ type Asked = Omit<PaymentTerms, 'order_id'> & {
 }
 type RaisedInvoice = Exclude<InvoiceState, { status: 'none' }>
 
-/** The stream in which the reference is unique; null without a reference. Logs of earlier builds have the text in its place. */
+/**
+ * The stream in which the reference is unique; null without a reference. Logs of earlier builds have the text in its
+ * place.
+ */
 export const referenceIdOf = (
   tenant: string,
   { reference, referenceStream }: Pick<Asked, 'reference' | 'referenceStream'>,
@@ -49,10 +52,10 @@ export const checkPayment = async (
 }
 
 /**
- * The payment that holds the reference; null unless the cache of this process shows it as taken, in which case the stream is
- * read again. A read before every payment would nearly always find the reference free, and the reference's stream decides in
- * any case, after the key is bound. With siblings the stream is read: a caller that has just used the reference may be served
- * by another process now, and its key must stay free.
+ * The payment that holds the reference; null unless the cache of this process shows it as taken, in which case the
+ * stream is read again. A read before every payment would nearly always find the reference free, and the reference's
+ * stream decides in any case, after the key is bound. With siblings the stream is read: a caller that has just used the
+ * reference may be served by another process now, and its key must stay free.
  */
 const holderOf = async ({ aggregates, hasSiblings }: Ledger, id: ReferenceId): Promise<PaymentId | null> => {
   const seen = hasSiblings || aggregates.cached(referenceEntity, id)?.state.holder

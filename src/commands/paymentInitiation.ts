@@ -4,10 +4,16 @@ import type { PaymentTerms } from '../../streams/payment/index.ts'
 
 /** A payment as it is requested, and the command that initiates it. */
 
-/** A reference that is a personal text (personalTexts.ts). It is stored when the checks have passed, before the initiation. */
+/**
+ * A reference that is a personal text (personalTexts.ts). It is stored when the checks have passed, before the
+ * initiation.
+ */
 export type PersonalReference = {
   readonly stream: ReferenceId
-  /** Stores the text, unless the key or the reference is found to be used: `answer` is called where storing may be wrong. */
+  /**
+   * Stores the text, unless the key or the reference is found to be used: `answer` is called where storing may be
+   * wrong.
+   */
   readonly store: <T>(
     answer: () => Promise<T | undefined>,
   ) => Promise<{ readonly token: string } | { readonly answer: T }>
@@ -23,7 +29,9 @@ export type NewPayment = Omit<PaymentTerms, 'order_id'> & {
   readonly waitMs: number
 }
 
-/** The command without the order, which the invoice names. `reference`: the token, or the text in a log without tokens. */
+/**
+ * The command without the order, which the invoice names. `reference`: the token, or the text in a log without tokens.
+ */
 export const initiationOf = (
   { invoice_id, amount, currency, settlement, metadata, personal, idempotencyRecord }: NewPayment,
   reference: string | null,

@@ -2,9 +2,10 @@ import { facts } from '../../projections/facts/projection.ts'
 import type { Sql } from '../ports.ts'
 
 /**
- * Keeps the cursors of GET /events valid when the tables are emptied and filled again from the same log. A fact that is parked
- * now would reappear at its own position, which readers may have passed, so that it is noted as late before. These rows are
- * deleted at the next start if the tables are then filled from another log, or from an earlier state of this one.
+ * Keeps the cursors of GET /events valid when the tables are emptied and filled again from the same log. A fact that is
+ * parked now would reappear at its own position, which readers may have passed, so that it is noted as late before.
+ * These rows are deleted at the next start if the tables are then filled from another log, or from an earlier state of
+ * this one.
  */
 
 const KEEP = `
@@ -13,9 +14,10 @@ const KEEP = `
   on conflict (id) do update set log = coalesce(excluded.log, facts_head.log)`
 
 /**
- * The arrival is the position of the newest of them, or a later one that readers can have reached. The checkpoint therefore
- * reaches the arrival once all of them have been written or parked again, and no reader reaches it earlier. A fact that came
- * late before, and was parked again since, gets a new arrival, because readers may have passed the former one meanwhile.
+ * The arrival is the position of the newest of them, or a later one that readers can have reached. The checkpoint
+ * therefore reaches the arrival once all of them have been written or parked again, and no reader reaches it earlier. A
+ * fact that came late before, and was parked again since, gets a new arrival, because readers may have passed the
+ * former one meanwhile.
  */
 const PARKED_COME_LATE = `
   insert into late_facts (position, tenant_id, arrival, seq)

@@ -13,9 +13,9 @@ import { invoiceEntity, paymentEntity, refundEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
 
 /**
- * A refund is made in steps, as a payment is: initiation (the refund's own stream, whose idempotency record binds the key), decision
- * (the payment's stream, which decides between concurrent refunds), consequence (the amounts of the invoice). The answer is made
- * from the payment's stream.
+ * A refund is made in steps, as a payment is: initiation (the refund's own stream, whose idempotency record binds the
+ * key), decision (the payment's stream, which decides between concurrent refunds), consequence (the amounts of the
+ * invoice). The answer is made from the payment's stream.
  */
 
 export type NewRefund = RefundTerms & {

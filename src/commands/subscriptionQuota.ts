@@ -3,12 +3,18 @@ import { LOCK_NAMES } from '../schema/locks.ts'
 
 /** The quota of subscriptions of a tenant. */
 
-/** A reservation that is not marked as created after this time is taken for that of a subscription that was never created. */
+/**
+ * A reservation that is not marked as created after this time is taken for that of a subscription that was never
+ * created.
+ */
 const UNSEEN_MAX = '60 seconds'
 
 type Wanted = { readonly tenant: string; readonly id: string; readonly max: number }
 
-/** Has a row for a subscription that was created, also before the read model shows it: a repeated request needs no other place. */
+/**
+ * Has a row for a subscription that was created, also before the read model shows it: a repeated request needs no other
+ * place.
+ */
 const EXISTS = `select 1 from subscriptions_v1 where id = $2 and tenant_id = $1
   union all select 1 from subscription_places where tenant_id = $1 and subscription_id = $2 and is_created`
 

@@ -1,7 +1,7 @@
 /**
- * Time budgets of a request, each derived from the one that it must fit into. They are measured on the monotonic clock from the
- * moment the caller is identified and has a slot; the arrival of the body is not counted. The times of recovery are in
- * src/processes/recoveryTimes.ts, those of statements in src/adapters/postgres/database.ts.
+ * Time budgets of a request, each derived from the one that it must fit into. They are measured on the monotonic clock
+ * from the moment the caller is identified and has a slot; the arrival of the body is not counted. The times of
+ * recovery are in src/processes/recoveryTimes.ts, those of statements in src/adapters/postgres/database.ts.
  */
 
 /** A request is answered within this time; a request for a payment within PAYMENT_DEADLINE_MS. */
@@ -15,8 +15,8 @@ export const APPEND_DEADLINE_MS = (PAYMENT_DEADLINE_MS * 3) / 5
 export const KEY_WAIT_MS = (PAYMENT_DEADLINE_MS * 2) / 5
 
 /**
- * The longest wait for an outcome (a payment without one is then answered with 202) or for a read model, within a deadline.
- * The last fifth of the deadline is left for sending the answer.
+ * The longest wait for an outcome (a payment without one is then answered with 202) or for a read model, within a
+ * deadline. The last fifth of the deadline is left for sending the answer.
  */
 export const waitMaxMs = (deadlineMs: number): number => (deadlineMs * 4) / 5
 

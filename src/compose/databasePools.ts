@@ -3,8 +3,9 @@ import type { CleanupStack } from '../cleanupStack.ts'
 import type { Database } from '../ports.ts'
 
 /**
- * The connection pools of a process and their sizes. Requests, feeds and event streams have pools of their own, so that none
- * can exhaust those of the others. API processes that share a port share the connections too: a server of Postgres has few.
+ * The connection pools of a process and their sizes. Requests, feeds and event streams have pools of their own, so that
+ * none can exhaust those of the others. API processes that share a port share the connections too: a server of Postgres
+ * has few.
  */
 
 export const REQUESTS_POOL_MAX = 10

@@ -56,8 +56,9 @@ export type OpenBus = (kafka: KafkaConfig, log: Log) => FactBus
 type StartGroup = (name: FeedLease, feeds: readonly Feed[]) => void
 
 /**
- * Starts the feeds of the roles of this process. The feeds of a role have a lease of their own (the role `publisher` has two),
- * so that roles may run in different processes. `openBus` opens a connection to the broker; to Kafka when absent.
+ * Starts the feeds of the roles of this process. The feeds of a role have a lease of their own (the role `publisher`
+ * has two), so that roles may run in different processes. `openBus` opens a connection to the broker; to Kafka when
+ * absent.
  */
 export const startFeeds = async (
   config: FeedSettings,

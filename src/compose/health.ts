@@ -7,8 +7,8 @@ import { SEALING } from '../processes/sealing.ts'
 import type { FeedStates } from './feeds.ts'
 
 /**
- * The health report of this process, which needs no authentication: its words do not depend on the cause. The reasons are
- * in the log, and in the table feed_errors for `ledger doctor`.
+ * The health report of this process, which needs no authentication: its words do not depend on the cause. The reasons
+ * are in the log, and in the table feed_errors for `ledger doctor`.
  */
 
 /** The dependencies are asked once in this time, for any number of requests. */
@@ -46,15 +46,16 @@ export const wordOf = ({ state, error }: FeedState): string =>
   state === 'waiting' && error !== undefined ? 'retrying' : state
 
 /**
- * A feed that waits for the broker is healthy: the API does not need the broker, and all instances have the same one. The
- * sealing is named when it has stopped, and no request needs it.
+ * A feed that waits for the broker is healthy: the API does not need the broker, and all instances have the same one.
+ * The sealing is named when it has stopped, and no request needs it.
  */
 const isUnhealthy = ({ name, state, dependency }: FeedState): boolean =>
   name !== SEALING && (state === 'stopped' || (state === 'stalled' && dependency !== 'fact bus'))
 
 /**
- * Whether every read model follows the log, whatever process writes it and whyever it does not: a subscription that was silently
- * ended, or a read model that was left behind. GET by id does without read models, so that the process stays ready.
+ * Whether every read model follows the log, whatever process writes it and whyever it does not: a subscription that was
+ * silently ended, or a read model that was left behind. GET by id does without read models, so that the process stays
+ * ready.
  */
 const readModelsWord = async (lags: NonNullable<HealthDependencies['lags']>): Promise<string> => {
   let word = 'unavailable'

@@ -9,9 +9,14 @@ import type { Log } from '../ports.ts'
 import { openOperatorPort } from './operatorPort.ts'
 import { openLog } from './serviceLog.ts'
 
-/** Resources that a service has once, in however many processes: the data directory, the embedded services, the port, the addresses. */
+/**
+ * Resources that a service has once, in however many processes: the data directory, the embedded services, the port,
+ * the addresses.
+ */
 
-/** Whether an embedded dependency has its data in the data directory: then the directory belongs to this service alone. */
+/**
+ * Whether an embedded dependency has its data in the data directory: then the directory belongs to this service alone.
+ */
 export const isEmbedded = ({ databaseUrl, eventStoreUrl, issuer }: Config): boolean =>
   databaseUrl === undefined || eventStoreUrl === undefined || issuer === undefined
 
@@ -63,8 +68,8 @@ export type ListeningPlace = {
 }
 
 /**
- * Chooses the port for PORT=0 and holds it until the HTTP server takes its socket over, which is seconds later: a port that
- * is only known could be taken by another program. Rejects with the system error for a host that is not usable.
+ * Chooses the port for PORT=0 and holds it until the HTTP server takes its socket over, which is seconds later: a port
+ * that is only known could be taken by another program. Rejects with the system error for a host that is not usable.
  */
 export const chooseListeningPlace = async (
   { host, port }: Pick<Config, 'host' | 'port'>,

@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { systemCode, StartupError } from '../startupError.ts'
 
 /**
- * The operators' port: GET /metrics in the text format of Prometheus. It is not the port of the API, so that callers of the API
- * cannot reach it, and it has no authentication: by default it is open to this machine alone.
+ * The operators' port: GET /metrics in the text format of Prometheus. It is not the port of the API, so that callers of
+ * the API cannot reach it, and it has no authentication: by default it is open to this machine alone.
  */
 
 export type OperatorPort = {
@@ -25,7 +25,10 @@ const refusal = (port: number, error: Error): Error =>
       )
     : error
 
-/** Opens the port; 0 is any. `text` makes the metrics for each request. Throws a StartupError when the port cannot be used. */
+/**
+ * Opens the port; 0 is any. `text` makes the metrics for each request. Throws a StartupError when the port cannot be
+ * used.
+ */
 export const openOperatorPort = async (
   { host, port }: { readonly host: string; readonly port: number },
   text: () => Promise<string>,

@@ -66,8 +66,8 @@ const hasAnswered = async (work: Promise<void>, onUnavailable: (reason: string) 
 }
 
 /**
- * Resolves when the store has answered. Until then the service runs, responds to commands with 503, and logs the reason: a
- * store that starts later, or that an operator has to repair, needs no restart of the service.
+ * Resolves when the store has answered. Until then the service runs, responds to commands with 503, and logs the
+ * reason: a store that starts later, or that an operator has to repair, needs no restart of the service.
  */
 const untilAnswered = async (check: () => Promise<void>, log: Log, { signal, onWaiting }: Starting): Promise<void> => {
   let reported = ''
@@ -84,7 +84,9 @@ const untilAnswered = async (check: () => Promise<void>, log: Log, { signal, onW
   throw new StartupError('It was ended before the event store had answered.')
 }
 
-/** Ends the service when the store is restored or exchanged while it runs, because the tables are then of another log. */
+/**
+ * Ends the service when the store is restored or exchanged while it runs, because the tables are then of another log.
+ */
 const watchLog = (ledger: Ledger, database: Database, onRefused: (reason: Error) => void): (() => Promise<void>) => {
   const stop = new AbortController()
   const { store, world } = ledger
@@ -139,7 +141,10 @@ const serve = async (
   await onListening?.()
 }
 
-/** Resolves when the service is ready, to the states of the feeds of this process. When it rejects, `cleanup` has to be run. */
+/**
+ * Resolves when the service is ready, to the states of the feeds of this process. When it rejects, `cleanup` has to be
+ * run.
+ */
 export const startService = async (
   options: ServiceOptions,
   cleanup: CleanupStack,
@@ -150,8 +155,8 @@ export const startService = async (
   const { ledger, database, feedsDatabase } = dependencies
   const check = (): Promise<void> => checkLogIdentity(ledger, database)
   await hasAnswered(check(), reason => log.warn({ reason }, 'the event store does not answer yet'))
-  // Feeds start once the identity of the log is checked. At shutdown they end after the HTTP server, whose requests may wait
-  // for them.
+  // Feeds start once the identity of the log is checked. At shutdown they end after the HTTP server, whose requests may
+  // wait for them.
   let states: FeedStates = new Map()
   const feedCleanup = createCleanupStack(error => log.error({ error }, 'a feed did not end'))
   cleanup.defer(feedCleanup.run)

@@ -3,7 +3,10 @@ import { loadEvidenceKey, parseEvidenceKey } from '../embedded/evidenceKey.ts'
 import { type SigningKey, signingKeyOf } from '../evidence/heads.ts'
 import { StartupError } from '../startupError.ts'
 
-/** The key that signs heads: that of the configuration, or outside production that of the data directory. Throws a StartupError. */
+/**
+ * The key that signs heads: that of the configuration, or outside production that of the data directory. Throws a
+ * StartupError.
+ */
 export const signingKeyFrom = async ({
   evidence,
   dataDir,

@@ -1,9 +1,9 @@
 import { DatabaseSync } from 'node:sqlite'
 
 /**
- * Exclusive locks between processes of one machine. The lock is a SQLite file held in an exclusive transaction. The kernel
- * releases it with the process, so it can never be stale; no reused pid is taken for the holder; and two concurrent
- * takeovers cannot both succeed. A file with a pid has all three faults.
+ * Exclusive locks between processes of one machine. The lock is a SQLite file held in an exclusive transaction. The
+ * kernel releases it with the process, so it can never be stale; no reused pid is taken for the holder; and two
+ * concurrent takeovers cannot both succeed. A file with a pid has all three faults.
  */
 
 export type FileLock = {
@@ -18,8 +18,8 @@ const sqliteCode = (error: unknown): number | undefined =>
   error instanceof Error && 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : undefined
 
 /**
- * The lock of this file, which is created; undefined while another process, or another caller in this one, holds it. Throws a
- * system error with the code ENOSPC on a full disk, and SQLite's error where the file cannot be locked.
+ * The lock of this file, which is created; undefined while another process, or another caller in this one, holds it.
+ * Throws a system error with the code ENOSPC on a full disk, and SQLite's error where the file cannot be locked.
  */
 export const tryFileLock = (path: string): FileLock | undefined => {
   const lock = new DatabaseSync(path, { timeout: 0 })

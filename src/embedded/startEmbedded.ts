@@ -29,13 +29,13 @@ const modules = {
 }
 
 /**
- * The young generation of V8's heap: by default it grows to 128 MiB and stays there, which is more than everything that the
- * event store keeps.
+ * The young generation of V8's heap: by default it grows to 128 MiB and stays there, which is more than everything that
+ * the event store keeps.
  */
 const EVENT_STORE_OPTIONS = ['--max-semi-space-size=16'] as const
 /**
- * One arena of glibc's allocator: the buffers of events are allocated by one thread and released by others, and with several
- * arenas the released memory is not used again. Other allocators ignore it.
+ * One arena of glibc's allocator: the buffers of events are allocated by one thread and released by others, and with
+ * several arenas the released memory is not used again. Other allocators ignore it.
  */
 const EVENT_STORE_VARIABLES = { MALLOC_ARENA_MAX: '1' } as const
 

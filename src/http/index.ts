@@ -28,8 +28,8 @@ import { versionPageRoutes } from './contract/versionPages.ts'
 import type { AnyRoute } from './route.ts'
 
 /**
- * The list of all routes and the public exports of src/http. Each route is declared in its file in resources/, with its scope,
- * its deadline and whether it is audited.
+ * The list of all routes and the public exports of src/http. Each route is declared in its file in resources/, with its
+ * scope, its deadline and whether it is audited.
  */
 
 const resources: readonly AnyRoute[] = [

@@ -143,8 +143,8 @@ export type ResponseSpec = {
 export type AuditedResource<B> = 'path' | 'created' | 'none' | { readonly bodyMember: keyof B & string }
 
 /**
- * One endpoint, declared once. The router, authorization, validation, openapi.json, the scope table and the metric labels are
- * derived from it.
+ * One endpoint, declared once. The router, authorization, validation, openapi.json, the scope table and the metric
+ * labels are derived from it.
  */
 export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType, K extends KeyUse = KeyUse> = {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
@@ -198,7 +198,10 @@ export type AnyRoute = Omit<Route<z.ZodObject, z.ZodObject, z.ZodType>, 'audited
   readonly audited?: AuditedResource<Readonly<Record<string, unknown>>>
 }
 
-/** Infers the types of a declaration and erases them: the request pipeline calls each handler with the values that it checked. */
+/**
+ * Infers the types of a declaration and erases them: the request pipeline calls each handler with the values that it
+ * checked.
+ */
 export const route = <P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType, K extends KeyUse = undefined>(
   declaration: Route<P, Q, B, K>,
 ): AnyRoute => declaration as never

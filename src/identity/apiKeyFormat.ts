@@ -2,9 +2,9 @@ import { crc32 } from 'node:zlib'
 import type { ApiKeyId } from '../../streams/ids.ts'
 
 /**
- * The text form of API keys, `lk_<env>_<id>_<secret>_<crc>`: the 26 characters of the id, a secret of 256 bits, and the CRC-32
- * of everything before it, both in base 62 with a fixed width. The checksum rejects typos, and false positives of scanners
- * for leaked secrets, without a lookup.
+ * The text form of API keys, `lk_<env>_<id>_<secret>_<crc>`: the 26 characters of the id, a secret of 256 bits, and the
+ * CRC-32 of everything before it, both in base 62 with a fixed width. The checksum rejects typos, and false positives
+ * of scanners for leaked secrets, without a lookup.
  */
 
 /** `dev` keys belong to the embedded profile. */

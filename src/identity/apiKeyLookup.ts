@@ -29,9 +29,9 @@ export type ApiKeyLookup = {
 }
 
 /**
- * Reads API keys through a short-lived cache. Invented ids would each cause a reading of the store: their readings have a
- * limit of their own, and their cache entries never evict a key that is in use.
- * Long because its functions share the caches.
+ * Reads API keys through a short-lived cache. Invented ids would each cause a reading of the store: their readings have
+ * a limit of their own, and their cache entries never evict a key that is in use. Long because its functions share the
+ * caches.
  */
 export const createApiKeyLookup = (load: LoadKey, monotonicNow: () => number): ApiKeyLookup => {
   const known = new LRUCache<string, Reading>({ max: KNOWN_MAX })

@@ -5,9 +5,10 @@ import { formatKey, type KeyEnvironment, parseKey, prefixOf } from './apiKeyForm
 /**
  * Derives the secrets and hashes of the API keys of this environment.
  *
- * A secret is derived from the key's id and a random nonce with the pepper (HMAC). The nonce is stored in the event, the
- * pepper in no store. So a replay can show the same key byte for byte, while no log, table or backup holds anything that
- * authenticates. Log and pepper together reveal every key, so they are kept apart; without the pepper a nonce is worthless.
+ * A secret is derived from the key's id and a random nonce with the pepper (HMAC). The nonce is stored in the event,
+ * the pepper in no store. So a replay can show the same key byte for byte, while no log, table or backup holds anything
+ * that authenticates. Log and pepper together reveal every key, so they are kept apart; without the pepper a nonce is
+ * worthless.
  */
 export type ApiKeySecrets = {
   readonly environment: KeyEnvironment

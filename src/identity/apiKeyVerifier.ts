@@ -18,13 +18,17 @@ export type ApiKeyVerifierOptions = {
 }
 
 export type ApiKeyVerifier = {
-  /** The caller that the key authenticates, or the reason why it is refused. Never rejects for any input of a caller. */
+  /**
+   * The caller that the key authenticates, or the reason why it is refused. Never rejects for any input of a caller.
+   */
   readonly verify: (key: string) => Promise<Principal | KeyRefused>
 }
 
 type IssuedState = Exclude<ApiKeyState, { status: 'none' }>
 
-/** The fault of a key. A revoked key has no hash any more; for others the secret is checked before anything is revealed. */
+/**
+ * The fault of a key. A revoked key has no hash any more; for others the secret is checked before anything is revealed.
+ */
 const faultOf = (key: IssuedState, hash: string, nowMs: number): KeyFault | undefined => {
   if (key.status === 'revoked') return 'key_revoked'
   const { current, previous } = key

@@ -2,8 +2,8 @@ import { authorize, type Authorization } from './authorize.ts'
 import type { Principal } from './principal.ts'
 
 /**
- * The approval policy of invoices (four eyes): from an amount that the setting APPROVAL_FOUR_EYES gives for a tenant and a
- * currency, an invoice must be approved by another subject than the one that created it.
+ * The approval policy of invoices (four eyes): from an amount that the setting APPROVAL_FOUR_EYES gives for a tenant
+ * and a currency, an invoice must be approved by another subject than the one that created it.
  */
 
 /** The amounts, in minor units, by tenant and currency. */
@@ -11,7 +11,9 @@ export type ApprovalAmounts = ReadonlyMap<string, bigint>
 
 export const approvalKey = (tenant: string, currency: string): string => `${tenant} ${currency}`
 
-/** Whether an invoice of this amount, in minor units, must be approved by another subject than the one that created it. */
+/**
+ * Whether an invoice of this amount, in minor units, must be approved by another subject than the one that created it.
+ */
 export type NeedsFourEyes = (tenant: string, currency: string, amount: bigint) => boolean
 
 export const needsFourEyesFrom =
@@ -28,7 +30,9 @@ type Approved = {
   readonly created_by: string
 }
 
-/** Decides whether the caller may approve the invoice. Its scope and the visibility of the invoice are checked before. */
+/**
+ * Decides whether the caller may approve the invoice. Its scope and the visibility of the invoice are checked before.
+ */
 export const authorizeApproval = (
   principal: Principal,
   { tenant_id, currency, amount_due, created_by }: Approved,

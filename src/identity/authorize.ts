@@ -33,8 +33,8 @@ const owns = (principal: Principal, owner: Demand['owner']): boolean =>
   owner === undefined || (owner.subject === principal.subject && owner.client === principal.client)
 
 /**
- * Decides whether a caller may execute an operation, in the order of the contract: first the credential and its scopes, which
- * reveal nothing about the resource; then visibility, which is a 404; only then the policy of a visible resource.
+ * Decides whether a caller may execute an operation, in the order of the contract: first the credential and its scopes,
+ * which reveal nothing about the resource; then visibility, which is a 404; only then the policy of a visible resource.
  */
 export const authorize = (principal: Principal, demand: Demand): Authorization => {
   if (!mayUse(principal, demand)) return { refused: 'credential_not_permitted', check: 'credential' }

@@ -13,7 +13,9 @@ const MAX_NAME_CHARACTERS = 255
 const MAX_SCOPE_CHARACTERS = 2048
 const MAX_AUDIENCES = 16
 
-/** Visible ASCII, since these names are stored, hashed and compared, and invisible characters must not distinguish two. */
+/**
+ * Visible ASCII, since these names are stored, hashed and compared, and invisible characters must not distinguish two.
+ */
 const NAME = /^[\x21-\x7e]+$/
 /** RFC 6749, section 3.3: tokens of visible ASCII but `"` and `\`, with single spaces between them. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/
@@ -46,8 +48,8 @@ const includesAudience = (aud: unknown, audience: string): boolean => {
 }
 
 /**
- * In a token of the client credentials grant the subject is the client itself (RFC 9068, section 2.2); every other subject is
- * a user who delegated to the client.
+ * In a token of the client credentials grant the subject is the client itself (RFC 9068, section 2.2); every other
+ * subject is a user who delegated to the client.
  */
 const readPrincipal = (claims: JsonMembers): Principal | TokenFault => {
   const { sub, client_id, jti, tenant, scope } = claims
@@ -63,7 +65,10 @@ const readPrincipal = (claims: JsonMembers): Principal | TokenFault => {
 const lifetimeFits = (kind: Principal['kind'], seconds: number): boolean =>
   seconds > 0 && seconds <= (kind === 'user' ? MAX_USER_LIFETIME_SECONDS : MAX_WORKLOAD_LIFETIME_SECONDS)
 
-/** Checks the content of the claims, except the times against the clock. Unknown scopes are dropped, since they grant nothing. */
+/**
+ * Checks the content of the claims, except the times against the clock. Unknown scopes are dropped, since they grant
+ * nothing.
+ */
 export const readClaims = (claims: JsonMembers, expected: Expected): Claims | TokenFault => {
   const { iss, aud, exp, iat, nbf, cnf, jti, grant } = claims
   if (iss !== expected.issuer) return 'iss_mismatch'
@@ -81,7 +86,9 @@ export const readClaims = (claims: JsonMembers, expected: Expected): Claims | To
   return { principal, ...revocable, issuedAt: iat, expiresAt: exp, notBefore: nbf ?? iat }
 }
 
-/** The fault of the claims at this time. `expired` comes last, so that it is reported for otherwise valid tokens only. */
+/**
+ * The fault of the claims at this time. `expired` comes last, so that it is reported for otherwise valid tokens only.
+ */
 export const faultAt = (claims: Claims, nowSeconds: number): TokenFault | undefined => {
   if (claims.issuedAt > nowSeconds + LEEWAY_SECONDS) return 'iat_in_future'
   if (claims.notBefore > nowSeconds + LEEWAY_SECONDS) return 'not_yet_valid'

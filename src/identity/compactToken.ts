@@ -14,8 +14,8 @@ export const ALGORITHMS = ['ES256', 'RS256'] as const
 export type Algorithm = (typeof ALGORITHMS)[number]
 
 /**
- * Header members that carry a key, a certificate, a compression, an extension or a nested token. Ignoring them would be safe,
- * but legitimate issuers never send them, so they indicate an attack.
+ * Header members that carry a key, a certificate, a compression, an extension or a nested token. Ignoring them would be
+ * safe, but legitimate issuers never send them, so they indicate an attack.
  */
 const FORBIDDEN_HEADERS = ['crit', 'jku', 'jwk', 'x5u', 'x5c', 'b64', 'zip', 'enc', 'cty', 'epk', 'p2c'] as const
 
@@ -27,8 +27,8 @@ export type CompactToken = { readonly header: TokenHeader; readonly claims: Json
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * Base64url has several encodings of the same bytes, with padding or unused bits. Each would be another token string with the
- * same signature, so only the canonical encoding is accepted.
+ * Base64url has several encodings of the same bytes, with padding or unused bits. Each would be another token string
+ * with the same signature, so only the canonical encoding is accepted.
  */
 const decodeSegment = (segment: string): Buffer | undefined => {
   if (!SEGMENT.test(segment)) return undefined

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { fetchWhenAvailable } from '../retryAfter.ts'
 
 /**
- * Reads the key set of an issuer over HTTP, found by its metadata (RFC 8414, OpenID Connect Discovery). When it is read, and how
- * long its keys are used: keySetCache.ts.
+ * Reads the key set of an issuer over HTTP, found by its metadata (RFC 8414, OpenID Connect Discovery). When it is
+ * read, and how long its keys are used: keySetCache.ts.
  */
 
 const FETCH_TIMEOUT_MS = 3000
@@ -66,8 +66,8 @@ const discover = async (issuer: string): Promise<string> => {
 }
 
 /**
- * The returned function reads the key set. The address from the metadata is kept until it fails once. A 503 with Retry-After
- * is retried. Rejects with an Error when metadata or keys cannot be read within 3 s each.
+ * The returned function reads the key set. The address from the metadata is kept until it fails once. A 503 with
+ * Retry-After is retried. Rejects with an Error when metadata or keys cannot be read within 3 s each.
  */
 export const fetchJwksFrom = (issuer: string): FetchJwks => {
   let keysUrl: string | undefined

@@ -6,7 +6,10 @@ import { createRevalidated, type Revalidated, type RevalidationTimes } from '../
 import type { FetchJwks } from './fetchJwks.ts'
 import { MIN_RSA_BITS } from './keySetFlaws.ts'
 
-/** The cache of the issuer's published keys: when they are read again (rotation), and how long they are used in an outage. */
+/**
+ * The cache of the issuer's published keys: when they are read again (rotation), and how long they are used in an
+ * outage.
+ */
 
 const TIMES: RevalidationTimes = {
   refreshAfterMs: 30_000,
@@ -25,7 +28,10 @@ export type KeySet = {
   ready(): Promise<void> | undefined
   /** How many readings of the published set have begun. */
   readings(): number
-  /** `since`: the number of readings that had begun when the token arrived. A good reading with a higher number is new enough. */
+  /**
+   * `since`: the number of readings that had begun when the token arrived. A good reading with a higher number is new
+   * enough.
+   */
   find(alg: Algorithm, kid: string, since: number): Promise<VerificationKey | 'key_unknown' | 'keys_unreachable'>
   /** Whether this key is in the current set, and the set is younger than `outageMaxMs`. */
   isCurrent(alg: Algorithm, kid: string, key: VerificationKey): boolean
@@ -97,12 +103,12 @@ const openReader = (fetchJwks: FetchJwks): (() => Promise<readonly SigningKey[]>
 }
 
 /**
- * The issuer's current keys. The set is read again while it is in use (staleWhileRevalidate.ts); while the issuer does not
- * answer, the last set counts for `outageMaxMs`, and then it is empty.
+ * The issuer's current keys. The set is read again while it is in use (staleWhileRevalidate.ts); while the issuer does
+ * not answer, the last set counts for `outageMaxMs`, and then it is empty.
  *
  * A kid that is not in the set causes a reading at once, since a new key may be in use before the next regular one. If
- * the reading brings the key, the issuer has rotated its keys, and the next unknown kid causes a reading again. If not, no
- * unknown kid causes a reading for UNKNOWN_KID_PAUSE_MS, so that tokens with invented kids cannot flood the issuer.
+ * the reading brings the key, the issuer has rotated its keys, and the next unknown kid causes a reading again. If not,
+ * no unknown kid causes a reading for UNKNOWN_KID_PAUSE_MS, so that tokens with invented kids cannot flood the issuer.
  *
  * Long because its functions share the readings of one set.
  */
@@ -134,7 +140,8 @@ export const openKeySet = (options: KeySetOptions): KeySet => {
   }
 
   const find: KeySet['find'] = async (alg, kid, since) => {
-    // The reading under way may bring the key. If it does not, and began before the token arrived, another one is needed.
+    // The reading under way may bring the key. If it does not, and began before the token arrived, another one is
+    // needed.
     if (!lookUp(alg, kid)) await keys.underWay()
     const known = lookUp(alg, kid)
     const key = known ?? (keys.lastGood() > since ? undefined : await readForUnknown(alg, kid))

@@ -35,7 +35,9 @@ export type TokenVerifierOptions = {
 }
 
 export type TokenVerifier = {
-  /** The caller that the token authenticates, or the reason why it is refused. Never rejects for any input of a caller. */
+  /**
+   * The caller that the token authenticates, or the reason why it is refused. Never rejects for any input of a caller.
+   */
   verify(token: string | undefined): Promise<Principal | Refused>
   close(): void
 }
@@ -53,8 +55,8 @@ const requireIssuerUrl = (issuer: string): void => {
 }
 
 /**
- * Verifies the signature with the library, which also checks issuer, audience and times a second time. Algorithm, issuer and
- * audience are always given, since the library accepts any when they are absent.
+ * Verifies the signature with the library, which also checks issuer, audience and times a second time. Algorithm,
+ * issuer and audience are always given, since the library accepts any when they are absent.
  */
 const signatureFault = (
   token: string,
@@ -78,9 +80,10 @@ const signatureFault = (
 }
 
 /**
- * Throws a StartupError that names the setting when issuer or audience is empty, or when a reachable issuer publishes no
- * usable key or a flawed one: a shared secret, or an RSA key that is too short. An unreachable issuer does not prevent the
- * start: until it answers, tokens are refused with `keys_unavailable`. Flawed keys that it publishes later verify no token.
+ * Throws a StartupError that names the setting when issuer or audience is empty, or when a reachable issuer publishes
+ * no usable key or a flawed one: a shared secret, or an RSA key that is too short. An unreachable issuer does not
+ * prevent the start: until it answers, tokens are refused with `keys_unavailable`. Flawed keys that it publishes later
+ * verify no token.
  *
  * Long because its functions share the keys and the cache of one verifier.
  */

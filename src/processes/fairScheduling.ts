@@ -1,6 +1,7 @@
 /**
- * Fair scheduling of work of several tenants, by round robin: the key whose last turn is the longest ago is next, and a new
- * key comes after all others. A tenant with much work, or with new work, therefore delays another one by a turn only.
+ * Fair scheduling of work of several tenants, by round robin: the key whose last turn is the longest ago is next, and a
+ * new key comes after all others. A tenant with much work, or with new work, therefore delays another one by a turn
+ * only.
  *
  *   createRoundRobin        turns by any key; the other two are built on it
  *   createTenantRoundRobin  turns of tenants, and of the items of each: deliveries to subscriptions, a batch per turn
@@ -62,8 +63,8 @@ export const createTenantRoundRobin = <T extends TenantItem>(): RoundRobin<T> =>
 
 export type TenantScheduler<J> = {
   /**
-   * The next job to begin, undefined when none is due: of the tenants with the fewest jobs under way, the one whose turn it
-   * is. The jobs of one tenant keep their order.
+   * The next job to begin, undefined when none is due: of the tenants with the fewest jobs under way, the one whose
+   * turn it is. The jobs of one tenant keep their order.
    */
   readonly next: (due: readonly J[], underWay: readonly J[]) => J | undefined
 }

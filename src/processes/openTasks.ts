@@ -6,8 +6,8 @@ import type { World } from '../ports.ts'
 /** The open tasks of one run of a process manager or of the exports: begun by an event, and not ended yet. */
 
 /**
- * The place where a later run finds the event that began a task: in the log `after` this position, or, for an event that was
- * parked and is replayed, in the table of parked events.
+ * The place where a later run finds the event that began a task: in the log `after` this position, or, for an event
+ * that was parked and is replayed, in the table of parked events.
  */
 export type Origin = { readonly after: ResumePosition } | { readonly parked: ParkedEvent }
 

@@ -12,8 +12,8 @@ import { followSettlement } from '../commands/settlements.ts'
 import { contextOf, type ProcessManager, type Task } from './processManager.ts'
 
 /**
- * The process manager that completes payments and refunds whose request began them and did not end them: a payment without
- * outcome, a deferred outcome that the invoice does not have yet, a refund without outcome.
+ * The process manager that completes payments and refunds whose request began them and did not end them: a payment
+ * without outcome, a deferred outcome that the invoice does not have yet, a refund without outcome.
  *
  *   begins                                      ends
  *   PaymentInitiated                            PaymentAccepted, PaymentSucceeded or PaymentFailed of the payment

@@ -11,7 +11,9 @@ export const RECOVERED_WITHIN_MS = 10_000
 export const TAKE_OVER_MS = 2_000
 export const RECOVERY_APPENDS_MS = 2_000
 
-/** A process manager finishes the tasks that are due this often at most, and this long after they are due at the latest. */
+/**
+ * A process manager finishes the tasks that are due this often at most, and this long after they are due at the latest.
+ */
 export const RECOVERY_TICK_MS = 250
 /** A task that could not be finished is tried again after this time. */
 export const RECOVERY_FAILED_RETRY_MS = 30_000
@@ -19,8 +21,9 @@ export const RECOVERY_FAILED_RETRY_MS = 30_000
 export const RECOVERY_CONTENDED_RETRY_MS = 1_000
 
 /**
- * Recovery takes over work that a request has begun and not ended within this time. A request whose dependencies answer ends
- * long before. Without the grace the two would race for the same streams, harmless but wasteful: every step is idempotent.
+ * Recovery takes over work that a request has begun and not ended within this time. A request whose dependencies answer
+ * ends long before. Without the grace the two would race for the same streams, harmless but wasteful: every step is
+ * idempotent.
  */
 export const REQUEST_GRACE_MS = REQUEST_DEADLINE_MS / 2
 /** A payment has its whole deadline. */

@@ -4,8 +4,8 @@ import { type Database, type Sql, Unavailable } from '../ports.ts'
 import { ADVISORY_LOCKS } from './locks.ts'
 
 /**
- * The tables that are not read models: their statements are in the .sql files of this folder. The tables of read models are
- * in projections/<name>/table.sql, because they are dropped and rebuilt from the log.
+ * The tables that are not read models: their statements are in the .sql files of this folder. The tables of read models
+ * are in projections/<name>/table.sql, because they are dropped and rebuilt from the log.
  */
 
 const FILES = {
@@ -44,8 +44,9 @@ const repeatedUntilAnswered = async (work: () => Promise<void>): Promise<void> =
 }
 
 /**
- * Creates missing tables. The lock serializes processes that start at once. `create` runs in the same transaction; both may be
- * repeated, because these are the first statements of a start, when Postgres or the machine may be busy starting too.
+ * Creates missing tables. The lock serializes processes that start at once. `create` runs in the same transaction; both
+ * may be repeated, because these are the first statements of a start, when Postgres or the machine may be busy starting
+ * too.
  */
 export const createTables = async (
   database: Pick<Database, 'transaction'>,

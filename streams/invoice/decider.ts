@@ -122,8 +122,9 @@ export const refusalOf = (
 }
 
 /**
- * A refusal is an event too, because the payment exists already. If it were only a response, payment recovery could send
- * the command again after another payment has released its amount, and get the amount while the request records a failure.
+ * A refusal is an event too, because the payment exists already. If it were only a response, payment recovery could
+ * send the command again after another payment has released its amount, and get the amount while the request records a
+ * failure.
  */
 const payInvoice = (pay: PayInvoice, invoice: InvoiceState): Decision => {
   if (invoice.status === 'none') return reject('resource_not_found')

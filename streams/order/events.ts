@@ -44,7 +44,10 @@ export const orderEvents = {
     total_amount: minorUnits.optional(),
   }),
   OrderInvoiced: invoiceTermsSchema,
-  /** The key was bound already, so a repetition of the request is refused in the same way, also if the order is open again. */
+  /**
+   * The key was bound already, so a repetition of the request is refused in the same way, also if the order is open
+   * again.
+   */
   OrderInvoiceRefused: z.object({
     invoice_id: idSchema('inv'),
     code: z.enum(['order_has_invoices', 'order_state_conflict']),

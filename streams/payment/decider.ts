@@ -51,8 +51,8 @@ type Refunds = PersistentMap<RefundId, bigint | null>
  * initiated ─▶ succeeded (immediate) or accepted (deferred), as the invoice decides; or refused, by it or the reference.
  * accepted ─▶ succeeded or failed, as the settler decides. succeeded is refunded in parts, until nothing is left.
  *
- * While a payment is initiated, only its drivers may send commands: the invoice may have accepted the amount already, so
- * that a settler's verdict could contradict it. Clients see initiated and accepted as pending, refused and failed as
+ * While a payment is initiated, only its drivers may send commands: the invoice may have accepted the amount already,
+ * so that a settler's verdict could contradict it. Clients see initiated and accepted as pending, refused and failed as
  * failed.
  */
 export type PaymentState =

@@ -22,7 +22,9 @@ export const paymentEvents = {
     ...terms,
     metadata: annotationsSchema,
     claim: idempotencyRecordSchema,
-    /** The stream in which the reference is unique, where `reference` is a token. Absent where it is the text itself. */
+    /**
+     * The stream in which the reference is unique, where `reference` is a token. Absent where it is the text itself.
+     */
     reference_stream: idSchema('ref').optional(),
   }),
   /** Deferred: the invoice holds the amount, the settlement is to come. */

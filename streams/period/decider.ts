@@ -8,7 +8,9 @@ export type ClosePeriod = Closing & { type: 'ClosePeriod'; reason: string }
 export type PeriodCommand = ClosePeriod
 export type PeriodCode = 'concurrent_modification'
 
-/** One stream per tenant. Each closing ends on a later day than the one before, and knows all that the one before knew. */
+/**
+ * One stream per tenant. Each closing ends on a later day than the one before, and knows all that the one before knew.
+ */
 export type PeriodState = { readonly last: Closing | null }
 
 const close = (

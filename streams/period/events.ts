@@ -6,8 +6,8 @@ import { positionSchema } from '../position.ts'
 
 export const periodEvents = {
   /**
-   * The books of the tenant are closed up to the end of a day in UTC. Entries of events up to `complete_to` were in the books
-   * then and keep their time; those of all later events are dated after that day.
+   * The books of the tenant are closed up to the end of a day in UTC. Entries of events up to `complete_to` were in the
+   * books then and keep their time; those of all later events are dated after that day.
    */
   PeriodClosed: z.object({
     /** The last closed day: YYYY-MM-DD. */

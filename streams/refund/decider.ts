@@ -12,8 +12,8 @@ export type RefundCommand = InitiateRefund
 export type RefundCode = 'concurrent_modification'
 
 /**
- * A refund's stream has only its request and idempotency record. Whether a refund is granted, and how much, is decided in
- * the payment's stream, which has all refunds of the payment (streams/payment/decider.ts).
+ * A refund's stream has only its request and idempotency record. Whether a refund is granted, and how much, is decided
+ * in the payment's stream, which has all refunds of the payment (streams/payment/decider.ts).
  */
 export type RefundState = { readonly status: 'none' } | { readonly status: 'initiated'; readonly terms: RefundTerms }
 

@@ -44,9 +44,10 @@ export type SubscriptionCode = 'resource_not_found' | 'concurrent_modification'
  *     │ └─resume─┐         │
  *     └──stop──▶ stopped ◀─┘        each of the three ─▶ deleted, which is final
  *
- * The holder pauses and resumes. The ledger stops a subscription whose creator has lost the right to the facts; the holder
- * resumes it when the right is back. A replay may be requested in each of the three states, and is delivered while the
- * subscription is active. Replays are counted; `isReplaying` is about the newest, which ends all earlier ones.
+ * The holder pauses and resumes. The ledger stops a subscription whose creator has lost the right to the facts; the
+ * holder resumes it when the right is back. A replay may be requested in each of the three states, and is delivered
+ * while the subscription is active. Replays are counted; `isReplaying` is about the newest, which ends all earlier
+ * ones.
  */
 export type SubscriptionState =
   | { readonly status: 'none' }

@@ -2,7 +2,10 @@ import { API_VERSION } from './contract.ts'
 import { Api } from './generated.ts'
 import { createRetryingFetch, type RetryOptions } from './retry.ts'
 
-/** The client of the payment ledger: the generated endpoints, with credentials, the version of the contract, and retries. */
+/**
+ * The client of the payment ledger: the generated endpoints, with credentials, the version of the contract, and
+ * retries.
+ */
 
 export * from './generated.ts'
 export { API_VERSION, RETRY_TABLE } from './contract.ts'

@@ -1,6 +1,8 @@
 import { RETRY_TABLE } from './contract.ts'
 
-/** Retries of requests by the retry table of the contract: bounded by attempts and a deadline, with backoff and jitter. */
+/**
+ * Retries of requests by the retry table of the contract: bounded by attempts and a deadline, with backoff and jitter.
+ */
 
 export type RetryOptions = {
   readonly attemptsMax?: number
@@ -104,9 +106,9 @@ const startTimeout = (signal: AbortSignal | null | undefined, ms: number) => {
 const isJson = (response: Response): boolean => /\bjson\b/.test(response.headers.get('content-type') ?? '')
 
 /**
- * `fetch` with retries. The request is the same at each attempt, its Idempotency-Key included; its body must be a text, and its
- * address a text or a URL. A JSON body that breaks off is a failed attempt. Resolves to the last response; rejects as fetch does
- * when no response came, and when the caller aborts.
+ * `fetch` with retries. The request is the same at each attempt, its Idempotency-Key included; its body must be a text,
+ * and its address a text or a URL. A JSON body that breaks off is a failed attempt. Resolves to the last response;
+ * rejects as fetch does when no response came, and when the caller aborts.
  */
 export const createRetryingFetch = (
   { attemptsMax = ATTEMPTS_MAX, deadlineMs = DEADLINE_MS, attemptMs = ATTEMPT_MS }: RetryOptions = {},

@@ -73,8 +73,8 @@ const untilEnded = async (
 }
 
 /**
- * Makes the requests, and prints how each rebuild ended. Throws a StartupError if one did not do what was asked for. After Ctrl-C
- * all are requested, and go on in the service: the printed command follows them, and requests none.
+ * Makes the requests, and prints how each rebuild ended. Throws a StartupError if one did not do what was asked for.
+ * After Ctrl-C all are requested, and go on in the service: the printed command follows them, and requests none.
  */
 export const requestAndFollow = async (
   database: Database,

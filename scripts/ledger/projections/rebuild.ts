@@ -18,7 +18,9 @@ import { operatorContext, withLedger } from '../operatorContext.ts'
 import { print, printJson } from '../print.ts'
 import { requestAndFollow } from './follow.ts'
 
-/** `projections rebuild`, `verify`, `rollback`, `follow` and `cancel`: requests that a process of the service executes. */
+/**
+ * `projections rebuild`, `verify`, `rollback`, `follow` and `cancel`: requests that a process of the service executes.
+ */
 
 type Json = { readonly json: boolean }
 type Asked = Json & { readonly wait: boolean }

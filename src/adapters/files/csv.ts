@@ -44,8 +44,8 @@ const END = '\r\n'
  * is prefixed with an apostrophe (formula injection): removing one leading apostrophe from each such cell restores
  * every text. Numbers, times and JSON are not changed.
  *
- * The cells are written here, because the package csv-stringify takes most of the time of an export; a test compares the
- * files of both.
+ * The cells are written here, because the package csv-stringify takes most of the time of an export; a test compares
+ * the files of both.
  */
 export const csv: FileFormat = columns => {
   const names = Object.keys(columns)

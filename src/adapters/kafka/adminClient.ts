@@ -13,8 +13,8 @@ export class TopicMismatch extends Error {
 }
 
 /**
- * Opens an admin connection for `work` and closes it afterwards. Passes TopicMismatch on; throws BrokerAccessDenied if the
- * broker does not permit the work, and Unavailable for every other error.
+ * Opens an admin connection for `work` and closes it afterwards. Passes TopicMismatch on; throws BrokerAccessDenied if
+ * the broker does not permit the work, and Unavailable for every other error.
  */
 export const withAdmin = async <T>(options: FactBusOptions, work: (admin: Admin) => Promise<T>): Promise<T> => {
   const client = openClient(options)

@@ -7,7 +7,10 @@ import { type FactBusOptions, protocolErrorOf } from './client.ts'
 /** Creates topics, lengthens their retention to that of src/topicRetention.ts, and deletes topics. */
 
 const REPLICAS_MAX = 3
-/** With three replicas, an acknowledged message is on two disks at least, and facts can be sent while one broker is down. */
+/**
+ * With three replicas, an acknowledged message is on two disks at least, and facts can be sent while one broker is
+ * down.
+ */
 const IN_SYNC_OF_THREE = 2
 const RETENTION = 'retention.ms'
 const LEADERS_DEADLINE_MS = 15_000
@@ -34,8 +37,9 @@ const create = async (admin: Admin, missing: readonly TopicSettings[]): Promise<
 }
 
 /**
- * The number of partitions by topic; undefined while a partition is unknown or has no leader. The metadata names a leader
- * before that broker acts as one, so the offsets are fetched too: a broker that returns them also accepts messages.
+ * The number of partitions by topic; undefined while a partition is unknown or has no leader. The metadata names a
+ * leader before that broker acts as one, so the offsets are fetched too: a broker that returns them also accepts
+ * messages.
  */
 const partitionsWithLeaders = async (admin: Admin, names: string[]): Promise<Map<string, number> | undefined> => {
   try {
@@ -148,7 +152,8 @@ const remove = async (admin: Admin, topic: string): Promise<void> => {
 
 /**
  * Deletes one topic per request, since the error of one would hide the results of the others. Missing topics are
- * skipped, since kafkajs takes an unknown topic for one that is not known yet. Throws BrokerAccessDenied or Unavailable.
+ * skipped, since kafkajs takes an unknown topic for one that is not known yet. Throws BrokerAccessDenied or
+ * Unavailable.
  */
 export const deleteTopics = (options: FactBusOptions, topics: readonly string[]): Promise<void> =>
   withAdmin(options, async admin => {

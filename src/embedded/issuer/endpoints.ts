@@ -1,4 +1,7 @@
-/** The issuer's paths and the ways in which clients authenticate, apart from oidc-provider, which is loaded when it is used. */
+/**
+ * The issuer's paths and the ways in which clients authenticate, apart from oidc-provider, which is loaded when it is
+ * used.
+ */
 
 /** Below the issuer's path. */
 export const ROUTES = { authorization: '/auth', token: '/token', jwks: '/jwks', revocation: '/revoke' } as const

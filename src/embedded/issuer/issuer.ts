@@ -114,8 +114,9 @@ const whenUsed = <T>(open: () => Promise<T>): (() => Promise<T>) => {
 
 /**
  * Opens the embedded issuer on its stored keys, clients and users, which are created at first use and read again when
- * they change. Throws a StartupError if they are invalid. oidc-provider is loaded by the first request that it serves, since
- * it is large, and tokens of the command line need none of it. Long because it wires every part of the issuer once.
+ * they change. Throws a StartupError if they are invalid. oidc-provider is loaded by the first request that it serves,
+ * since it is large, and tokens of the command line need none of it. Long because it wires every part of the issuer
+ * once.
  */
 export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
   const { issuer, audience, dataDir, database, onError = () => {} } = options

@@ -202,8 +202,9 @@ const configure = (options: ProviderOptions): Configuration => ({
 })
 
 /**
- * Refuses response modes other than `query`. The library would send the refusal in the refused mode itself, one of which is
- * a page with a script. So the mode is replaced by a name that the library does not know, and in which it sends nothing.
+ * Refuses response modes other than `query`. The library would send the refusal in the refused mode itself, one of
+ * which is a page with a script. So the mode is replaced by a name that the library does not know, and in which it
+ * sends nothing.
  */
 const refuseOtherModes = (ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> => {
   const { response_mode: mode } = ctx.query

@@ -8,7 +8,9 @@ const CHECK_EVERY_MS = 1_000
 /** The present content of a file that operators may change while the issuer runs. */
 export type WatchedFile<T> = {
   readonly current: () => Promise<T>
-  /** The content as of this call, without the delay: for a reader who must know the latest change of another process. */
+  /**
+   * The content as of this call, without the delay: for a reader who must know the latest change of another process.
+   */
   readonly latest: () => Promise<T>
 }
 

@@ -1,7 +1,7 @@
 /**
- * Embedded Postgres as a child process: `node src/embedded/postgres/postgres.ts --data-dir D --port P` prints its connection
- * string, then `ready`. A separate process, so that a crash of the service does not interrupt its shutdown. D has
- * `cluster/`, `password` (private) and `postgres.log`.
+ * Embedded Postgres as a child process: `node src/embedded/postgres/postgres.ts --data-dir D --port P` prints its
+ * connection string, then `ready`. A separate process, so that a crash of the service does not interrupt its shutdown.
+ * D has `cluster/`, `password` (private) and `postgres.log`.
  */
 
 import { once } from 'node:events'

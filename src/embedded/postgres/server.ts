@@ -26,7 +26,8 @@ const settings: Readonly<Record<string, string>> = {
   max_connections: '100',
   shared_buffers: '256MB',
   effective_cache_size: '1GB',
-  // No replica and no archive reads this WAL. `ledger backup` needs this level, and a slot, to copy the files of a running server.
+  // No replica and no archive reads this WAL. `ledger backup` needs this level, and a slot, to copy the files of a
+  // running server.
   wal_level: 'replica',
   max_wal_senders: '0',
   max_replication_slots: '1',

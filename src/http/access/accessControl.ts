@@ -17,7 +17,9 @@ export type AccessControl = {
   readonly authenticateCounting: Authenticate
   /** Counts the request, forbidden ones too. Throws Problem (429) when the caller is over one of its rate limits. */
   readonly countRequest: (principal: Principal, declared: AnyRoute, res: Outgoing) => Promise<void>
-  /** Resolves to the caller with its effective scopes. Throws Problem (403) for a suspended tenant or a missing scope. */
+  /**
+   * Resolves to the caller with its effective scopes. Throws Problem (403) for a suspended tenant or a missing scope.
+   */
   readonly checkPermissions: (principal: Principal, declared: AnyRoute) => Promise<Principal>
   /** Repeats the checks for a response that is still being sent, without counting. */
   readonly recheck: (req: Incoming, declared: AnyRoute) => Promise<void>

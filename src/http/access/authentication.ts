@@ -10,7 +10,10 @@ import { Problem } from '../response/problemCatalogue.ts'
 
 const BEARER = /^Bearer +([^\s]+)$/i
 
-/** Receives the reason of a refused credential for the log. The caller does not learn it, and it holds nothing of the credential. */
+/**
+ * Receives the reason of a refused credential for the log. The caller does not learn it, and it holds nothing of the
+ * credential.
+ */
 export type OnRefused = (refused: { readonly correlationId: unknown; readonly fault: string }) => void
 
 export type Verifiers = {

@@ -15,8 +15,9 @@ import type { Context, Ledger } from '../../commands/commandHandler.ts'
 import { type ErrorCode, Problem } from '../response/problemCatalogue.ts'
 
 /**
- * Records the denials of audited operations: those whose route in src/http/resources has the member `audited`. Grants are events
- * of the operation itself, or are recorded by it; the audit records are projected from both (projections/auditedEvents.ts).
+ * Records the denials of audited operations: those whose route in src/http/resources has the member `audited`. Grants
+ * are events of the operation itself, or are recorded by it; the audit records are projected from both
+ * (projections/auditedEvents.ts).
  */
 
 /** The denials among the error codes. Malformed, stale or rate-limited requests are no decisions about the caller. */
@@ -57,8 +58,8 @@ const tenantOf = async ({ aggregates }: Ledger, resource: string): Promise<strin
 }
 
 /**
- * The subject and the client in a tenant's record of a caller of another tenant. The space distinguishes it from any name in a
- * credential.
+ * The subject and the client in a tenant's record of a caller of another tenant. The space distinguishes it from any
+ * name in a credential.
  */
 export const ANOTHER_TENANT = 'another tenant'
 
@@ -107,8 +108,8 @@ const recordDenial = async (
 }
 
 /**
- * The context of the owner's record, which does not name the caller. The caller's own record is the same whether the resource
- * belongs to another tenant or does not exist. Operators, who see both, join them by correlation id.
+ * The context of the owner's record, which does not name the caller. The caller's own record is the same whether the
+ * resource belongs to another tenant or does not exist. Operators, who see both, join them by correlation id.
  */
 const asSeenBy = (owner: string, context: Context): Context => ({
   ...context,

@@ -13,8 +13,8 @@ import { Unavailable } from '../../ports.ts'
 import { Problem, statusOf } from '../response/problemCatalogue.ts'
 
 /**
- * The precedence of 404: a request that names a resource which its caller cannot see is 404, also when its content is faulty,
- * so that faulty requests find out nothing that correct ones do not.
+ * The precedence of 404: a request that names a resource which its caller cannot see is 404, also when its content is
+ * faulty, so that faulty requests find out nothing that correct ones do not.
  */
 
 /** The statuses of faults of a request's content and headers; 404 precedes them (contract, order of checks). */
@@ -49,7 +49,10 @@ const RESOURCES = [
   visibility(subscriptionEntity),
 ]
 
-/** False as well when the store does not answer: the fault of the content is certain then, and its answer needs no store. */
+/**
+ * False as well when the store does not answer: the fault of the content is certain then, and its answer needs no
+ * store.
+ */
 const isMissing = async (aggregates: AggregateRepository, named: NamedResource): Promise<boolean> => {
   const { id } = named
   if (id === null) return false

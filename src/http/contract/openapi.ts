@@ -93,8 +93,8 @@ const withoutUnused = <D extends { components?: object }>(document: D, version: 
 }
 
 /**
- * Schemas of responses permit additional members, so that a member that is added later does not break a consumer. Handlers never
- * send undeclared ones: the tests validate against schemas that permit none.
+ * Schemas of responses permit additional members, so that a member that is added later does not break a consumer.
+ * Handlers never send undeclared ones: the tests validate against schemas that permit none.
  */
 const open: CreateDocumentOptions['override'] = ({ jsonSchema, io }) => {
   if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties

@@ -4,8 +4,8 @@ import { deadlineOf } from '../response/deadlines.ts'
 import type { AnyRoute } from '../route.ts'
 
 /**
- * The terms of an operation that OpenAPI has no member for: permitted credentials, rate class, deadline and order of pages. The
- * contract diff compares them, and the description of the operation says them in words.
+ * The terms of an operation that OpenAPI has no member for: permitted credentials, rate class, deadline and order of
+ * pages. The contract diff compares them, and the description of the operation says them in words.
  */
 
 const MS_PER_SECOND = 1_000

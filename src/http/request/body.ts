@@ -84,8 +84,8 @@ const tooLarge = (maxBytes: number): Problem =>
 
 /**
  * Waits for a body without a request slot, so that callers who send a head and no body do not block others. `onEnd` is
- * called once: with a Problem if the body does not arrive or no slot is free for it, else when the slot is held again. The
- * returned function ends the wait.
+ * called once: with a Problem if the body does not arrive or no slot is free for it, else when the slot is held again.
+ * The returned function ends the wait.
  */
 const awaitBody = (
   { caller, deadlineMs, lease, sendContinue }: BodyWait,
@@ -137,8 +137,8 @@ const readBytes = (req: IncomingMessage, awaiting: BodyWait): Promise<Buffer> =>
   })
 
 /**
- * Resolves when the whole body has arrived, and leaves it unread for a handler that reads it itself. The body stays in the
- * buffer of the stream, which is larger than `maxBytes`. Throws Problem.
+ * Resolves when the whole body has arrived, and leaves it unread for a handler that reads it itself. The body stays in
+ * the buffer of the stream, which is larger than `maxBytes`. Throws Problem.
  */
 export const bodyArrived = (req: IncomingMessage, maxBytes: number, awaiting: BodyWait): Promise<void> =>
   new Promise((resolve, reject) => {

@@ -4,8 +4,8 @@ import { Problem } from '../response/problemCatalogue.ts'
 /** Entity tags, If-Match, If-None-Match and If-Range (RFC 9110 §8.8.3 and §13.1). */
 
 /**
- * A strong entity tag, one per stream revision and API version. The erasure of a text changes a representation without an
- * event, so its tag differs then.
+ * A strong entity tag, one per stream revision and API version. The erasure of a text changes a representation without
+ * an event, so its tag differs then.
  */
 export const etagOf = (revision: bigint, apiVersion: string, hasErased = false): string =>
   `"${revision}${hasErased ? ERASED : ''}.${apiVersion}"`

@@ -24,8 +24,8 @@ const activeTraceparent = (): string | undefined => {
 }
 
 /**
- * The trace context of the events that a request causes: the span that the request is processed in, which is of the caller's
- * trace if the caller sent one; without an exporter of traces the caller's own.
+ * The trace context of the events that a request causes: the span that the request is processed in, which is of the
+ * caller's trace if the caller sent one; without an exporter of traces the caller's own.
  */
 export const traceparentOf = (req: IncomingMessage): string | undefined => activeTraceparent() ?? sentTraceparentOf(req)
 

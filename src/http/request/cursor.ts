@@ -6,7 +6,10 @@ import { Problem } from '../response/problemCatalogue.ts'
 
 /** Encrypted cursors: a client can neither read nor change them, nor use them for another list or tenant. */
 export type Cursors = {
-  /** `binding`: the tenant, route, filters and sort that the cursor is valid for. `key`: the sort key at the end of the page. */
+  /**
+   * `binding`: the tenant, route, filters and sort that the cursor is valid for. `key`: the sort key at the end of the
+   * page.
+   */
   readonly seal: (binding: object, key: object) => string
   /** The key of the cursor. Throws Problem `cursor_invalid` for anything that was not sealed for this binding. */
   readonly open: (binding: object, cursor: string) => unknown
@@ -18,7 +21,9 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const CURSOR_CHARS_MAX = 1_024
 
-/** `secret` is the same on every instance. The binding is authenticated data of the cipher, not a part of the cursor. */
+/**
+ * `secret` is the same on every instance. The binding is authenticated data of the cipher, not a part of the cursor.
+ */
 export const createCursors = (secret: Uint8Array, now: () => number): Cursors => {
   const cipherKey = createHash('sha256').update('cursor').update(secret).digest()
   return {

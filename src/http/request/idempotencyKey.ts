@@ -11,7 +11,10 @@ import type { AnyRoute, Call } from '../route.ts'
 
 /** The Idempotency-Key header: its syntax, its scope, and the idempotency record that a command stores for it. */
 
-/** 1 to 255 visible ASCII characters, bare or as a structured-field string (RFC 8941 §3.3.3); both forms are the same key. */
+/**
+ * 1 to 255 visible ASCII characters, bare or as a structured-field string (RFC 8941 §3.3.3); both forms are the same
+ * key.
+ */
 export const KEY_HEADER = /^(?:[!#-~]{1,255}|"(?:[!#-[\]-~]|\\["\\]){1,255}")$/
 
 /** The text of the key. Throws Problem `idempotency_key_invalid`. */
@@ -60,8 +63,9 @@ export const idempotencyRecordIfKeyed = (
 type Keyed = Pick<AnyCall, 'idempotency' | 'ledger' | 'context'>
 
 /**
- * Binds the key of a command on an existing resource, whose id is not derived from the key. Without the binding one key could
- * be used once for each resource. `about`: the id of the resource. Throws the Problem of a key that belongs to another request.
+ * Binds the key of a command on an existing resource, whose id is not derived from the key. Without the binding one key
+ * could be used once for each resource. `about`: the id of the resource. Throws the Problem of a key that belongs to
+ * another request.
  */
 export const bindKeyOf = async (
   { idempotency, ledger, context }: Keyed,

@@ -8,8 +8,8 @@ export const DEPTH_MAX = 16
 export const MEMBERS_MAX = 1_000
 
 /**
- * A number that a double cannot represent exactly, such as 0.99999999999999999999. JSON.parse would round it to an integer;
- * an object matches no schema.
+ * A number that a double cannot represent exactly, such as 0.99999999999999999999. JSON.parse would round it to an
+ * integer; an object matches no schema.
  */
 export class InexactNumber {
   readonly text: string

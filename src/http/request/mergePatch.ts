@@ -1,4 +1,7 @@
-/** JSON merge patch (RFC 7396, §2). The target is not modified; members that the patch does not name are kept by reference. */
+/**
+ * JSON merge patch (RFC 7396, §2). The target is not modified; members that the patch does not name are kept by
+ * reference.
+ */
 export const mergePatch = (target: unknown, patch: unknown): unknown => {
   if (!isObject(patch)) return patch
   // A map, since `__proto__` and `constructor` are ordinary names in a patch.

@@ -10,8 +10,8 @@ const MS_PER_SECOND = 1_000
 const MEMBER = /(?:"(?:[^"\\]|\\[^]?)*(?:"|$)|[^",])+/g
 
 /**
- * RFC 7240: unknown preferences are ignored, and the first of two equal ones counts. A wait is shortened to what the deadline
- * of the request permits.
+ * RFC 7240: unknown preferences are ignored, and the first of two equal ones counts. A wait is shortened to what the
+ * deadline of the request permits.
  */
 export const preferenceOf = (header: string | undefined, waitMaxMs: number): Preference => {
   const preferences = ((header ?? '').match(MEMBER) ?? []).map(

@@ -16,12 +16,15 @@ const decodes = (text: string): boolean => {
   }
 }
 
-// Express would refuse a path that does not decode as an unknown route, before authentication, even if only an id or a key
-// in it is malformed.
+// Express would refuse a path that does not decode as an unknown route, before authentication, even if only an id or a
+// key in it is malformed.
 const decodable = (path: string): string =>
   decodes(path) ? path : path.replaceAll(ENCODED, run => (decodes(run) ? run : REPLACEMENT))
 
-/** The path and the query, with percent-encoded colons decoded: `/invoices/inv_…%3Aapprove` is the same path (RFC 3986 §6.2.2). */
+/**
+ * The path and the query, with percent-encoded colons decoded: `/invoices/inv_…%3Aapprove` is the same path (RFC 3986
+ * §6.2.2).
+ */
 export const normalizeUrl = (target: string, method: string): string => {
   const url = originFormOf(target, method) ?? target
   const question = url.indexOf('?')

@@ -13,7 +13,9 @@ import { PRIVATE_CACHING } from './commonReplies.ts'
 import { positionSchema, timeSchema } from './commonSchemas.ts'
 import { keyInCursor, pageQuery, pageReply, pageSchema } from './paging.ts'
 
-/** Tamper evidence: the signed heads of the tree over all events, and the proof that an event is in it (src/evidence). */
+/**
+ * Tamper evidence: the signed heads of the tree over all events, and the proof that an event is in it (src/evidence).
+ */
 
 const hashSchema = z.string().regex(/^[0-9a-f]{64}$/)
 const sizeSchema = z.int().min(0)

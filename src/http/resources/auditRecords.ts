@@ -9,7 +9,10 @@ import { type AnyRoute, type Call, route } from '../route.ts'
 import { textSchema, timeSchema } from './commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from './paging.ts'
 
-/** The endpoint that lists audit records. The operations with such records have the member `audited` in their route (route.ts). */
+/**
+ * The endpoint that lists audit records. The operations with such records have the member `audited` in their route
+ * (route.ts).
+ */
 
 const recordSchema = z
   .object({

@@ -21,7 +21,9 @@ const run = <R extends ListedRow>(sql: Sql, { text, values }: Query<R>): Promise
 
 const pageKeySchema = z.object({ created_at: z.string(), id: z.string() })
 
-/** One page of a list, newest first, from a read model, with the position of the log that the read model has reached. */
+/**
+ * One page of a list, newest first, from a read model, with the position of the log that the read model has reached.
+ */
 export const readPage = async <R extends ListedRow>(
   call: Call<unknown, PageParameters & Readonly<Record<string, string | number | undefined>>, unknown>,
   { name, page, render }: ListOf<R>,
@@ -58,8 +60,9 @@ export const waitApplied = ({ prefer: { waitMs } }: Call<unknown, unknown, unkno
   waitMs === undefined ? {} : { 'Preference-Applied': `wait=${waitMs / 1_000}` }
 
 /**
- * The position that the read model has reached: at least `wanted`, after waiting for it as long as the caller prefers. Throws
- * Problem `projection_behind` when that is not long enough, and `rate_limited` when the caller has too many waiting requests.
+ * The position that the read model has reached: at least `wanted`, after waiting for it as long as the caller prefers.
+ * Throws Problem `projection_behind` when that is not long enough, and `rate_limited` when the caller has too many
+ * waiting requests.
  */
 export const reachedPosition = async (
   call: Call<unknown, unknown, unknown>,

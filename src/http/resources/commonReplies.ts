@@ -15,7 +15,10 @@ import type { Call, Reply } from '../route.ts'
 type AnyCall = Call<unknown, unknown, unknown>
 export type Render<R> = (row: R) => object
 
-/** The row, if the caller may see it. A resource of another tenant, a deleted one and one that never existed are the same 404. */
+/**
+ * The row, if the caller may see it. A resource of another tenant, a deleted one and one that never existed are the
+ * same 404.
+ */
 export const visible = <R extends ResourceRow>(call: AnyCall, row: R | undefined): R => {
   if (row === undefined || row.tenant_id !== call.principal.tenant || row.state === 'deleted')
     throw new Problem('resource_not_found')
@@ -37,8 +40,8 @@ const etagFor = ({ apiVersion }: AnyCall, row: ResourceRow, texts: Texts): strin
 type AsOf = { readonly as_of?: string | undefined }
 
 /**
- * The reply to GET by id, from the stream itself, so that it is never older than a response to any writer. With `as_of`, the
- * state that the events decided up to that time lead to.
+ * The reply to GET by id, from the stream itself, so that it is never older than a response to any writer. With
+ * `as_of`, the state that the events decided up to that time lead to.
  */
 export const readOne = async <K extends Kind>(
   call: Call<unknown, AsOf | undefined, unknown>,
@@ -68,8 +71,8 @@ const rowAsOf = async <K extends Kind>(
   const until = Date.parse(asOf)
   let row: K['row'] | undefined
   for (const recorded of await aggregates.history({ aggregate }, id)) {
-    // The first later event ends the loop, although clocks of other machines may have given earlier times to events after
-    // it: the order of the stream is the order of the decisions.
+    // The first later event ends the loop, although clocks of other machines may have given earlier times to events
+    // after it: the order of the stream is the order of the decisions.
     if (projection === undefined || Date.parse(recorded.metadata.at) > until) break
     row = fold(projection, row, recorded)
   }
@@ -77,8 +80,8 @@ const rowAsOf = async <K extends Kind>(
 }
 
 /**
- * The If-Match of the call as a test of the loaded row. A resource that is not visible is 404, before any 412. `texts`: those of
- * the row before the command. A token that came since then is of a text that was just stored.
+ * The If-Match of the call as a test of the loaded row. A resource that is not visible is 404, before any 412. `texts`:
+ * those of the row before the command. A token that came since then is of a text that was just stored.
  */
 export const ifMatchOf =
   (call: AnyCall, texts = NO_TEXTS) =>

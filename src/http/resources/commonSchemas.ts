@@ -81,8 +81,8 @@ export const metadataSchema = z
   })
 
 /**
- * Metadata in a merge patch: null removes a key. The length of keys and their number are checked in the patched metadata: null
- * for a key that is too long to exist must be accepted and change nothing (RFC 7396).
+ * Metadata in a merge patch: null removes a key. The length of keys and their number are checked in the patched
+ * metadata: null for a key that is too long to exist must be accepted and change nothing (RFC 7396).
  */
 export const metadataPatchSchema = z.record(z.string(), metadataValue.nullable()).meta({
   description: `Null removes a key. At most ${METADATA_KEYS_MAX} keys may remain after the change.`,

@@ -31,8 +31,8 @@ const offers = Object.values(CONTENT_TYPES)
 type ExportCall = Call<{ id: OperationId }, unknown, unknown>
 
 /**
- * The row of an export that has a file. Throws Problem: 410 after it has expired, or if its filters have a text that was erased,
- * or if its file may have one; 404 in any other state.
+ * The row of an export that has a file. Throws Problem: 410 after it has expired, or if its filters have a text that
+ * was erased, or if its file may have one; 404 in any other state.
  */
 export const finishedExport = async (call: ExportCall): Promise<OperationRow> => {
   const { ledger, params, database } = call
@@ -55,7 +55,10 @@ export const recordExportRead = (
   operation: 'read_export' | 'read_export_manifest',
 ): Promise<void> => recordAuditedDecision(ledger, { type: 'GrantAccess', operation, resource: params.id }, context)
 
-/** The bytes of the range in chunks, at the reader's speed. Throws if the file disappears meanwhile: the response is cut off. */
+/**
+ * The bytes of the range in chunks, at the reader's speed. Throws if the file disappears meanwhile: the response is cut
+ * off.
+ */
 const contentOf =
   ({ database }: Pick<ExportCall, 'database'>, { id, attempt }: OperationRow, { first, end }: ByteRange): Streamed =>
   async (send, gone) => {

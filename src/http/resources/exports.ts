@@ -129,8 +129,9 @@ const takeSlot = async ({ database, principal, exportsAtOnceMax }: AnyCall, id: 
 }
 
 /**
- * The value of `work`, which needs Postgres. While Postgres does not answer, a key that was used before gets its answer: after a
- * 503, which promises no effect, the caller would take another key, and there would be two exports. Throws as `work` does.
+ * The value of `work`, which needs Postgres. While Postgres does not answer, a key that was used before gets its
+ * answer: after a 503, which promises no effect, the caller would take another key, and there would be two exports.
+ * Throws as `work` does.
  */
 const orReplay = async <T>(
   call: AnyCall,

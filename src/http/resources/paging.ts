@@ -2,7 +2,10 @@ import { z } from 'zod'
 import type { Call, Reply } from '../route.ts'
 import { timeParameter } from './commonSchemas.ts'
 
-/** The pages of every list: their query parameters and size, where a page begins, the cursor of the next one, body and Link header. */
+/**
+ * The pages of every list: their query parameters and size, where a page begins, the cursor of the next one, body and
+ * Link header.
+ */
 
 const PAGE_LIMIT_MAX = 100
 const PAGE_LIMIT = 25
@@ -55,7 +58,10 @@ export const listOf = <T extends z.ZodType>(item: T) =>
 export type CursorBinding = object
 type PagingCall = Pick<Call<unknown, unknown, unknown>, 'cursors' | 'path'>
 
-/** The key after which the page begins; undefined for the first page. Throws Problem `cursor_invalid` or `cursor_expired`. */
+/**
+ * The key after which the page begins; undefined for the first page. Throws Problem `cursor_invalid` or
+ * `cursor_expired`.
+ */
 export const keyInCursor = <K extends z.ZodType>(
   { cursors }: Pick<PagingCall, 'cursors'>,
   cursor: string | undefined,

@@ -22,8 +22,9 @@ const changed = {
 } as const
 
 /**
- * Reads the reference that the reply will show, before anything is done: while Postgres does not answer, the request is refused
- * without an effect. One that was executed before goes on, because a 503, which promises no effect, would be wrong.
+ * Reads the reference that the reply will show, before anything is done: while Postgres does not answer, the request is
+ * refused without an effect. One that was executed before goes on, because a 503, which promises no effect, would be
+ * wrong.
  */
 const readReferenceFirst = async (
   call: Call<{ id: PaymentId }, unknown, unknown>,

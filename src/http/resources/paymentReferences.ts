@@ -5,8 +5,8 @@ import { type PersonalText, storeUnlessBound } from '../../commands/personalText
 import type { Call } from '../route.ts'
 
 /**
- * The references of payments in requests: events and read models have tokens in their place. In the log of an earlier build they
- * have the references themselves, and everything here leaves them as they are.
+ * The references of payments in requests: events and read models have tokens in their place. In the log of an earlier
+ * build they have the references themselves, and everything here leaves them as they are.
  */
 
 type AnyCall = Call<unknown, unknown, unknown>

@@ -19,8 +19,8 @@ import { type AnyRoute, type Call, type Reply, route } from '../route.ts'
 import { projectionSchema, rebuildRequest, rebuildSchema, rebuildView } from './projectionSchemas.ts'
 
 /**
- * The endpoints of read models: their lag, and their rebuilds. They are for the operators of the installation: callers of the
- * tenant that the setting OPERATORS_TENANT names, with the scope `projections:operate`.
+ * The endpoints of read models: their lag, and their rebuilds. They are for the operators of the installation: callers
+ * of the tenant that the setting OPERATORS_TENANT names, with the scope `projections:operate`.
  */
 
 type AnyCall = Call<unknown, unknown, unknown>

@@ -1,6 +1,7 @@
 /**
  * The Content-Security-Policy of each kind of page that the API serves; pages of the embedded issuer have their own
- * (embedded/issuer/pages/page.ts). The API sends no CORS headers, so that scripts of other origins cannot read its responses.
+ * (embedded/issuer/pages/page.ts). The API sends no CORS headers, so that scripts of other origins cannot read its
+ * responses.
  */
 
 /** Pages of text: nothing is loaded, and nothing is executed. */

@@ -9,8 +9,8 @@ import type { AnyRoute, Reply } from '../route.ts'
 export const deadlineOf = ({ deadlineMs = REQUEST_DEADLINE_MS }: Pick<AnyRoute, 'deadlineMs'>): number => deadlineMs
 
 /**
- * Resolves within `leftMs`, whatever the dependencies do, or throws Problem. The work continues after that, and its outcome
- * can be found with the same key.
+ * Resolves within `leftMs`, whatever the dependencies do, or throws Problem. The work continues after that, and its
+ * outcome can be found with the same key.
  */
 export const withDeadline = async (
   world: World,

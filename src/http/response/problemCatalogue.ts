@@ -1,7 +1,7 @@
 /**
- * The problem catalogue: each error code with its status, category, retry guidance and title. Problem documents, headers,
- * problem pages and openapi.json are derived from it. The detail is given where a Problem is made (for rejections and key
- * conflicts in rejectionDetails.ts); without one it is the title.
+ * The problem catalogue: each error code with its status, category, retry guidance and title. Problem documents,
+ * headers, problem pages and openapi.json are derived from it. The detail is given where a Problem is made (for
+ * rejections and key conflicts in rejectionDetails.ts); without one it is the title.
  */
 
 export type Category =
@@ -15,8 +15,9 @@ export type Category =
   | 'internal'
 
 /**
- * `same_request`: unchanged, after the pause. `same_key`: only with the same Idempotency-Key. `query_state_or_same_key`: the
- * effect is unknown; read the state, or repeat with the same key. The others need another request, or none.
+ * `same_request`: unchanged, after the pause. `same_key`: only with the same Idempotency-Key.
+ * `query_state_or_same_key`: the effect is unknown; read the state, or repeat with the same key. The others need
+ * another request, or none.
  */
 export type RetryStrategy =
   | 'do_not_retry'
@@ -169,7 +170,10 @@ export type ProblemExtras = {
   readonly correlationId?: string
 }
 
-/** Thrown anywhere at the HTTP boundary and sent as a problem document. Inner layers return rejections as values instead. */
+/**
+ * Thrown anywhere at the HTTP boundary and sent as a problem document. Inner layers return rejections as values
+ * instead.
+ */
 export class Problem extends Error {
   readonly code: ErrorCode
   readonly extras: ProblemExtras

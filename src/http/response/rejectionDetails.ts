@@ -2,7 +2,10 @@ import type { Rejection } from '../../../streams/decider.ts'
 import type { KeyConflict } from '../../commands/idempotencyKeyConflicts.ts'
 import { isErrorCode, Problem } from './problemCatalogue.ts'
 
-/** The details of the problems of refused commands: rejections, and conflicts of idempotency keys. Titles: problemCatalogue.ts. */
+/**
+ * The details of the problems of refused commands: rejections, and conflicts of idempotency keys. Titles:
+ * problemCatalogue.ts.
+ */
 
 type Recorded = { readonly firstCorrelationId?: string; readonly replayed?: true }
 

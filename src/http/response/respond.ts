@@ -45,8 +45,8 @@ const withCommonHeaders = (res: Response, own: Headers = {}): Headers => {
 }
 
 /**
- * Adds the common headers to a response that a library writes. They are added when the head is written, because the library
- * may drop headers that were set before it failed.
+ * Adds the common headers to a response that a library writes. They are added when the head is written, because the
+ * library may drop headers that were set before it failed.
  */
 export const setCommonHeaders = (res: Response): void => {
   const begin = res.writeHead.bind(res) as (...given: readonly unknown[]) => Response

@@ -21,7 +21,9 @@ import { VERSIONS } from '../versions/index.ts'
 import { requestedVersionOf, type ResolveVersion, resolveVersionWithout } from '../versions/requestedVersion.ts'
 import { routeIn } from '../versions/translation.ts'
 
-/** The request listener: framing checks, load shedding, the router that is made from the routes, and the request log. */
+/**
+ * The request listener: framing checks, load shedding, the router that is made from the routes, and the request log.
+ */
 
 export type AppDependencies = {
   readonly routes: readonly AnyRoute[]

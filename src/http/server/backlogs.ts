@@ -7,7 +7,10 @@ const ACCOUNTS_MAX = 10_000
 
 /** For each account, the time in ms by which its requests are ahead of their permitted rate. */
 export type Backlogs = {
-  /** Adds a request, which takes `everyMs` at the permitted rate; returns the backlog before it. It grows to `maxMs` at most. */
+  /**
+   * Adds a request, which takes `everyMs` at the permitted rate; returns the backlog before it. It grows to `maxMs` at
+   * most.
+   */
   readonly add: (account: string, everyMs: number, maxMs: number) => number
   readonly of: (account: string) => number
   /** The largest one of all accounts. */
@@ -16,7 +19,9 @@ export type Backlogs = {
 
 export type MutableBacklogs = Backlogs & { readonly set: (account: string, backlogMs: number) => void }
 
-/** The generic cell rate algorithm: for each account, the time at which its next request is due at the permitted rate. */
+/**
+ * The generic cell rate algorithm: for each account, the time at which its next request is due at the permitted rate.
+ */
 export const createBacklogs = ({ monotonicMs }: Pick<World, 'monotonicMs'>): MutableBacklogs => {
   const dueMs = new LRUCache<string, number>({ max: ACCOUNTS_MAX })
   let latestDueMs = 0

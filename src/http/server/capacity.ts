@@ -24,8 +24,8 @@ export type RequestSlots = {
 }
 
 /**
- * A caller may hold no more slots than are free before it takes its last one: a single caller gets half of all slots, two
- * get a third each, and a caller that holds none gets one as long as any is free.
+ * A caller may hold no more slots than are free before it takes its last one: a single caller gets half of all slots,
+ * two get a third each, and a caller that holds none gets one as long as any is free.
  */
 export const createRequestSlots = (max = SLOTS_MAX): RequestSlots => {
   const byCaller = new Map<string, number>()
@@ -56,8 +56,9 @@ export type PendingBodies = {
 }
 
 /**
- * A new body is always accepted: without memory for it, the caller with the most pending bodies gives up its oldest one.
- * Nearly all bodies arrive together with their heads; these are never refused because of bodies that do not arrive.
+ * A new body is always accepted: without memory for it, the caller with the most pending bodies gives up its oldest
+ * one. Nearly all bodies arrive together with their heads; these are never refused because of bodies that do not
+ * arrive.
  */
 export const createPendingBodies = (max = BODIES_MAX, maxBytes = BODIES_MAX_BYTES): PendingBodies => {
   const byCaller = new Map<string, Set<PendingBody>>()

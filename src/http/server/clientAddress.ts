@@ -20,7 +20,10 @@ const blockListOf = (blocks: readonly string[]): BlockList => {
   return list
 }
 
-/** The address of a node with or without a port; an IPv6 address with a port is in brackets. Undefined for anything else. */
+/**
+ * The address of a node with or without a port; an IPv6 address with a port is in brackets. Undefined for anything
+ * else.
+ */
 const nodeOf = (text: string): string | undefined => {
   const [, bracketed, bare] = /^(?:\[([^\]]*)\](?::\d{1,5})?|([\d.]+)(?::\d{1,5})?)$/.exec(text) ?? []
   const address = plain(bracketed ?? bare ?? text)
@@ -59,8 +62,8 @@ const textOf = (header: string | string[] | undefined): string | undefined =>
 
 /**
  * Each proxy appends the address of its peer. Entries before an address that is not a trusted proxy were written by the
- * client or an unknown proxy. A proxy that appends to one of the two headers may pass on the other as the client sent it, so
- * when they disagree, neither is used and the request counts as the proxy's own.
+ * client or an unknown proxy. A proxy that appends to one of the two headers may pass on the other as the client sent
+ * it, so when they disagree, neither is used and the request counts as the proxy's own.
  */
 export const createAddressOf = (trustedProxies: readonly string[]): AddressOf => {
   const trusted = blockListOf(trustedProxies)
@@ -92,7 +95,10 @@ export const createAddressOf = (trustedProxies: readonly string[]): AddressOf =>
 const GROUPS = 8
 const NETWORK_GROUPS = 4
 
-/** The network by which addresses are counted: for IPv6 the /64, since a host may use any address of it; IPv4 addresses alone. */
+/**
+ * The network by which addresses are counted: for IPv6 the /64, since a host may use any address of it; IPv4 addresses
+ * alone.
+ */
 export const networkOf = (address: string): string => {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = address.split('::')

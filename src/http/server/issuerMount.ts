@@ -7,7 +7,8 @@ import { setCommonHeaders } from '../response/respond.ts'
 
 /**
  * A handler of requests below the issuer's path. It calls `next` with nothing for a path that it does not have, with an
- * Error whose `allow` names the methods for a method that the path does not have, and with any other Error for a failure.
+ * Error whose `allow` names the methods for a method that the path does not have, and with any other Error for a
+ * failure.
  */
 export type IssuerHandler = (...given: Parameters<RequestHandler>) => void
 

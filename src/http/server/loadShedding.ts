@@ -17,8 +17,9 @@ const IDLE_WINDOWS = 40
 const NANOSECONDS_PER_MS = 1e6
 
 /**
- * The expected length of the event loop turn in which a request arrives: the mean over time, not over turns. A loop that is
- * blocked for 400 ms and free for 20 has more short turns than long ones, but nearly every request arrives in a long one.
+ * The expected length of the event loop turn in which a request arrives: the mean over time, not over turns. A loop
+ * that is blocked for 400 ms and free for 20 has more short turns than long ones, but nearly every request arrives in a
+ * long one.
  */
 const turnMsOf = ({ mean, stddev }: { readonly mean: number; readonly stddev: number }): number =>
   (mean ** 2 + stddev ** 2) / mean / NANOSECONDS_PER_MS
@@ -29,8 +30,9 @@ type DelayHistogram = Pick<
 >
 
 /**
- * Compares the last two windows, so that one slow turn of the loop does not count as overload. The measurement wakes the
- * process a hundred times a second, so it is on only while there are requests. The first ones after a pause are admitted.
+ * Compares the last two windows, so that one slow turn of the loop does not count as overload. The measurement wakes
+ * the process a hundred times a second, so it is on only while there are requests. The first ones after a pause are
+ * admitted.
  */
 export const watchLoop = (
   histogram: DelayHistogram = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS }),

@@ -55,9 +55,9 @@ export const refuseConnect = (_req: IncomingMessage, socket: Duplex): void => {
 type Exchanges = { readonly open: Set<ServerResponse>; last: ServerResponse }
 
 /**
- * Responses in progress are tracked to keep their order. A malformed request is often the second one on its connection; an
- * error response that overtook the first response would be taken for it, and the client would believe that the first request
- * had no effect while it is executed.
+ * Responses in progress are tracked to keep their order. A malformed request is often the second one on its connection;
+ * an error response that overtook the first response would be taken for it, and the client would believe that the first
+ * request had no effect while it is executed.
  */
 export const createMalformedRequestHandler = () => {
   const connections = new WeakMap<Duplex, Exchanges>()

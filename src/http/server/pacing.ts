@@ -7,9 +7,9 @@ import { callerOf } from '../access/rateLimits.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 
 /**
- * Pacing: requests above the average rate of a caller's limit are delayed to that rate, so that one caller who sends without
- * a pause leaves time for the others. Delayed requests hold no request slot. Pacing refuses requests only under overload; the
- * limit itself is counted elsewhere (rateLimits.ts).
+ * Pacing: requests above the average rate of a caller's limit are delayed to that rate, so that one caller who sends
+ * without a pause leaves time for the others. Delayed requests hold no request slot. Pacing refuses requests only under
+ * overload; the limit itself is counted elsewhere (rateLimits.ts).
  */
 
 export type Pace = {
@@ -37,8 +37,8 @@ export const callerAccount = (principal: Principal): Account => ({
 })
 
 /**
- * A network has an account for each kind of request without a valid credential, so that a flood of one kind does not delay
- * the others: `refused` credentials, `public` routes and unknown paths, and the endpoints of the `issuer`.
+ * A network has an account for each kind of request without a valid credential, so that a flood of one kind does not
+ * delay the others: `refused` credentials, `public` routes and unknown paths, and the endpoints of the `issuer`.
  */
 export const anonymousAccount = (kind: 'refused' | 'public' | 'issuer', address: unknown): Account => ({
   name: `${kind} ${networkOf(String(address))}`,

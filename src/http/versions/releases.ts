@@ -1,8 +1,8 @@
 import { type NewestVersion, type OlderVersion, type Version, VERSIONS } from './index.ts'
 
 /**
- * The table of releases: who answers for each version of the contract, and when an older one ends. The headers of deprecated
- * versions, `ledger versions` and the pages of docs/versions are made from it.
+ * The table of releases: who answers for each version of the contract, and when an older one ends. The headers of
+ * deprecated versions, `ledger versions` and the pages of docs/versions are made from it.
  */
 
 export type Release = {
@@ -62,8 +62,8 @@ export const brokenPromises = (releases: Releases): string[] =>
 const MS_PER_SECOND = 1_000
 
 /**
- * The headers of every response of a deprecated version: Deprecation (RFC 9745), Sunset (RFC 8594), and links to the migration
- * guide and to the successor (RFC 5829). Undefined for other versions.
+ * The headers of every response of a deprecated version: Deprecation (RFC 9745), Sunset (RFC 8594), and links to the
+ * migration guide and to the successor (RFC 5829). Undefined for other versions.
  */
 export const deprecationHeaders = (
   version: Version,

@@ -4,9 +4,9 @@ import type { Translator } from './changes.ts'
 import { NEWEST_VERSION, type OlderVersion, type Version, VERSIONS } from './index.ts'
 
 /**
- * The routes of an older contract, made from those of the newest: a translated route checks requests by the older schema,
- * translates them up for the handler, and translates its responses down. Routes that did not change are the same objects, so
- * that the newest version and unchanged routes cost nothing.
+ * The routes of an older contract, made from those of the newest: a translated route checks requests by the older
+ * schema, translates them up for the handler, and translates its responses down. Routes that did not change are the
+ * same objects, so that the newest version and unchanged routes cost nothing.
  */
 
 const TRANSLATORS: Readonly<Record<OlderVersion, Translator>> = { '2026-11-01': version20261101 }

@@ -4,8 +4,8 @@ import { Unavailable } from '../../ports.ts'
 import type { ExportDependencies } from './writeFile.ts'
 
 /**
- * Expires the exports whose time is over. The read model has their times; those of new requests come from the log, since the
- * read model may not have them yet.
+ * Expires the exports whose time is over. The read model has their times; those of new requests come from the log,
+ * since the read model may not have them yet.
  */
 
 const AT_ONCE_MAX = 100

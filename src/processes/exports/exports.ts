@@ -43,7 +43,10 @@ type Job = OpenTask<ExportRequest>
 type Sent = Handled<KindOf<typeof operationEntity>>
 type Send = (command: OperationCommand) => Promise<Sent>
 
-/** The ids of the events are derived from `run`: a command that one run repeats appends nothing, one of another run does. */
+/**
+ * The ids of the events are derived from `run`: a command that one run repeats appends nothing, one of another run
+ * does.
+ */
 const sender = ({ ledger }: ExportDependencies, recorded: Recorded<OperationEvent>, run: string): Send => {
   const id = recorded.id as OperationId
   return command => {
@@ -78,9 +81,9 @@ const writeWithoutErased = async (
 }
 
 /**
- * Makes one attempt, unless the operation has ended. Resolves to whether it has ended now. It has not if a newer attempt has
- * begun meanwhile: that is the attempt of a worker that was replaced and may not complete it, so the export is tried again.
- * Throws Unavailable, or the reason of the aborted signal.
+ * Makes one attempt, unless the operation has ended. Resolves to whether it has ended now. It has not if a newer
+ * attempt has begun meanwhile: that is the attempt of a worker that was replaced and may not complete it, so the export
+ * is tried again. Throws Unavailable, or the reason of the aborted signal.
  */
 const attemptOnce = async (
   dependencies: ExportDependencies,

@@ -25,8 +25,8 @@ const PROGRESS_EVERY_MS = 500
 const POLL_MS = 50
 
 /**
- * Waits until the read model has every event before the request, so that the caller's own last write is in the file. The
- * request is an event of the log too, so that every checkpoint reaches its position.
+ * Waits until the read model has every event before the request, so that the caller's own last write is in the file.
+ * The request is an event of the log too, so that every checkpoint reaches its position.
  */
 export const untilReflected = async (
   { database, ledger }: ExportDependencies,
@@ -58,8 +58,8 @@ const progressOf = ({ database, ledger: { world } }: ExportDependencies, { id, a
 }
 
 /**
- * The position up to which the file is complete: the checkpoint of the read model, or the position before its first parked
- * event of this tenant or of an unknown one (''). The rows of other keys may be newer than that.
+ * The position up to which the file is complete: the checkpoint of the read model, or the position before its first
+ * parked event of this tenant or of an unknown one (''). The rows of other keys may be newer than that.
  */
 const completeUpTo = async (sql: Sql, { name }: ExportedReadModel, tenant: string): Promise<bigint> => {
   const asOf = await positionOf(sql, name)
@@ -72,8 +72,8 @@ const completeUpTo = async (sql: Sql, { name }: ExportedReadModel, tenant: strin
 }
 
 /**
- * Writes the whole file as of one moment: the rows and the position are read in one snapshot. Memory holds a batch of rows,
- * the buffer of the format and a chunk at most. Throws when the signal aborts.
+ * Writes the whole file as of one moment: the rows and the position are read in one snapshot. Memory holds a batch of
+ * rows, the buffer of the format and a chunk at most. Throws when the signal aborts.
  */
 export const writeExportFile = async (
   dependencies: ExportDependencies,
@@ -85,8 +85,8 @@ export const writeExportFile = async (
   const source = exportedReadModels[terms.resource]
   const selection = { tenant, filters: terms.filters }
   return database.snapshot(async ({ sql, batches }) => {
-    // Before the first query, which begins the snapshot: the rows of a table that a rebuild puts in place after it are not
-    // visible in it (feeds/rebuild). A locked table is not replaced.
+    // Before the first query, which begins the snapshot: the rows of a table that a rebuild puts in place after it are
+    // not visible in it (feeds/rebuild). A locked table is not replaced.
     await sql(`lock table ${source.name} in access share mode`)
     const upTo = await completeUpTo(sql, source, tenant)
     const counting = source.count(selection)

@@ -8,8 +8,8 @@ import type { FactMessage } from '../../ports.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 
 /**
- * Announces parked facts on the dead letter topic of their subscription, with the headers of the fact and, in place of its
- * data, the reason. The data is left out because it may be the cause (too large); GET /events still has the fact.
+ * Announces parked facts on the dead letter topic of their subscription, with the headers of the fact and, in place of
+ * its data, the reason. The data is left out because it may be the cause (too large); GET /events still has the fact.
  */
 
 const BATCH_MAX = 100
@@ -31,8 +31,8 @@ const announcementOf = (fact: ParkedEvent, event: CloudEvent | undefined): FactM
 }
 
 /**
- * Resolves to whether there were any; then there may be more. At least once: after a crash between the publication and the note
- * of it the facts are announced again.
+ * Resolves to whether there were any; then there may be more. At least once: after a crash between the publication and
+ * the note of it the facts are announced again.
  */
 export const announceDeadLetters = async (
   { database: { sql }, bus }: SubscriptionDependencies,

@@ -22,13 +22,16 @@ import type { SubscriptionDependencies } from './dependencies.ts'
 const BATCH_MAX = 500
 const REPLAY_RETRY_MS = 1_000
 /**
- * Moving a checkpoint to this position only tests the epoch, since checkpoints never move back. Positions of deliveries are
- * compared with rows of the facts projection and never reach the store, so that one between two events is valid here.
+ * Moving a checkpoint to this position only tests the epoch, since checkpoints never move back. Positions of deliveries
+ * are compared with rows of the facts projection and never reach the store, so that one between two events is valid
+ * here.
  */
 const BEGINNING = -1n
 
 export type OpenDelivery = {
-  /** Delivers the next facts, up to and with this position. Throws Unavailable, EpochSuperseded or BrokerAccessDenied. */
+  /**
+   * Delivers the next facts, up to and with this position. Throws Unavailable, EpochSuperseded or BrokerAccessDenied.
+   */
   readonly deliver: (subscription: SubscriptionDelivery, projectedUpTo: bigint) => Promise<void>
   /** Resolves when no request is under way any more. */
   readonly close: () => Promise<void>
@@ -40,7 +43,10 @@ const factsProjectionOf = ({ tenant_id }: SubscriptionDelivery) => ({ delivery: 
 
 const selectionOf = ({ tenant_id, types, from_time }: SubscriptionDelivery) => ({ tenant: tenant_id, types, from_time })
 
-/** Whether the stream of this key can have facts of these types. Parked events of other streams are not the subscriber's. */
+/**
+ * Whether the stream of this key can have facts of these types. Parked events of other streams are not the
+ * subscriber's.
+ */
 const mayHaveFactsOf = (types: readonly string[], key: string): boolean =>
   Object.values(aggregates).some(
     ({ prefix, facts }) => key.startsWith(`${prefix}_`) && kindsIn(facts).some(({ type }) => types.includes(type)),
@@ -72,8 +78,8 @@ const withUnreadable = (page: readonly PageItem[], unreadable: readonly ParkedEv
 }
 
 /**
- * An event that the facts projection has parked may be a fact of the subscription. It is parked here too, so that no later
- * fact of its key overtakes it. An operator has it replayed in the projection first, and then here.
+ * An event that the facts projection has parked may be a fact of the subscription. It is parked here too, so that no
+ * later fact of its key overtakes it. An operator has it replayed in the projection first, and then here.
  */
 const unreadableOf = ({
   delivery: _,
@@ -105,8 +111,8 @@ const readNext = async (sql: Sql, subscription: SubscriptionDelivery, after: big
 }
 
 /**
- * The fact of a parked event; undefined if its type is not subscribed to. `from_time` is not applied: it may be that of a
- * replay that was requested after the fact was parked.
+ * The fact of a parked event; undefined if its type is not subscribed to. `from_time` is not applied: it may be that of
+ * a replay that was requested after the fact was parked.
  */
 const findParked = async (
   sql: Sql,

@@ -6,7 +6,10 @@ import type { Database, FactBus, Log } from '../../ports.ts'
 export type ObservedProjector = {
   /** Whether this process has the projector's lease, so that every change of a read model is announced to listeners. */
   readonly isHere: () => boolean
-  /** Calls the listener after each batch, and when the projector begins or ends here; until the returned function is called. */
+  /**
+   * Calls the listener after each batch, and when the projector begins or ends here; until the returned function is
+   * called.
+   */
   readonly listen: (listener: () => void) => () => void
 }
 

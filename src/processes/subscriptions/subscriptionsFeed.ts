@@ -12,8 +12,8 @@ import { createTenantRoundRobin, type RoundRobin } from '../fairScheduling.ts'
 import { NAME } from './permissionMonitor.ts'
 
 /**
- * The feed that delivers facts to the topics of customers' subscriptions. One loop serves all of them: each round reads in
- * one query which subscriptions have work, and reconciles each with its row, fairly by tenant (fairScheduling.ts).
+ * The feed that delivers facts to the topics of customers' subscriptions. One loop serves all of them: each round reads
+ * in one query which subscriptions have work, and reconciles each with its row, fairly by tenant (fairScheduling.ts).
  *
  *   reconciliation.ts      reconciles a subscription with its row: topics, rights, delivery
  *   delivery.ts            sends the facts of one subscription, batch by batch
@@ -21,12 +21,13 @@ import { NAME } from './permissionMonitor.ts'
  *   topicProvisioning.ts   creates and deletes topics, grants and revokes rights; topicWork.ts runs that beside the loop
  *   deadLetterTopics.ts    announces parked facts on the dead letter topics
  *
- * The facts come from the projection that GET /events reads, up to its checkpoint. The subscriptions come from their read
- * model; the log is followed only to find rows that are out of date, so that a subscription that was just paused is not
- * delivered because the projection is late.
+ * The facts come from the projection that GET /events reads, up to its checkpoint. The subscriptions come from their
+ * read model; the log is followed only to find rows that are out of date, so that a subscription that was just paused
+ * is not delivered because the projection is late.
  *
- * A round begins when the projector of this process has changed a row, when a permission has to be checked again, or when a
- * subscription that failed is due. While another process has the projector, rounds follow each other after ROUND_MS.
+ * A round begins when the projector of this process has changed a row, when a permission has to be checked again, or
+ * when a subscription that failed is due. While another process has the projector, rounds follow each other after
+ * ROUND_MS.
  */
 
 const READ_MODEL = 'subscriptions_v1'
@@ -52,8 +53,8 @@ type RunState = {
 }
 
 /**
- * The subscriptions whose row does not have their newest event yet. An event that the read model has passed and that is not
- * parked was discarded by an operator: no row will have it.
+ * The subscriptions whose row does not have their newest event yet. An event that the read model has passed and that is
+ * not parked was discarded by an operator: no row will have it.
  */
 const outOfDate = async (
   { newest, dependencies: { database } }: RunState,
@@ -74,7 +75,10 @@ const isBrokerDown = (error: unknown): boolean => error instanceof Unavailable &
 const concernsOne = (error: unknown): boolean =>
   !(error instanceof EpochSuperseded) && !(error instanceof Unavailable && error.dependency === 'database')
 
-/** Reconciles one subscription, and pauses it after a failure of its own. Resolves to whether there may be more to do at once. */
+/**
+ * Reconciles one subscription, and pauses it after a failure of its own. Resolves to whether there may be more to do at
+ * once.
+ */
 const reconcilerOf = ({ dependencies, pausedUntilMs, roundRobin }: RunState, deliveries: Deliveries) => {
   const { ledger, log } = dependencies
   let brokerFailures = 0
@@ -154,7 +158,8 @@ export const subscriptionsFeed = (dependencies: SubscriptionDependencies): Feed 
       return {
         after: await acquireCheckpoint(sql, NAME, epoch),
         processBatch: async (events, position) => {
-          // Not decoded: an event that this build cannot decode concerns its subscription alone, whose read model parks it.
+          // Not decoded: an event that this build cannot decode concerns its subscription alone, whose read model parks
+          // it.
           for (const { stream, revision, position: at } of events)
             state.newest.set(partsOf(stream).id, { revision, position: at })
           changed()

@@ -2,8 +2,8 @@ import type { SubscriptionDelivery } from '../../feeds/subscriptionCheckpoints.t
 import { createRoundRobin } from '../fairScheduling.ts'
 
 /**
- * Runs the creation and deletion of topics and Kafka ACLs beside the deliveries, because a broker takes seconds for it: one
- * at a time for a tenant, and for up to AT_ONCE_MAX tenants at once.
+ * Runs the creation and deletion of topics and Kafka ACLs beside the deliveries, because a broker takes seconds for it:
+ * one at a time for a tenant, and for up to AT_ONCE_MAX tenants at once.
  *
  *   wanted ─▶ running ─▶ ended ──▶ removed by beforeRowsAreRead, since the rows read next show the result
  *      │            └──▶ failed ─▶ thrown by the next mayChangeRows of the subscription
@@ -21,7 +21,9 @@ export type TopicWork = {
   readonly want: (subscription: Subscription, work: Work) => void
   /** Drops work of the subscription that has not begun. */
   readonly drop: (id: string) => void
-  /** Whether a row may be older than work that is under way or has just ended. Throws the error of failed work, once. */
+  /**
+   * Whether a row may be older than work that is under way or has just ended. Throws the error of failed work, once.
+   */
   readonly mayChangeRows: (id: string) => boolean
   /** Must be called just before rows are read: they show all work that has ended by now. */
   readonly beforeRowsAreRead: () => void

@@ -8,8 +8,8 @@ const QUEUE_MAX = 500
 
 export type LiveQueue = {
   /**
-   * The new facts since the last call; `behind` if the queue overflowed: then the stream must read from the database. Empty
-   * when the time is over or the signal aborts.
+   * The new facts since the last call; `behind` if the queue overflowed: then the stream must read from the database.
+   * Empty when the time is over or the signal aborts.
    */
   readonly next: (waitMs: number, signal: AbortSignal) => Promise<readonly TailFact[] | 'behind'>
   readonly close: () => void

@@ -13,8 +13,8 @@ import type { Streamed } from '../../route.ts'
  *      ▼                  │
  *   following  new facts from the tail, which polls once for all streams of the process
  *
- * The queue of new facts is opened before the first read. A fact that becomes visible in between is in both, and is sent once,
- * since the stream knows its place in the order of arrival.
+ * The queue of new facts is opened before the first read. A fact that becomes visible in between is in both, and is
+ * sent once, since the stream knows its place in the order of arrival.
  */
 
 const BATCH_MAX = 100

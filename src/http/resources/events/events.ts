@@ -7,8 +7,8 @@ import { pageBody } from '../paging.ts'
 import { type AnyRoute, type Reply, route } from '../../route.ts'
 
 /**
- * GET /events: the published facts, with the ids that they have in Kafka, in order of arrival. That is the order of the log,
- * except for facts of parked keys, which arrive after they are released.
+ * GET /events: the published facts, with the ids that they have in Kafka, in order of arrival. That is the order of the
+ * log, except for facts of parked keys, which arrive after they are released.
  */
 
 const eventSchema = cloudEventSchema.meta({ id: 'CloudEvent' })

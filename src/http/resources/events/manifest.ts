@@ -82,7 +82,10 @@ const itemsOf = async (call: ManifestCall, { from, to }: Range, signal: AbortSig
   }))
 }
 
-/** A count that takes longer than the longest wait is streamed: the head is sent at once, the items when they are counted. */
+/**
+ * A count that takes longer than the longest wait is streamed: the head is sent at once, the items when they are
+ * counted.
+ */
 const readManifest = async (call: ManifestCall): Promise<Reply> => {
   const { world } = call.ledger
   const untilMs = world.monotonicMs() + waitMaxMs(call.leftMs)

@@ -6,8 +6,8 @@ import { type Database, type Row, Unavailable, type World } from '../../../ports
 import { createCaughtUpStreams, type LiveQueue } from './caughtUpStreams.ts'
 
 /**
- * Polls the positions of read models and new facts: one poll for all requests of this process that wait for a position and
- * all event streams that have caught up. Without either there is no polling.
+ * Polls the positions of read models and new facts: one poll for all requests of this process that wait for a position
+ * and all event streams that have caught up. Without either there is no polling.
  */
 
 const WAITING_POLL_MS = 20
@@ -57,7 +57,10 @@ const createWaiting = (world: World) => {
   }
 }
 
-/** The place up to which the followers have been given facts. Their first place is that of the newest fact when they began. */
+/**
+ * The place up to which the followers have been given facts. Their first place is that of the newest fact when they
+ * began.
+ */
 const createPlace = ({ sql }: TailDependencies['database']) => {
   let place: FeedPlace | undefined
   let reading: Promise<void> | undefined
@@ -120,8 +123,8 @@ export const createTail = ({ database, connections, world }: TailDependencies): 
       try {
         if (!(await poll())) await pause(waiting.count() > 0 ? WAITING_POLL_MS : FOLLOWING_POLL_MS)
       } catch (error) {
-        // Requests still end when their wait is over. After an error other than an outage, each stream reads for itself, and
-        // ends with the error.
+        // Requests still end when their wait is over. After an error other than an outage, each stream reads for
+        // itself, and ends with the error.
         waiting.resolveReached(new Map())
         if (!(error instanceof Unavailable)) followers.markAllBehind()
         await pause(FAILED_POLL_MS)

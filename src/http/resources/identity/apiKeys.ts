@@ -175,8 +175,8 @@ const rotateApiKey = route({
 const isCurrent = (key: ApiKeyState, nonce: string): boolean => key.status === 'active' && key.current.nonce === nonce
 
 /**
- * The response of the first request with this key. If a repeated request rotated again, a secret that no caller received would
- * become the newer one, and the secret in use would end.
+ * The response of the first request with this key. If a repeated request rotated again, a secret that no caller
+ * received would become the newer one, and the secret in use would end.
  */
 const replyOfFirstRotation = async (
   call: AnyCall,

@@ -23,7 +23,10 @@ export const permitTypes = async ({ principal, tenantStatuses }: AnyCall, scopes
   if (!allowance.allowed) throw insufficientScope(scopes, 'A scope that these facts need was revoked.')
 }
 
-/** Checks that the creator may still read the facts, since another caller cannot restore the creator's scopes. Throws Problem. */
+/**
+ * Checks that the creator may still read the facts, since another caller cannot restore the creator's scopes. Throws
+ * Problem.
+ */
 export const permitDelivery = async (call: AnyCall, row: SubscriptionRow): Promise<void> => {
   await permitTypes(call, row.scopes)
   const allowance = await allowanceBy(call.tenantStatuses)(row)
