@@ -1,4 +1,5 @@
 import type { World } from '../../src/ports.ts'
+import { createSleepers } from '../support/sleepers.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 
 /** Enough iterations of the event loop for all work that does not sleep. */
@@ -12,36 +13,19 @@ export type TimedWorld = World & {
   readonly run: (work: Promise<unknown>) => Promise<number>
 }
 
-type Sleeper = { readonly dueAtMs: number; readonly wake: () => void }
-
 /** A world in which sleeps end in the order of their times, and only sleeps take time. */
 export const createTimedWorld = (): TimedWorld => {
   const virtual = createVirtualWorld()
-  const sleepers = new Set<Sleeper>()
+  const sleepers = createSleepers(virtual)
   const settle = async (): Promise<void> => {
     for (let loop = 0; loop < LOOPS; loop += 1) await new Promise(resolve => setImmediate(resolve))
   }
   const wakeNext = (): void => {
-    const [next] = [...sleepers].toSorted((a, b) => a.dueAtMs - b.dueAtMs)
-    if (next === undefined) throw new Error('The work waits for something other than a sleep.')
-    virtual.pass(Math.max(0, next.dueAtMs - virtual.monotonicMs()))
-    next.wake()
+    if (!sleepers.wakeNext()) throw new Error('The work waits for something other than a sleep.')
   }
   return {
     ...virtual,
-    sleep: (timeMs, signal) =>
-      new Promise(resolve => {
-        const sleeper = {
-          dueAtMs: virtual.monotonicMs() + timeMs,
-          wake: () => {
-            sleepers.delete(sleeper)
-            resolve()
-          },
-        }
-        sleepers.add(sleeper)
-        signal?.addEventListener('abort', sleeper.wake, { once: true })
-        if (signal?.aborted) sleeper.wake()
-      }),
+    sleep: sleepers.sleep,
     run: async work => {
       const beganAtMs = virtual.monotonicMs()
       let isDone = false

@@ -11,6 +11,7 @@ import { useTestPostgres } from '../feeds/fixtures.ts'
 import { createSubscription } from '../streams/samples.ts'
 import { eventually } from '../support/eventually.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
+import { createSleepers } from '../support/sleepers.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 
 const MINUTE_MS = 60_000
@@ -26,39 +27,22 @@ const SLEEPS_OF_A_ROUND = 2
 /** The position, the rows, dead letters. */
 const STATEMENTS_OF_A_ROUND = 3
 
-type Sleeper = { readonly dueAtMs: number; readonly wake: () => void }
-
 /** A world whose sleeps end in the order of their times. `settled` resolves when all work waits for a sleep. */
 const createSteppedWorld = (settled: () => Promise<void>) => {
   const virtual = createVirtualWorld()
-  const sleepers = new Set<Sleeper>()
+  const sleepers = createSleepers(virtual)
   let slept = 0
-  const sleep: World['sleep'] = (timeMs, signal) =>
-    new Promise(resolve => {
-      slept += 1
-      const sleeper = {
-        dueAtMs: virtual.monotonicMs() + timeMs,
-        wake: () => {
-          sleepers.delete(sleeper)
-          resolve()
-        },
-      }
-      sleepers.add(sleeper)
-      signal?.addEventListener('abort', sleeper.wake, { once: true })
-      if (signal?.aborted) sleeper.wake()
-    })
+  const sleep: World['sleep'] = (timeMs, signal) => {
+    slept += 1
+    return sleepers.sleep(timeMs, signal)
+  }
   return {
     ...virtual,
     sleep,
     slept: () => slept,
     pass: async (timeMs: number): Promise<void> => {
       const endMs = virtual.monotonicMs() + timeMs
-      for (await settled(); ; await settled()) {
-        const [next] = [...sleepers].toSorted((a, b) => a.dueAtMs - b.dueAtMs)
-        if (next === undefined || next.dueAtMs > endMs) break
-        virtual.pass(Math.max(0, next.dueAtMs - virtual.monotonicMs()))
-        next.wake()
-      }
+      for (await settled(); sleepers.wakeNext(endMs); await settled());
       virtual.pass(endMs - virtual.monotonicMs())
     },
   }

@@ -83,6 +83,22 @@ describe('the sealing', () => {
   /** The head is in the file before it is in Postgres. */
   const storedOf = (size: number) =>
     eventually(async () => (await stored()).some(row => row.tree_size === BigInt(size)))
+  /** A run that has sealed so many new events, all of the log. */
+  const sealed = async (count: number): Promise<DrivenRun> => {
+    const run = await start()
+    await append(count)
+    await run.processNew()
+    await storedOf(log.events.length)
+    return run
+  }
+  const sealedAndStopped = async (count: number): Promise<void> => (await sealed(count)).stop()
+  /** A log with the first events of this one. */
+  const firstEvents = async (count: number): Promise<MemoryLog> => {
+    const copy = createMemoryLog()
+    for (const { id, type, data, metadata, stream } of log.events.slice(0, count))
+      await copy.open().append(stream, [{ id, type, data, metadata }], 'no_stream')
+    return copy
+  }
 
   it('signs the tree over all events, which anyone can compute again', async () => {
     const run = await start()
@@ -98,10 +114,7 @@ describe('the sealing', () => {
   })
 
   it('waits between two heads, and signs none while nothing happens', async () => {
-    const run = await start()
-    await append(1)
-    await run.processNew()
-    await storedOf(1)
+    const run = await sealed(1)
     await run.processNew()
     await append(1)
     await run.processNew()
@@ -111,11 +124,7 @@ describe('the sealing', () => {
   })
 
   it('continues after a restart, with the heads that it has', async () => {
-    const first = await start()
-    await append(5)
-    await first.processNew()
-    await storedOf(5)
-    await first.stop()
+    await sealedAndStopped(5)
     await append(6)
     const second = await start()
     await second.processNew()
@@ -125,10 +134,7 @@ describe('the sealing', () => {
   })
 
   it('seals nothing twice when two processes run it, and the older one writes no more', async () => {
-    const older = await start()
-    await append(4)
-    await older.processNew()
-    await storedOf(4)
+    const older = await sealed(4)
     const newer = await start()
     await append(3)
     expect(await rejectionOf(older.processNew())).to.be.instanceOf(EpochSuperseded)
@@ -143,11 +149,7 @@ describe('the sealing', () => {
   })
 
   it('takes a head that is in the file and not in Postgres, as after a kill between the two', async () => {
-    const run = await start()
-    await append(3)
-    await run.processNew()
-    await storedOf(3)
-    await run.stop()
+    await sealedAndStopped(3)
     await database.sql('delete from evidence_heads')
     await append(2)
     const next = await start()
@@ -172,11 +174,7 @@ describe('the sealing', () => {
   })
 
   it('removes a torn line of the file, and writes heads again that the file has lost', async () => {
-    const run = await start()
-    await append(2)
-    await run.processNew()
-    await storedOf(2)
-    await run.stop()
+    await sealedAndStopped(2)
     await appendFile(path(), '{"tree_size":9')
     const second = await start()
     await append(1)
@@ -195,14 +193,8 @@ describe('the sealing', () => {
   })
 
   it('stops when the log ends before the sealed events, as after a restore from an older backup', async () => {
-    const run = await start()
-    await append(6)
-    await run.processNew()
-    await storedOf(6)
-    await run.stop()
-    const restored = createMemoryLog()
-    for (const { id, type, data, metadata, stream } of log.events.slice(0, 4))
-      await restored.open().append(stream, [{ id, type, data, metadata }], 'no_stream')
+    await sealedAndStopped(6)
+    const restored = await firstEvents(4)
     const lost = await rejectionOf(start(restored))
     expect(lost.message).to.match(/^The log ends at position \d+, and events up to \d+ are sealed: it was truncated/)
     expect(lost.message).to.include('evidence accept')
@@ -212,11 +204,7 @@ describe('the sealing', () => {
   })
 
   it('stops when the tables were lost and the log is not that of the file of heads', async () => {
-    const run = await start()
-    await append(6)
-    await run.processNew()
-    await storedOf(6)
-    await run.stop()
+    await sealedAndStopped(6)
     await database.sql('truncate evidence_leaves, evidence_nodes, evidence_heads')
     const other = createMemoryLog()
     await append(9, other)
@@ -227,11 +215,7 @@ describe('the sealing', () => {
   })
 
   it('makes the tree again when the tables were lost, and goes on with the same heads', async () => {
-    const run = await start()
-    await append(6)
-    await run.processNew()
-    await storedOf(6)
-    await run.stop()
+    await sealedAndStopped(6)
     await database.sql('truncate evidence_leaves, evidence_nodes, evidence_heads')
     await append(1)
     const next = await start()
@@ -240,15 +224,9 @@ describe('the sealing', () => {
   })
 
   it('goes on when the newest sealed event may be removed by a setting of its stream', async () => {
-    const run = await start()
-    await append(3)
+    await sealedAndStopped(3)
     const last = log.events.at(-1)
-    await run.processNew()
-    await storedOf(3)
-    await run.stop()
-    const scavenged = createMemoryLog()
-    for (const { id, type, data, metadata, stream } of log.events.slice(0, 2))
-      await scavenged.open().append(stream, [{ id, type, data, metadata }], 'no_stream')
+    const scavenged = await firstEvents(2)
     await scavenged.open().append(`$$${last?.stream}`, [{ ...event(), data: { $tb: 1 } }], 'no_stream')
     await append(1, scavenged)
     const next = await start(scavenged)

@@ -1,80 +1,35 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
-import { openDatabase } from '../../../src/adapters/postgres/database.ts'
-import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import { newEventOf } from '../../../src/commands/storedEvents.ts'
 import { newIdempotencyRecord, idOfKey, randomId } from '../../../src/commands/identifiers.ts'
-import { createLedger, type Ledger } from '../../../src/commands/commandHandler.ts'
 import { orderEntity } from '../../../src/commands/entities.ts'
 import { createPersonalTexts } from '../../../src/commands/personalTexts.ts'
-import { erasePersonalTexts } from '../../../src/commands/personalErasure.ts'
 import { realWorld } from '../../../src/clockAndRandomness.ts'
-import type { Database, EventStore } from '../../../src/ports.ts'
 import { type Answer, anOrder, type Client, clientOf, isReplay, newKey, recordOf } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { askFor, download, ended, fetched } from '../../support/exportSteps.ts'
-import { type Switchable, switchable } from '../../support/switchableDatabase.ts'
-import { sharedService, type TestService, writtenBy } from '../../support/service.ts'
-import { caller, startVariant, type Variant } from '../../support/serviceVariants.ts'
+import { writtenBy } from '../../support/service.ts'
+import { switchable } from '../../support/switchableDatabase.ts'
+import { operatorContext, usePersonalTexts } from './personalTextFixtures.ts'
 
 const TENANT = 'customer-references'
 const MERGE_PATCH = 'application/merge-patch+json'
 const TOKEN = /^prs_[0-9A-HJKMNP-TV-Z]{26}$/
 
-const context = (tenant: string) => ({
-  tenant,
-  subject: 'operator',
-  client: 'test',
-  authority: 'operator',
-  correlationId: randomUUID(),
-  commandId: randomUUID(),
-  at: new Date().toISOString(),
-})
-
-const authenticate = async () => ({ ...caller, tenant: TENANT })
-
 describe('the customer reference of an order', () => {
-  let service: TestService
+  const { parts, authenticate, startProcess, eventsOf, erase } = usePersonalTexts(TENANT, 'customer_reference')
+  let { service, store, database, ledger, switched } = parts
   let client: Client
-  let store: EventStore
-  let database: Database
-  let ledger: Ledger
-  let variant: Variant
-  let switched: Switchable
   before(async () => {
-    service = await sharedService()
-    store = openEventStore({ connectionString: service.addresses.event_store })
-    database = openDatabase({ connectionString: service.addresses.postgres })
-    ledger = createLedger(store, realWorld())
-    variant = await startVariant(service, {
-      authenticate,
-      database: real => {
-        switched = switchable(real)
-        return switched.database
-      },
-    })
-    client = clientOf(variant.api)
-  })
-  after(async () => {
-    await variant.close()
-    await store.close()
-    await database.close()
-  })
-  afterEach(() => {
-    switched.state.isDown = false
+    ;({ service, store, database, ledger, switched } = parts)
+    client = clientOf((await startProcess()).api)
   })
 
   const aReference = (): string => `Jane Doe ${randomUUID()}`
   const create = (customer_reference: string | null, key?: string): Promise<Answer> =>
     client.post('/orders', { ...anOrder(), customer_reference }, key === undefined ? {} : { 'idempotency-key': key })
-  const eventsOf = async (id: string) => {
-    const events = []
-    for await (const event of store.readStream(`order-${id}`)) events.push(event)
-    return events
-  }
-  const tokenOf = async (id: string): Promise<unknown> => (await eventsOf(id))[0]?.data['customer_reference']
-  const erase = (text: string) =>
-    erasePersonalTexts(database, ledger, { tenant: TENANT, kind: 'customer_reference', text }, context(TENANT))
+  const orderEvents = (id: string) => eventsOf(`order-${id}`)
+  const tokenOf = async (id: string): Promise<unknown> => (await orderEvents(id))[0]?.data['customer_reference']
   const shown = async (id: string): Promise<unknown> => (await client.get(`/orders/${id}`)).body.customer_reference
   const untilErased = (id: string) => eventually(async () => (await shown(id)) === null)
 
@@ -82,7 +37,7 @@ describe('the customer reference of an order', () => {
     const text = aReference()
     const [first, second] = [await create(text, newKey()), await create(text)]
     expect([first.status, first.body.customer_reference]).to.deep.equal([201, text])
-    const stored = [...(await eventsOf(first.body.id)), ...(await eventsOf(second.body.id))]
+    const stored = [...(await orderEvents(first.body.id)), ...(await orderEvents(second.body.id))]
     expect(JSON.stringify(stored.map(({ data }) => data))).not.to.include(text)
     expect(await tokenOf(first.body.id)).to.match(TOKEN)
     expect(await tokenOf(second.body.id)).to.equal(await tokenOf(first.body.id))
@@ -107,8 +62,7 @@ describe('the customer reference of an order', () => {
 
   it('costs one statement when an order is created, and none without a reference', async () => {
     let statements = () => 0
-    const timeless = await startVariant(service, {
-      authenticate,
+    const timeless = await startProcess({
       database: real => {
         const { database: counting, state } = switchable(real)
         statements = () => state.statements
@@ -126,7 +80,6 @@ describe('the customer reference of an order', () => {
     expect(statements()).to.equal(0)
     await through.post('/orders', { ...anOrder(), customer_reference: aReference() }, keyed())
     expect(statements()).to.equal(1)
-    await timeless.close()
   })
 
   it('has one token however many requests bring it at once', async () => {
@@ -152,7 +105,7 @@ describe('the customer reference of an order', () => {
     ])
     const changed = await patch({ customer_reference: next }, created.headers.get('etag'))
     expect(changed.body.customer_reference).to.equal(next)
-    expect(JSON.stringify((await eventsOf(created.body.id)).map(({ data }) => data))).not.to.include(next)
+    expect(JSON.stringify((await orderEvents(created.body.id)).map(({ data }) => data))).not.to.include(next)
     expect((await client.get(`${path}?as_of=${created.body.created_at}`)).text).to.equal(created.text)
     expect((await patch({ customer_reference: null }, changed.headers.get('etag'))).body.customer_reference).to.equal(
       null,
@@ -179,7 +132,7 @@ describe('the customer reference of an order', () => {
       const { id } = created.body
       const etag = created.headers.get('etag') ?? ''
       const token = await tokenOf(id)
-      const before = await eventsOf(id)
+      const before = await orderEvents(id)
       expect(await erase(text)).to.deep.equal({ erased: [token], erased_before: [], in_events: 0 })
       expect(await erase(text)).to.deep.equal({ erased: [], erased_before: [token], in_events: 0 })
       await untilErased(id)
@@ -193,7 +146,7 @@ describe('the customer reference of an order', () => {
       expect(list.body.items.find((item: Answer['body']) => item.id === id)).to.deep.equal(read.body)
       const history = await client.get(`/orders/${id}/history`)
       expect(history.body.items[0].data.customer_reference).to.equal(null)
-      expect(await eventsOf(id)).to.deep.equal(before)
+      expect(await orderEvents(id)).to.deep.equal(before)
       const rows = await database.sql('select * from personal_texts where token = $1', [token])
       expect(JSON.stringify(rows)).not.to.include(text)
       const replayed = await create(text, key)
@@ -308,10 +261,7 @@ describe('the customer reference of an order', () => {
       const [text, key] = [aReference(), newKey()]
       const created = await create(text, key)
       // The other process has not read the text before.
-      const other = await startVariant(service, {
-        authenticate,
-        database: real => ({ ...real, sql: switched.database.sql }),
-      })
+      const other = await startProcess()
       try {
         switched.state.isDown = true
         const body = { ...anOrder(), customer_reference: text }
@@ -325,7 +275,6 @@ describe('the customer reference of an order', () => {
         expect([reused.status, reused.body.code]).to.deep.equal([422, 'idempotency_key_reused'])
       } finally {
         switched.state.isDown = false
-        await other.close()
       }
       expect(recordOf(await create(text, key))).to.deep.equal(recordOf(created))
     })
@@ -374,7 +323,7 @@ describe('the customer reference of an order', () => {
           claim,
         },
       }
-      const { commandId, ...cause } = context(TENANT)
+      const { commandId, ...cause } = operatorContext(TENANT)
       const metadata = { ...cause, causationId: commandId, schemaVersion: 1 }
       const stored = newEventOf(orderEntity.aggregate.codec, { event, eventId: randomUUID(), metadata })
       await store.append(`order-${id}`, [stored], 'no_stream')

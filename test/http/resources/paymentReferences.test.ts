@@ -1,84 +1,36 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
-import { openDatabase } from '../../../src/adapters/postgres/database.ts'
-import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
-import { createLedger, type Ledger } from '../../../src/commands/commandHandler.ts'
 import { randomId } from '../../../src/commands/identifiers.ts'
 import { createPersonalTexts } from '../../../src/commands/personalTexts.ts'
-import { erasePersonalTexts } from '../../../src/commands/personalErasure.ts'
 import { realWorld } from '../../../src/clockAndRandomness.ts'
-import type { Database, EventStore } from '../../../src/ports.ts'
 import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
 import { isReplay, newKey, pay, recordOf } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { askFor, download, fetched } from '../../support/exportSteps.ts'
-import { type Switchable, switchable } from '../../support/switchableDatabase.ts'
-import { sharedService, type TestService, writtenBy } from '../../support/service.ts'
-import { caller, startVariant, type Variant } from '../../support/serviceVariants.ts'
+import { writtenBy } from '../../support/service.ts'
+import { usePersonalTexts } from './personalTextFixtures.ts'
 
 const TENANT = 'payment-references'
 const TOKEN = /^prf_[0-9A-HJKMNP-TV-Z]{26}$/
-const authenticate = async () => ({ ...caller, tenant: TENANT })
 
 describe('the reference of a payment', () => {
-  let service: TestService
+  const { parts, startProcess, eventsOf, erase } = usePersonalTexts(TENANT, 'payment_reference')
+  let { service, store, database, switched } = parts
   let client: Client
-  let store: EventStore
-  let database: Database
-  let ledger: Ledger
-  let variant: Variant
-  let switched: Switchable
-  /** Another process, which has seen nothing yet, on the same database. */
-  let other: Variant
+  /** Of another process, which has seen nothing yet, on the same database. */
   let elsewhere: Client
   let invoiceId: string
   before(async () => {
-    service = await sharedService()
-    store = openEventStore({ connectionString: service.addresses.event_store })
-    database = openDatabase({ connectionString: service.addresses.postgres })
-    ledger = createLedger(store, realWorld())
-    switched = switchable(database)
-    const shared = { authenticate, database: () => ({ ...switched.database, close: async () => undefined }) }
-    variant = await startVariant(service, shared)
-    other = await startVariant(service, shared)
-    client = clientOf(variant.api)
-    elsewhere = clientOf(other.api)
+    ;({ service, store, database, switched } = parts)
+    client = clientOf((await startProcess()).api)
+    elsewhere = clientOf((await startProcess()).api)
     invoiceId = (await approvedInvoice(client, 1_000_000)).invoiceId
-  })
-  after(async () => {
-    await variant.close()
-    await other.close()
-    await store.close()
-    await database.close()
-  })
-  afterEach(() => {
-    switched.state.isDown = false
   })
 
   const aReference = (): string => `INV Jane Doe ${randomUUID()}`
   const paid = (reference: string, key = newKey(), by = client): Promise<Answer> =>
     pay(by, aPayment(invoiceId, { amount: 10, reference }), key)
-  const eventsOf = async (stream: string) => {
-    const events = []
-    for await (const event of store.readStream(stream)) events.push(event)
-    return events
-  }
   const tokenOf = async (id: string): Promise<unknown> => (await eventsOf(`payment-${id}`))[0]?.data['reference']
-  const erase = (text: string) =>
-    erasePersonalTexts(
-      database,
-      ledger,
-      { tenant: TENANT, kind: 'payment_reference', text },
-      {
-        tenant: TENANT,
-        subject: 'operator',
-        client: 'test',
-        authority: 'operator',
-        correlationId: randomUUID(),
-        commandId: randomUUID(),
-        at: new Date().toISOString(),
-      },
-    )
   const untilErased = (id: string) =>
     eventually(async () => (await client.get(`/payments/${id}`)).body.reference === null)
   const found = async (text: string, position: string): Promise<readonly string[]> => {
@@ -173,8 +125,7 @@ describe('the reference of a payment', () => {
   })
 
   it('in the log of an earlier build is the text that was given, also one that is like a token', async () => {
-    const earlier = await startVariant(service, {
-      authenticate,
+    const earlier = await startProcess({
       services: usual => {
         const unkeyed = { ...usual.ledger, hasKeyedReferences: async () => false }
         return { ...usual, ledger: unkeyed, personalTexts: createPersonalTexts(usual.database.sql, unkeyed) }
@@ -191,7 +142,6 @@ describe('the reference of a payment', () => {
       const history = await through.get(`/payments/${made.body.id}/history`)
       expect(history.body.items[0].data.reference).to.equal(text)
     }
-    await earlier.close()
   })
 
   it('is null after its erasure, stays taken, and its key replays without it', async () => {
@@ -264,16 +214,12 @@ describe('the reference of a payment', () => {
       switched.state.isDown = false
       const refunded = await refund(client)
       expect([refunded.status, refunded.body.refunded_amount]).to.deep.equal([200, 4])
-      const third = await startVariant(service, {
-        authenticate,
-        database: () => ({ ...switched.database, close: async () => undefined }),
-      })
+      const third = await startProcess()
       switched.state.isDown = true
       const repeated = await refund(clientOf(third.api))
       expect([repeated.status, repeated.body.code]).to.deep.equal([504, 'deadline_exceeded'])
       switched.state.isDown = false
       const replayed = await refund(clientOf(third.api))
-      await third.close()
       expect([replayed.status, isReplay(replayed), replayed.text]).to.deep.equal([200, true, refunded.text])
       expect((await client.get(`/payments/${body.id}`)).body.refunded_amount).to.equal(4)
     })
@@ -287,14 +233,10 @@ describe('the reference of a payment', () => {
       expect(await eventsOf(`payment-${body.id}`)).to.have.length(2)
       switched.state.isDown = false
       expect((await settle(client)).body.state).to.equal('succeeded')
-      const third = await startVariant(service, {
-        authenticate,
-        database: () => ({ ...switched.database, close: async () => undefined }),
-      })
+      const third = await startProcess()
       switched.state.isDown = true
       expect((await settle(clientOf(third.api))).status).to.equal(504)
       switched.state.isDown = false
-      await third.close()
     })
   })
 })
