@@ -7,7 +7,7 @@ import { checkConfiguration, type Configuration, readConfiguration } from './doc
 import { checkErrors } from './doctor/errors.ts'
 import { examineFeeds, type FeedExamination, type FeedReport } from './doctor/feeds.ts'
 import { type Check, finding, orFinding, reasonOf } from './doctor/finding.ts'
-import { awaitLeases, checkLocks, type LeaseReport } from './doctor/locks.ts'
+import { awaitLeases, checkLocks, type LeaseReport, neededLeases } from './doctor/locks.ts'
 import { compareLogs } from './doctor/log.ts'
 import { examineMachine, type Machine } from './doctor/machine.ts'
 import { checkParked } from './doctor/parked.ts'
@@ -42,13 +42,6 @@ type Examined = {
 
 const unknown = (check: string, setting: string): Check =>
   finding(check, 'It is not known where it is.', `Set ${setting}, or start the service, which brings its own.`)
-
-/** The leases without whose holder something is late. */
-const neededLeases = (hasKafka: boolean): readonly string[] => [
-  'projector',
-  'worker',
-  ...(hasKafka ? ['publisher', 'subscriptions'] : []),
-]
 
 type OfDatabase = { readonly checks: readonly Check[]; readonly leases: readonly LeaseReport[] }
 

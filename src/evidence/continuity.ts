@@ -1,4 +1,5 @@
-import type { EventStore, World } from '../ports.ts'
+import type { EventStore, Sql, StoredEvent, World } from '../ports.ts'
+import { sealedBefore } from './headStore.ts'
 import type { SealedLeaf } from './leaves.ts'
 
 /**
@@ -45,22 +46,56 @@ const isThere = async (store: Reader, { stream, revision, eventId }: SealedLeaf)
   return false
 }
 
+/** Sources of the truth of an excuse. */
+export type Excuses = {
+  readonly store: Reader
+  readonly sql: Sql
+  readonly world: Pick<World, 'now'>
+}
+
+const MS_PER_SECOND = 1_000
+
+const lastRevision = async (store: Reader, stream: string): Promise<bigint | undefined> => {
+  for await (const { revision } of store.readStream(stream, { direction: 'backwards', limit: 1 })) return revision
+  return undefined
+}
+
+/** The store keeps the last events of the stream: an event among them was not removed for their number. */
+const isBeyondCount = async (
+  { store }: Excuses,
+  { stream, revision }: SealedLeaf,
+  count: unknown,
+): Promise<boolean> => {
+  const last = await lastRevision(store, stream)
+  return last !== undefined && Number.isSafeInteger(count) && revision <= last - BigInt(count as number)
+}
+
+/** The event is older than the first head that has it. */
+const isBeyondAge = async ({ sql, world }: Excuses, { index }: SealedLeaf, seconds: unknown): Promise<boolean> => {
+  const sealedAtMs = await sealedBefore(sql, index)
+  return sealedAtMs !== undefined && typeof seconds === 'number' && sealedAtMs + seconds * MS_PER_SECOND < world.now()
+}
+
+const reasonIn = async (excuses: Excuses, leaf: SealedLeaf, data: StoredEvent['data']): Promise<string | undefined> => {
+  const { $tb: before, $maxCount: count, $maxAge: age } = data
+  if (typeof before === 'number' && BigInt(before) > leaf.revision) return `truncated before revision ${before}`
+  if (count !== undefined && (await isBeyondCount(excuses, leaf, count))) return `limited by $maxCount ${Number(count)}`
+  if (age !== undefined && (await isBeyondAge(excuses, leaf, age))) return `limited by $maxAge ${Number(age)} s`
+  return undefined
+}
+
 /**
- * The setting of its stream by which the store may remove the event, in a scavenge; undefined where there is none. An event
- * that is absent for this reason says nothing about the rest of the log.
+ * The setting of its stream by which the store may have removed the event, in a scavenge; undefined where there is none, or where
+ * the event is within the number or the age that the setting keeps. An event that is absent for such a reason says nothing about
+ * the rest of the log.
  */
-export const removalOf = async (
-  store: Reader,
-  { stream, revision }: Pick<SealedLeaf, 'stream' | 'revision'>,
-): Promise<string | undefined> => {
+export const removalOf = async (excuses: Excuses, leaf: SealedLeaf): Promise<string | undefined> => {
+  const { store } = excuses
   try {
     // A deleted stream is found by reading it.
-    for await (const _ of store.readStream(stream, { limit: 1 })) break
-    for await (const { data } of store.readStream(`$$${stream}`, { direction: 'backwards', limit: 1 })) {
-      const before = data['$tb']
-      if (typeof before === 'number' && BigInt(before) > revision) return `truncated before revision ${before}`
-      for (const name of ['$maxCount', '$maxAge'] as const) if (data[name] !== undefined) return `limited by ${name}`
-    }
+    for await (const _ of store.readStream(leaf.stream, { limit: 1 })) break
+    for await (const { data } of store.readStream(`$$${leaf.stream}`, { direction: 'backwards', limit: 1 }))
+      return await reasonIn(excuses, leaf, data)
   } catch (error) {
     if (isDeletedStream(error)) return 'deleted'
     throw error
@@ -70,10 +105,10 @@ export const removalOf = async (
 
 /** Throws SealedEventsLost unless the log has the newest of these leaves that the store had no right to remove. */
 export const checkContinues = async (
-  store: Reader,
+  excuses: Excuses & { readonly world: Pick<World, 'sleep'> },
   newestFirst: readonly SealedLeaf[],
-  world: Pick<World, 'sleep'>,
 ): Promise<void> => {
+  const { store, world } = excuses
   const [newest] = newestFirst
   if (newest === undefined) return
   if (!(await reaches(store, newest.position, world)))
@@ -82,7 +117,7 @@ export const checkContinues = async (
     )
   for (const leaf of newestFirst) {
     if (await isThere(store, leaf)) return
-    if ((await removalOf(store, leaf)) === undefined)
+    if ((await removalOf(excuses, leaf)) === undefined)
       throw new SealedEventsLost(
         `The sealed event ${leaf.eventId} (revision ${leaf.revision} of ${leaf.stream}) is not in the log: it was replaced, or restored from an older backup.`,
       )

@@ -61,6 +61,16 @@ export const headOfSize = async (sql: Sql, size: number): Promise<Head | undefin
   return row && parsed(row)
 }
 
+/** The time of the first head of the newest generation that has the leaf, in milliseconds since the epoch. */
+export const sealedBefore = async (sql: Sql, leaf: number): Promise<number | undefined> => {
+  const [row] = await sql<{ head: unknown }>(
+    `select head from evidence_heads where generation = (select max(generation) from evidence_heads) and tree_size > $1
+       order by tree_size limit 1`,
+    [BigInt(leaf)],
+  )
+  return row && Date.parse(parsed(row).time)
+}
+
 /** The newest head of the present tree; undefined before the first, and before the first after a restart. */
 export const provableHead = async (sql: Sql): Promise<Head | undefined> => {
   const [row] = await sql<{ head: unknown }>(

@@ -1,5 +1,5 @@
-import type { EventStore, Sql } from '../ports.ts'
-import { removalOf } from './continuity.ts'
+import type { EventStore } from '../ports.ts'
+import { type Excuses, removalOf } from './continuity.ts'
 import { leafOfEvent, type SealedLeaf } from './leaves.ts'
 import { leafHash } from './merkle.ts'
 import type { Pair } from './pairing.ts'
@@ -43,7 +43,7 @@ export type LogComparison = {
 
 const FINDINGS_MAX = 20
 
-type Dependencies = { readonly store: EventStore; readonly sql: Sql }
+type Dependencies = Excuses & { readonly store: EventStore }
 
 const findingOf = async ({ sql }: Dependencies, { leaf, event }: Pair): Promise<LogFinding | undefined> => {
   if (event === undefined) return undefined
@@ -97,7 +97,7 @@ export const createLogComparison = (dependencies: Dependencies): LogComparison =
   }
   const lacks = async (leaf: SealedLeaf): Promise<void> => {
     differing += 1
-    const reason = findings.length < FINDINGS_MAX ? await removalOf(dependencies.store, leaf) : gap?.reason
+    const reason = findings.length < FINDINGS_MAX ? await removalOf(dependencies, leaf) : gap?.reason
     if (gap !== undefined && gap.reason === reason) {
       gap.last = leaf
       gap.count += 1

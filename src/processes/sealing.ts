@@ -96,7 +96,7 @@ const open = async (dependencies: SealingDependencies, epoch: bigint): Promise<O
   await storeKey(sql, key)
   const head = await newestHead(dependencies, key)
   const leaves = await newestLeaves(sql, CHECKED_LEAVES)
-  await checkContinues(store, leaves, world)
+  await checkContinues({ store, sql, world }, leaves)
   const frontier = await loadFrontier(sql)
   const log = (await logIn(store)) ?? ''
   const position = leaves[0]?.position ?? 0n
@@ -154,7 +154,8 @@ const publish = async (dependencies: SealingDependencies, opened: Opened): Promi
   const { database, store, world, headFile } = dependencies
   const { sealed, epoch } = opened
   if (!(await agreesWithHead(dependencies, sealed)) || sealed.frontier.size <= (sealed.head?.tree_size ?? 0)) return
-  await checkContinues(store, await newestLeaves(database.sql, CHECKED_LEAVES), world)
+  const { sql } = database
+  await checkContinues({ store, sql, world }, await newestLeaves(sql, CHECKED_LEAVES))
   const head = await nextHead(dependencies, opened)
   world.crashPoint('before_head')
   await fenceCheckpoint(SEALING, epoch)(database.sql)

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../../src/ports.ts'
 import { relationExists } from '../../../src/schema/existingRelations.ts'
-import { FEED_LEASES, leaseLock } from '../../../src/schema/locks.ts'
+import { FEED_LEASES, type FeedLease, leaseLock } from '../../../src/schema/locks.ts'
 import { type Check, finding, ok } from './finding.ts'
 
 /** The check of the leases: which process runs the feeds of each role, and since when. */
@@ -15,6 +15,15 @@ export type LeaseReport = {
   readonly epoch: string | null
   readonly held: boolean
 }
+
+/** The leases without whose holder something is late. */
+export const neededLeases = (hasKafka: boolean): readonly FeedLease[] => [
+  'projector',
+  'worker',
+  'sealer',
+  'rebuild',
+  ...(hasKafka ? (['publisher', 'subscriptions'] as const) : []),
+]
 
 /** An advisory lock of 64 bits is shown as two halves of 32. */
 const HELD = `select (classid::bigint << 32 | objid::bigint) as lock from pg_locks

@@ -43,9 +43,11 @@ export type Accepting = {
 }
 
 /** A comparison of all events would end at the first difference. */
-const isKept = async ({ store }: Ledger, pair: Pair): Promise<boolean> =>
+const isKept = async ({ ledger: { store }, database: { sql }, world }: Accepting, pair: Pair): Promise<boolean> =>
   isAsSealed(pair) ||
-  (pair.leaf !== undefined && pair.event === undefined && (await removalOf(store, pair.leaf)) !== undefined)
+  (pair.leaf !== undefined &&
+    pair.event === undefined &&
+    (await removalOf({ store, sql, world }, pair.leaf)) !== undefined)
 
 /** Comparisons of the tree with the heads that bind it: a tree that was changed together with the log does not lead to them. */
 const comparisonsWith = ({ headsFile, signal }: Accepting, { head, restarts, keys }: Known): RootComparison[] => {
@@ -66,7 +68,7 @@ const keptSize = async (
   const tree = new Frontier()
   const events = eventsUpTo(ledger.store, newest?.position ?? 0n, signal)
   for await (const pair of pairsOf(leavesBelow(database.sql, size), events)) {
-    if (pair.leaf === undefined || !(await isKept(ledger, pair))) break
+    if (pair.leaf === undefined || !(await isKept(accepting, pair))) break
     tree.append(pair.leaf.hash)
     for (const one of comparisons) await one.reached(tree)
     // Leaves after the last head that agrees are as doubtful as the one that was changed.

@@ -103,7 +103,7 @@ const compareLog = async (verified: Verified, compared: Compared): Promise<Outco
   const { store, database, startProgress, signal } = verified
   const { sql } = database
   const { head } = compared
-  const comparison = createLogComparison({ store, sql })
+  const comparison = createLogComparison({ store, sql, world: realWorld() })
   const comparisons = comparisonsOf(verified, compared)
   const size = Math.min(head.tree_size, await treeSize(sql))
   const position = size === head.tree_size ? BigInt(head.position) : await positionOfLeaf(sql, size - 1)

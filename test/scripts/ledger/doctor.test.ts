@@ -1,10 +1,11 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { expect } from 'chai'
+import { FEED_LEASES } from '../../../src/schema/locks.ts'
 import { MANIFEST_TOPICS, TOPIC_PARTITIONS } from '../../../projections/factTopics.ts'
 import { clockCheck } from '../../../scripts/ledger/doctor/clock.ts'
 import { checkConfiguration, readConfiguration, SHOWN } from '../../../scripts/ledger/doctor/configuration.ts'
 import { PROCESSES } from '../../../scripts/ledger/doctor/feeds.ts'
-import { checkLocks } from '../../../scripts/ledger/doctor/locks.ts'
+import { checkLocks, neededLeases } from '../../../scripts/ledger/doctor/locks.ts'
 import { topicsCheck } from '../../../scripts/ledger/doctor/topics.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import { SETTINGS } from '../../../src/config.ts'
@@ -152,6 +153,7 @@ describe('npm run ledger -- doctor', () => {
       status: 'finding',
       detail: 'No process holds worker (last host:1). projector: host:1 since then.',
     })
+    expect(neededLeases(true)).to.have.members([...FEED_LEASES])
     const topics = new Map(MANIFEST_TOPICS.map(topic => [topic, TOPIC_PARTITIONS]))
     expect(topicsCheck(topics).status).to.equal('ok')
     expect(topicsCheck(new Map([...topics, ['ledger.order.v1', 6]]))).to.include({

@@ -41,8 +41,9 @@ const AT_MS = Date.parse('2026-01-01T00:00:00.000Z')
 const storeOf = (events: readonly StoredEvent[]): EventStore => ({
   ...createMemoryLog().open(),
   head: () => Promise.resolve(events.at(-1)?.position ?? 0n),
-  async *readStream(stream, { from = 0n, limit = Number.MAX_SAFE_INTEGER } = {}) {
-    yield* events.filter(event => event.stream === stream && event.revision >= from).slice(0, limit)
+  async *readStream(stream, { from = 0n, limit = Number.MAX_SAFE_INTEGER, direction } = {}) {
+    const found = events.filter(event => event.stream === stream && event.revision >= from)
+    yield* (direction === 'backwards' ? found.toReversed() : found).slice(0, limit)
   },
   async *subscribe() {
     for (const event of events) if (!event.stream.startsWith('$')) yield { kind: 'event', event }
@@ -153,6 +154,25 @@ describe('the evidence check of ledger verify', () => {
       ['missing', 4],
       ['scavenged', 5],
     ])
+  })
+
+  it('takes no setting of a stream for the reason of an absence that it does not permit', async () => {
+    const absence = (data: StoredEvent['data'], ...newer: readonly StoredEvent[]) =>
+      verify(
+        changed(events => [
+          ...events.toSpliced(5, 1),
+          { ...at(0), stream: `$$${at(5).stream}`, revision: 0n, data },
+          ...newer,
+        ]),
+      )
+    const newer = { ...at(5), id: eventOf(60).id, revision: 3n, position: at(9).position + 1n }
+    expect(await absence({ $maxCount: 4 }, newer)).to.deep.equal([['missing', 5]])
+    expect(await absence({ $maxCount: 3 }, newer)).to.deep.equal([['scavenged', 5]])
+    expect(await absence({ $maxCount: 1 }), 'the last event of a stream is kept').to.deep.equal([['missing', 5]])
+    const [sealed] = await headsAfter(database.sql)
+    const ageSeconds = Math.floor((Date.now() - Date.parse(sealed?.time ?? '')) / 1_000)
+    expect(await absence({ $maxAge: ageSeconds + 3_600 })).to.deep.equal([['missing', 5]])
+    expect(await absence({ $maxAge: ageSeconds - 3_600 })).to.deep.equal([['scavenged', 5]])
   })
 
   it('names events that were changed together with the tables of the tree', async () => {
