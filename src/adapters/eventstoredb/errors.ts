@@ -48,7 +48,7 @@ const isRefusal = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === code.Code.UNKNOWN
 
 /** Adds the position to the error for the operator, since the store says only that its handler failed. */
-export const withPosition = (error: unknown, after: bigint | 'start'): unknown =>
+export const withPosition = (error: unknown, after: bigint | 'start' | 'end'): unknown =>
   isRefusal(error) && error instanceof Error
     ? new Error(`The event store cannot go on behind position ${after}: is it an event of this log? ${error.message}`, {
         cause: error,

@@ -1,7 +1,7 @@
 import type { EventStore } from '../../ports.ts'
 import { append } from './append.ts'
 import { openConnection } from './connection.ts'
-import { subscribe } from './subscription.ts'
+import { openLiveSubscription, subscribe } from './subscription.ts'
 import { head, readStream } from './read.ts'
 
 /** The event store port on EventStoreDB. */
@@ -22,6 +22,7 @@ export const openEventStore = ({
 }: EventStoreOptions): EventStore => {
   const connection = openConnection(connectionString)
   const closing = new AbortController()
+  const live = openLiveSubscription(connection, closing.signal)
   return {
     append: async (stream, events, expected) => {
       const appended = await append(connection, { stream, events, expected }, appendDeadlineMs)
@@ -30,7 +31,7 @@ export const openEventStore = ({
     },
     readStream: (stream, options = {}) => readStream(connection, stream, options),
     subscribe: options =>
-      subscribe(connection, { ...options, signal: AbortSignal.any([options.signal, closing.signal]) }),
+      subscribe(connection, live, { ...options, signal: AbortSignal.any([options.signal, closing.signal]) }),
     head: () => head(connection),
     close: async () => {
       closing.abort()

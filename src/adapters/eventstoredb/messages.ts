@@ -42,7 +42,10 @@ export const headRequest = (): ReadReq => {
   return requestOf(options.setReadDirection(ReadDirection.BACKWARDS))
 }
 
-type Wanted = Pick<SubscribeOptions, 'after' | 'categories' | 'excludeTypes'>
+type Wanted = Pick<SubscribeOptions, 'categories' | 'excludeTypes'> & {
+  /** `end`: only events that are appended from now on. */
+  readonly after: SubscribeOptions['after'] | 'end'
+}
 
 /**
  * The store filters by stream or by type, not by both: with excluded types the filter is by type, and the reader
@@ -62,6 +65,7 @@ export const subscribeRequest = (wanted: Wanted): ReadReq => {
   const { after } = wanted
   const all = new streams.ReadReq.Options.AllOptions()
   if (after === 'start' || after === 0n) all.setStart(empty())
+  else if (after === 'end') all.setEnd(empty())
   else all.setPosition(positionMessage(after))
   const filter = filterMessage(wanted)
   const options = new streams.ReadReq.Options().setAll(all).setFilter(filter)

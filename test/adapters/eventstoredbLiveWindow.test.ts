@@ -1,0 +1,242 @@
+import { expect } from 'chai'
+import {
+  itemsFrom,
+  type LiveFeed,
+  LiveSubscription,
+  selected,
+} from '../../src/adapters/eventstoredb/liveSubscription.ts'
+import { LiveWindow } from '../../src/adapters/eventstoredb/liveWindow.ts'
+import type { FeedItem } from '../../src/ports.ts'
+import { eventually } from '../support/eventually.ts'
+import { rejectionOf } from '../support/rejection.ts'
+
+const CAUGHT_UP: FeedItem = { kind: 'caught_up' }
+const INTERRUPTED: FeedItem = { kind: 'interrupted', error: new Error('The store was lost.') }
+const WINDOW_ITEMS_MAX = 2_000
+const MEBIBYTE = 1024 * 1024
+
+const eventAt = (position: bigint, { stream = 'invoice-1', bytes = 2 } = {}): FeedItem => ({
+  kind: 'event',
+  event: {
+    id: `id-${position}`,
+    type: 'Happened',
+    data: {},
+    metadata: {},
+    stream,
+    revision: 0n,
+    position,
+    storedAt: '2026-11-23T00:00:00.000Z',
+    bytes: { data: Buffer.alloc(bytes), metadata: Buffer.alloc(0), contentType: 'application/json', createdTicks: 0n },
+  },
+})
+
+/** Positions with gaps, as those of EventStoreDB. */
+const eventsUpTo = (count: number): FeedItem[] => Array.from({ length: count }, (_, n) => eventAt(BigInt(100 + n * 10)))
+
+const windowWith = (...items: readonly FeedItem[]): LiveWindow => {
+  const window = new LiveWindow()
+  window.push([CAUGHT_UP, ...items])
+  return window
+}
+
+/** The positions and kinds that a feed reads which joins with these positions; undefined if it cannot join. */
+const readFrom = (window: LiveWindow, event: bigint, passed = event): (bigint | string)[] | undefined => {
+  const number = window.numberAfter({ event, passed })
+  return number === undefined ? undefined : window.from(number)?.map(({ plain }) => shown(plain))
+}
+
+const shown = (item: FeedItem): bigint | string =>
+  item.kind === 'event' ? item.event.position : item.kind === 'checkpoint' ? `up to ${item.position}` : item.kind
+
+describe('the window of the live log', () => {
+  it('continues a feed after its last event', () => {
+    const window = windowWith(...eventsUpTo(3))
+    expect(readFrom(window, 100n)).to.deep.equal([110n, 120n])
+    expect(readFrom(window, 120n)).to.deep.equal([])
+  })
+
+  it('admits no feed that may lack an event before the window', () => {
+    const window = windowWith(...eventsUpTo(3))
+    expect(readFrom(window, 90n)).to.equal(undefined)
+    expect(readFrom(window, -1n)).to.equal(undefined)
+  })
+
+  it('admits no feed before the first event, because the place of the end is not known', () => {
+    expect(readFrom(windowWith(), 100n)).to.equal(undefined)
+  })
+
+  it('admits a feed that is ahead, with nothing to read yet', () => {
+    expect(readFrom(windowWith(...eventsUpTo(3)), 130n)).to.deep.equal([])
+  })
+
+  it('admits a feed by a checkpoint, and gives it the event at the same position, which may be the next one', () => {
+    const window = windowWith(...eventsUpTo(3))
+    expect(readFrom(window, 50n, 110n)).to.deep.equal([100n, 110n, 120n])
+    expect(readFrom(window, 50n, 100n)).to.equal(undefined)
+  })
+
+  it('admits no feed while the store does not answer', () => {
+    const window = windowWith(...eventsUpTo(3), INTERRUPTED)
+    expect(readFrom(window, 110n)).to.equal(undefined)
+    window.push([eventAt(130n)])
+    expect(readFrom(window, 110n)).to.equal(undefined)
+    window.push([CAUGHT_UP])
+    expect(readFrom(window, 110n)).to.deep.equal([120n, 'interrupted', 130n, 'caught_up'])
+  })
+
+  it('keeps a bounded number of items, and a feed that has not read the removed ones must leave', () => {
+    const window = windowWith(...eventsUpTo(3))
+    const number = window.numberAfter({ event: 120n, passed: 120n }) ?? -1
+    window.push(eventsUpTo(WINDOW_ITEMS_MAX * 3))
+    expect(window.from(number)).to.equal(undefined)
+    const lastButOne = BigInt(100 + (WINDOW_ITEMS_MAX * 3 - 2) * 10)
+    expect(readFrom(window, lastButOne)).to.deep.equal([lastButOne + 10n])
+    expect(readFrom(window, lastButOne - BigInt(WINDOW_ITEMS_MAX * 10))).to.equal(undefined)
+    expect(readFrom(window, 120n)).to.equal(undefined)
+  })
+
+  it('keeps a bounded number of bytes', () => {
+    const window = windowWith(...Array.from({ length: 100 }, (_, n) => eventAt(BigInt(n * 10), { bytes: MEBIBYTE })))
+    expect(window.from(97 + 1)?.length).to.equal(3)
+    expect(window.from(90)).to.equal(undefined)
+  })
+})
+
+describe('the selection of one feed from the live log', () => {
+  const isWanted = ({ stream }: { readonly stream: string }): boolean => stream.startsWith('invoice-')
+  const select = (items: readonly FeedItem[], event = 0n, passed = event): (bigint | string)[] => {
+    const window = windowWith(eventAt(1n), ...items)
+    const live = (window.from(2) ?? []).map(item => item)
+    return selected(live, { event, passed }, { isWanted, withBytes: false }).map(shown)
+  }
+  const other = (position: bigint): FeedItem => eventAt(position, { stream: 'payment-1' })
+
+  it('has one checkpoint for the unwanted events behind the last wanted one', () => {
+    expect(select([other(10n), eventAt(20n), other(30n), other(40n)])).to.deep.equal([20n, 'up to 40'])
+    expect(select([other(10n), eventAt(20n)])).to.deep.equal([20n])
+  })
+
+  it('has the checkpoint before an interruption, because an item after it shows that it is over', () => {
+    expect(select([other(10n), INTERRUPTED])).to.deep.equal(['up to 10', 'interrupted'])
+    expect(select([other(10n), INTERRUPTED, CAUGHT_UP])).to.deep.equal(['up to 10', 'interrupted', 'caught_up'])
+  })
+
+  it('leaves out what the feed has: it never goes back', () => {
+    expect(select([eventAt(10n), other(20n), eventAt(30n)], 20n)).to.deep.equal([30n])
+    expect(select([other(10n), other(20n)], 5n, 30n)).to.deep.equal([])
+  })
+
+  it('has the stored bytes for a feed that asks, and not for the others', () => {
+    const live = windowWith(eventAt(10n)).from(1) ?? []
+    const bytesIn = (withBytes: boolean): unknown[] =>
+      selected(live, { event: 0n, passed: 0n }, { isWanted, withBytes }).map(
+        item => item.kind === 'event' && 'bytes' in item.event,
+      )
+    expect(bytesIn(true)).to.deep.equal([true])
+    expect(bytesIn(false)).to.deep.equal([false])
+  })
+})
+
+/** A subscription whose items the test provides. */
+const openSource = () => {
+  const signals: AbortSignal[] = []
+  let next = Promise.withResolvers<readonly FeedItem[]>()
+  const live = new LiveSubscription(async function* (signal) {
+    signals.push(signal)
+    const ended = new Promise<undefined>(resolve => {
+      signal.addEventListener('abort', () => resolve(undefined))
+    })
+    for (;;) {
+      const items = await Promise.race([next.promise, ended])
+      if (items === undefined) return
+      next = Promise.withResolvers()
+      yield items
+    }
+  })
+  return {
+    live,
+    signals,
+    give: (...items: readonly FeedItem[]): void => next.resolve(items),
+    fail: (error: Error): void => next.reject(error),
+  }
+}
+
+const newFeed = (): LiveFeed => ({ wake: () => undefined })
+const AT_FIRST = { event: 100n, passed: 100n }
+
+describe('the live subscription', () => {
+  /** Two feeds that have joined, and the items of each. */
+  const givenTwoFeeds = async () => {
+    const source = openSource()
+    const feeds = [newFeed(), newFeed()] as const
+    for (const feed of feeds) source.live.placeOf(feed, AT_FIRST)
+    source.give(CAUGHT_UP, eventAt(100n))
+    const stops = [new AbortController(), new AbortController()] as const
+    const join = async (n: 0 | 1) => {
+      const place = await eventually(() => source.live.placeOf(feeds[n], AT_FIRST))
+      stops[n].signal.addEventListener('abort', () => source.live.leave(feeds[n]))
+      return itemsFrom(place, feeds[n], stops[n].signal)
+    }
+    return { source, feeds, stops, items: [await join(0), await join(1)] as const }
+  }
+
+  it('begins with the second feed, once for all', async () => {
+    const { live, signals } = openSource()
+    live.placeOf(newFeed(), AT_FIRST)
+    expect(signals).to.have.length(0)
+    live.placeOf(newFeed(), AT_FIRST)
+    live.placeOf(newFeed(), AT_FIRST)
+    expect(signals).to.have.length(1)
+  })
+
+  it('ends with the last feed, and begins again', async () => {
+    const { source, stops, feeds } = await givenTwoFeeds()
+    stops[0].abort()
+    expect(source.signals[0]?.aborted).to.equal(false)
+    stops[1].abort()
+    expect(source.signals[0]?.aborted).to.equal(true)
+    for (const feed of feeds) source.live.placeOf(feed, AT_FIRST)
+    expect(source.signals).to.have.length(2)
+  })
+
+  it('hands the same objects to every feed', async () => {
+    const { source, items } = await givenTwoFeeds()
+    const waiting = items.map(one => one.next())
+    source.give(eventAt(110n))
+    const [first, second] = await Promise.all(waiting)
+    expect(first?.value?.[0].plain).to.equal(second?.value?.[0].plain)
+  })
+
+  it('never waits for a feed: one that has fallen behind leaves, and the other has everything', async () => {
+    const { source, items } = await givenTwoFeeds()
+    const slow = items[0].next()
+    source.give(eventAt(110n))
+    expect((await slow).value).to.have.length(1)
+    let last = 110n
+    for (let round = 0; round < 40; round += 1) {
+      const batch = Array.from({ length: 100 }, () => eventAt((last += 10n)))
+      const reading = items[1].next()
+      source.give(...batch)
+      const { value = [] } = await reading
+      expect(value.length).to.be.greaterThan(0)
+    }
+    expect(await items[0].next()).to.deep.include({ done: true })
+  })
+
+  it('ends the wait of a feed at its signal', async () => {
+    const { stops, items } = await givenTwoFeeds()
+    const waiting = items[0].next()
+    stops[0].abort()
+    expect(await waiting).to.deep.include({ done: true })
+  })
+
+  it('gives its failure to each feed, after the items before it, and then begins again', async () => {
+    const { source, items, feeds } = await givenTwoFeeds()
+    const failure = new Error('No event begins here.')
+    const waiting = items.map(one => rejectionOf(one.next()))
+    source.fail(failure)
+    expect(await Promise.all(waiting)).to.deep.equal([failure, failure])
+    for (const feed of feeds) source.live.placeOf(feed, AT_FIRST)
+    expect(source.signals).to.have.length(2)
+  })
+})
