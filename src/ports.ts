@@ -72,7 +72,10 @@ export type EventStore = {
   append(stream: string, events: readonly NewEvent[], expected: ExpectedRevision): Promise<Appended>
   /** The events of one stream, in order; none when the stream does not exist. */
   readStream(stream: string, options?: ReadOptions): AsyncIterable<StoredEvent>
-  /** Every event of the given categories, once, in the order of the log: history first, then live, until the signal. */
+  /**
+   * Every event of the given categories, once, in the order of the log: history first, then live, until the signal. Several
+   * subscribers may get the same objects, which must not be changed.
+   */
   subscribe(options: SubscribeOptions): AsyncIterable<FeedItem>
   /** The position of the newest event of the whole log, zero when it is empty. */
   head(): Promise<bigint>
