@@ -40,8 +40,8 @@ export type Ledger = {
   readonly hasKeyedReferences: () => Promise<boolean>
   /** Serializes work on one stream, so that commands of one process do not lose races against each other. */
   readonly inTurn: <T>(stream: string, work: () => Promise<T>) => Promise<T>
-  /** Resolves when the work that is under way on the stream has settled. */
-  readonly idle: (stream: string) => Promise<void>
+  /** Resolves when the work that is under way on the stream has settled. Undefined when there is none. */
+  readonly idle: (stream: string) => Promise<void> | undefined
   /** Whether other processes answer requests of the same callers, so that a cached state is often not the newest. */
   readonly hasSiblings?: boolean
 }
@@ -78,7 +78,7 @@ export const createLedger = (store: EventStore, world: World): Ledger => {
     return mine
   }
   const done = (): void => undefined
-  const idle = async (stream: string): Promise<void> => tails.get(stream)?.then(done, done)
+  const idle = (stream: string): Promise<void> | undefined => tails.get(stream)?.then(done, done)
   const aggregates = createAggregateRepository(store)
   const secret = createLogSecret({ store, world, aggregates })
   const idSecret = async () => (await secret()).bytes

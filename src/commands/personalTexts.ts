@@ -174,12 +174,23 @@ const readCached = async (
   return texts
 }
 
+/** The digest of a text is needed twice in a request: for the record of its key, and for the table. */
+const createDigests = (ledger: Pick<Ledger, 'idSecret'>): PersonalTexts['digest'] => {
+  const known = new WeakMap<PersonalText, string>()
+  return async personal => {
+    const digest = known.get(personal) ?? (await digestOf(ledger, personal))
+    known.set(personal, digest)
+    return digest
+  }
+}
+
 type TextsLedger = Pick<Ledger, 'idSecret' | 'hasKeyedReferences' | 'world'>
 
 export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalTexts => {
   const { world } = ledger
   const cache = createTextCache(world)
   const storage = createPersonalTextStorage(sql, world)
+  const digest = createDigests(ledger)
 
   const storeBy = async (
     store: PersonalTextStorage['store'],
@@ -187,7 +198,7 @@ export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalText
   ): Promise<PersonalToken | undefined> => {
     const { tenant, kind, text } = personal
     const sinceMs = world.monotonicMs()
-    const row = { ...personal, token: randomId(PREFIXES[kind], world), digest: await digestOf(ledger, personal) }
+    const row = { ...personal, token: randomId(PREFIXES[kind], world), digest: await digest(personal) }
     const token = await withoutEffect(store(row))
     if (token === undefined) return undefined
     cache.remember({ tenant, token, text }, sinceMs)
@@ -195,7 +206,7 @@ export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalText
   }
 
   return {
-    digest: personal => digestOf(ledger, personal),
+    digest,
     store: personal => storeBy(storage.store, personal),
     storeAgain: async personal => {
       for (let attempt = 1; attempt <= STORE_ATTEMPTS_MAX; attempt++) {

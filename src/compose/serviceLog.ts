@@ -9,8 +9,8 @@ import { withoutSecrets } from '../redaction.ts'
 
 /** Readable by its owner alone: the log has the names of callers, and failures. */
 const LOG_MODE = 0o600
-/** Lines are written together, because a write for each request takes longer than the line itself. */
-const BUFFERED_BYTES = 4_096
+/** Lines are written together, because a write for each request takes longer than the line itself. Less than pino writes at once. */
+const BUFFERED_BYTES = 16_000
 const FLUSH_MS = 100
 
 export type OpenedLog = {
