@@ -16,6 +16,7 @@ import {
   temporaryFolder,
 } from './childProcesses.ts'
 import { eventually } from '../support/eventually.ts'
+import { putPreparedCluster } from '../support/preparedCluster.ts'
 
 const query = async (address: string, text: string): Promise<Record<string, unknown>[]> => {
   const client = new Client({ connectionString: address })
@@ -34,6 +35,7 @@ const postmasterOf = async (dataDir: string): Promise<number> =>
 
 const isRoot = process.getuid?.() === 0
 
+/** The cases about an existing cluster begin with a copy of one; those about a first start run initdb. */
 describe('embedded Postgres', () => {
   let folder: string
   let dataDir: string
@@ -78,6 +80,7 @@ describe('embedded Postgres', () => {
   })
 
   it('keeps its data after SIGINT and after the end of its parent', async () => {
+    await putPreparedCluster(dataDir)
     const first = runPostgres(dataDir, '--with-parent')
     const address = addressOf(await first.ready)
     await query(address, 'create table kept as select 42 as answer')
@@ -91,6 +94,7 @@ describe('embedded Postgres', () => {
   })
 
   it('ends its server when its supervisor is killed by SIGKILL, and starts again with the committed data', async () => {
+    await putPreparedCluster(dataDir)
     const first = runPostgres(dataDir)
     const address = addressOf(await first.ready)
     await query(address, 'create table kept as select 42 as answer')
@@ -101,6 +105,7 @@ describe('embedded Postgres', () => {
   })
 
   it('takes the directory over from a stopped server that outlived its supervisor', async () => {
+    await putPreparedCluster(dataDir)
     const first = runPostgres(dataDir)
     const address = addressOf(await first.ready)
     await query(address, 'create table kept as select 42 as answer')
@@ -116,6 +121,7 @@ describe('embedded Postgres', () => {
   })
 
   it('is not stopped by a postmaster.pid whose pid belongs to another program', async () => {
+    await putPreparedCluster(dataDir)
     const first = runPostgres(dataDir)
     await first.ready
     const content = await readFile(join(dataDir, 'cluster/postmaster.pid'), 'utf8')
@@ -129,6 +135,7 @@ describe('embedded Postgres', () => {
   })
 
   it('reports the end of its server, and exits with code 1', async () => {
+    await putPreparedCluster(dataDir)
     const postgres = runPostgres(dataDir)
     await postgres.ready
     process.kill(await postmasterOf(dataDir), 'SIGKILL')
@@ -175,6 +182,7 @@ describe('embedded Postgres', () => {
   })
 
   it("refuses a directory in use in one sentence, with the holder's pid", async () => {
+    await putPreparedCluster(dataDir)
     const first = runPostgres(dataDir)
     await first.ready
     const { code, stderr } = await runPostgres(dataDir).exited
@@ -183,6 +191,7 @@ describe('embedded Postgres', () => {
   })
 
   it('refuses a cluster without its password', async () => {
+    await putPreparedCluster(dataDir)
     const first = runPostgres(dataDir)
     await first.ready
     first.process.kill('SIGTERM')
