@@ -135,6 +135,14 @@ const awaitStarted = async (jvm: ChildProcess, dataDir: string): Promise<void> =
   }
 }
 
+/** Formats the storage of a new node in `dataDir`, without a start. A start there keeps it, whatever its ports are. */
+export const formatStorage = async (dataDir: string, libsDir: string = LIBS): Promise<void> => {
+  await requireJava()
+  const [plain = 0, controller = 0] = await reserve([0, 0])
+  await ensureJars(libsDir, () => undefined)
+  await formatOnce(await openFolder(dataDir), libsDir, { plain, controller })
+}
+
 const openFolder = async (path: string): Promise<string> => {
   const dataDir = resolve(path)
   try {

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import kafkajs, { Kafka as KafkaClient, logLevel } from 'kafkajs'
-import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
+import type { Kafka } from '../../scripts/kafka/broker.ts'
 import { openFactBus } from '../../src/adapters/kafka/factBus.ts'
 import { type FactBusOptions, type KafkaLog } from '../../src/adapters/kafka/client.ts'
 import {
@@ -24,6 +24,7 @@ import { expectUnavailable, fact, newTopic, numbered, valuesByKey } from '../con
 import { factBusRightsContract } from '../contracts/factBusRights.ts'
 import { eventually } from '../support/eventually.ts'
 import { kafkaForTests, kafkaKind, type KafkaForTests, readTopic } from '../support/kafka.ts'
+import { startBroker } from '../support/preparedBroker.ts'
 import { removeFolder } from '../support/folders.ts'
 import { rejectionOf } from '../support/rejection.ts'
 
@@ -257,7 +258,7 @@ const faults = (): void => {
 
   before(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'ledger-kafka-'))
-    kafka = await startKafka({ dataDir })
+    kafka = await startBroker({ dataDir })
   })
   after(async () => {
     await kafka?.stop()
@@ -266,7 +267,7 @@ const faults = (): void => {
 
   const restore = async (): Promise<void> => {
     const port = Number(kafka.brokers[0]?.split(':')[1])
-    kafka = await startKafka({ dataDir, port })
+    kafka = await startBroker({ dataDir, port })
   }
   factBusFaults(() => ({
     open: () => busOn(kafka.brokers, SHORT),

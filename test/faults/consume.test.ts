@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
-import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
+import type { Kafka } from '../../scripts/kafka/broker.ts'
 import { openFactBus } from '../../src/adapters/kafka/factBus.ts'
 import { run, start } from '../scripts/cli.ts'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../support/client.ts'
@@ -11,6 +11,7 @@ import { inParallel, pay } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { describeWithOwnBroker, readTopic } from '../support/kafka.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+import { startBroker } from '../support/preparedBroker.ts'
 import { removeFolder } from '../support/folders.ts'
 
 /** `ledger consume` and manifests on a real broker, as an analyst uses them. */
@@ -49,7 +50,7 @@ describeWithOwnBroker('ledger consume, from Kafka', () => {
   before(async () => {
     dataDir = await temporaryDirectory()
     await mkdir(join(dataDir, 'kafka'))
-    kafka = await startKafka({ dataDir: join(dataDir, 'kafka') })
+    kafka = await startBroker({ dataDir: join(dataDir, 'kafka') })
     service = await startProcess(join(dataDir, 'ledger'), { KAFKA_BROKERS: kafka.brokers.join(',') })
     for (const tenant of TENANTS) clients.push(clientOf(service.api, await service.token({ tenant })))
     await trade(24)

@@ -2,13 +2,14 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import kafkajs from 'kafkajs'
-import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
+import type { Kafka } from '../../scripts/kafka/broker.ts'
 import { anOrder, type Client as Caller, clientOf } from '../support/client.ts'
 import { createOrderAsEarlierBuild } from '../support/earlierBuild.ts'
 import { eventually } from '../support/eventually.ts'
 import { describeWithOwnBroker, readTopic } from '../support/kafka.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 import { run } from '../scripts/cli.ts'
+import { startBroker } from '../support/preparedBroker.ts'
 import { removeFolder } from '../support/folders.ts'
 
 const TOPIC = 'ledger.order.v1'
@@ -48,7 +49,7 @@ describeWithOwnBroker('a fact that the broker refuses', () => {
   before(async () => {
     dataDir = await temporaryDirectory()
     await mkdir(join(dataDir, 'kafka'))
-    kafka = await startKafka({ dataDir: join(dataDir, 'kafka') })
+    kafka = await startBroker({ dataDir: join(dataDir, 'kafka') })
     service = await startProcess(join(dataDir, 'ledger'), { KAFKA_BROKERS: kafka.brokers.join(',') })
     caller = clientOf(service.api, await service.token())
   })

@@ -3,7 +3,7 @@ import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { publishedBy } from '../../projections/facts/projection.ts'
-import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
+import type { Kafka } from '../../scripts/kafka/broker.ts'
 import type { CloudEvent } from '../../streams/facts.ts'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
@@ -16,6 +16,7 @@ import { readTopic, type TopicMessage } from '../support/kafka.ts'
 import { SHORT_LIVED } from '../support/nodeFlags.ts'
 import { openTcpProxy, type TcpProxy } from '../support/tcpProxy.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+import { startBroker } from '../support/preparedBroker.ts'
 import { removeFolder } from '../support/folders.ts'
 
 /**
@@ -177,7 +178,7 @@ const publishers = (folder: string, env: Readonly<Record<string, string>>) => {
 const brokerIn = async (dataDir: string) => {
   const proxy = await openTcpProxy()
   const start = async (port: number): Promise<Kafka> => {
-    const started = await startKafka({ dataDir, port, advertisedPort: proxy.port })
+    const started = await startBroker({ dataDir, port, advertisedPort: proxy.port })
     const [properties = ''] = /^listeners=\S+$/m.exec(await readFile(join(dataDir, 'server.properties'), 'utf8')) ?? []
     proxy.lead(Number(/PLAINTEXT:\/\/127\.0\.0\.1:(\d+)/.exec(properties)?.[1]))
     return started

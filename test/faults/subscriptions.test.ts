@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import kafkajs from 'kafkajs'
-import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
+import type { Kafka } from '../../scripts/kafka/broker.ts'
 import type { CloudEvent } from '../../streams/facts.ts'
 import { run } from '../scripts/cli.ts'
 import { anOrder, type Client, clientOf, newKey } from '../support/client.ts'
@@ -12,6 +12,7 @@ import { eventually, takesEffect } from '../support/eventually.ts'
 import { describeWithOwnBroker, readTopic, type TopicMessage } from '../support/kafka.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 import { FACTS_PER_SALE, sell } from './publisherTraffic.ts'
+import { startBroker } from '../support/preparedBroker.ts'
 import { removeFolder } from '../support/folders.ts'
 
 /** Subscriptions on a real broker with an authorizer. */
@@ -113,7 +114,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', () =
   before(async () => {
     dataDir = await temporaryDirectory()
     await mkdir(join(dataDir, 'kafka'))
-    kafka = await startKafka({ dataDir: join(dataDir, 'kafka'), sasl: {} })
+    kafka = await startBroker({ dataDir: join(dataDir, 'kafka'), sasl: {} })
     service = await startProcess(join(dataDir, 'ledger'), { KAFKA_BROKERS: kafka.brokers.join(',') })
     acme = clientOf(service.api, await service.token({ tenant: 'acme' }))
     globex = clientOf(service.api, await service.token({ tenant: 'globex' }))

@@ -21,7 +21,7 @@ const CACHE = here('../../node_modules/.cache/')
 const POM = here('../../scripts/kafka/pom.xml')
 const JARS = here('../../.data/kafka-libs')
 const HASH_CHARS = 16
-const USES_BROKER = /describeWithOwnBroker|kafkaForTests|startKafka|useClassArchive/
+const USES_BROKER = /describeWithOwnBroker|kafkaForTests|startBroker|startKafka|useClassArchive/
 
 const run = promisify(execFile)
 

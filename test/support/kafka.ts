@@ -7,12 +7,13 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type Admin, type EachBatchPayload, Kafka as KafkaClient, logLevel } from 'kafkajs'
-import { type Kafka, startKafka } from '../../scripts/kafka/broker.ts'
+import type { Kafka } from '../../scripts/kafka/broker.ts'
 import { hasMaven, requireJava } from '../../scripts/kafka/jars.ts'
 import { eventually } from './eventually.ts'
 import { checkKafkaMessage } from './asyncapiCheck.ts'
 import { checkMessage } from './factSchemaCheck.ts'
 import { removeFolder } from './folders.ts'
+import { startBroker } from './preparedBroker.ts'
 import { findProgram } from './programs.ts'
 
 export type KafkaForTests = {
@@ -69,7 +70,7 @@ const startReal = async (): Promise<KafkaForTests> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'ledger-kafka-'))
   stops.push(() => removeFolder(dataDir))
   useClassArchive()
-  const kafka = await startKafka({ dataDir, sasl: {}, log: line => process.stdout.write(`${line}\n`) })
+  const kafka = await startBroker({ dataDir, sasl: {}, log: line => process.stdout.write(`${line}\n`) })
   stops.push(() => kafka.stop())
   return kafka
 }

@@ -1,5 +1,6 @@
 import { stopKafkaForTests } from './kafka.ts'
 import { closeSharedPostgres } from './postgres.ts'
+import { removePreparedBroker } from './preparedBroker.ts'
 import { removePreparedCluster } from './preparedCluster.ts'
 import { closeSharedService } from './service.ts'
 
@@ -9,6 +10,7 @@ export const closeShared = async (): Promise<void> => {
   await closeSharedPostgres()
   await stopKafkaForTests()
   await removePreparedCluster()
+  await removePreparedBroker()
 }
 
 export const mochaHooks = { afterAll: closeShared }
