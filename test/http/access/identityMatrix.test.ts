@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { routes } from '../../../src/http/index.ts'
 import type { AnyRoute } from '../../../src/http/route.ts'
 import { READ_SCOPES, SCOPES } from '../../../src/identity/principal.ts'
-import { type Answer, type Client, clientOf } from '../../support/client.ts'
+import { type Answer, type Client, clientOf, newKey } from '../../support/client.ts'
 import { expiredToken } from '../../support/expiredToken.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { caller, startVariant, TENANT, type Variant } from '../../support/serviceVariants.ts'
@@ -32,6 +32,11 @@ const isRead = ({ scope }: AnyRoute): boolean => scope.endsWith(':read')
 /** Bodies of creating requests that refer to resources of another tenant. */
 const refersToResource = ({ operationId }: AnyRoute): boolean =>
   ['raise_invoice', 'create_payment'].includes(operationId)
+
+const withNewKey = ({ headers = {}, ...example }: Example): Example => ({
+  ...example,
+  headers: 'Idempotency-Key' in headers ? { ...headers, 'Idempotency-Key': newKey() } : headers,
+})
 
 describe('every route and every wrong identity', () => {
   let service: TestService
@@ -167,18 +172,21 @@ describe('every route and every wrong identity', () => {
   let cases = 0
   for (const declared of authenticated)
     describe(`${declared.method} ${declared.path}`, () => {
+      let shared: Promise<Example> | undefined
+      /** All requests are refused, so that one resource serves them all, each under a key of its own. */
+      const refusedExample = async (): Promise<Example> => withNewKey(await (shared ??= exampleOf(declared)))
       for (const { name, expected, ask } of identities) {
         const outcome = expected(declared)
         if (outcome === undefined) continue
         it(`answers ${outcome.join(' ')} to ${name}`, async () => {
-          const answer = await ask(declared, await exampleOf(declared))
+          const answer = await ask(declared, await refusedExample())
           expect([answer.status, answer.body.code], answer.text).to.deep.equal(outcome)
           cases += 1
         })
       }
       if (namesResource(declared))
         it('answers for resources of another tenant as for missing ones, to the byte', async () => {
-          const example = await exampleOf(declared)
+          const example = await refusedExample()
           const missing = { ...example, path: example.path.replace(ID, NO_ID) }
           const asOtherTenant = withToken(() => service.token({ tenant: OTHER_TENANT }))
           const [ofAnother, ofNone] = [await asOtherTenant(declared, example), await asOtherTenant(declared, missing)]
