@@ -37,6 +37,8 @@ export type Feed = {
   readonly excludeTypes?: readonly string[]
   /** Gets the stored bytes of each event. */
   readonly withBytes?: true
+  /** The pause after a batch that was not full, once the feed is live; GATHER_MS when absent. */
+  readonly gatherMs?: number
   /** Must succeed before a run begins: creates topics, for example. */
   readonly prepare?: () => Promise<void>
   /** Acquires the checkpoint for this epoch. Throws EpochSuperseded in an old epoch. The signal aborts when the run must end. */
@@ -71,6 +73,8 @@ const FEED_BATCH_MAX = 2_000
  * load events gather into larger batches.
  */
 const GATHER_MS = 50
+/** That of feeds whose results no reader waits for. */
+export const UNHURRIED_GATHER_MS = 500
 /** A stopped feed tries again from its checkpoint: the cause may have been repaired. */
 const STOPPED_RETRY_MS = 5_000
 export const UNAVAILABLE_RETRY_MS = 250
@@ -161,7 +165,7 @@ const follow = async (
   signal: AbortSignal,
 ): Promise<void> => {
   const { after } = run
-  const { categories, excludeTypes, withBytes } = feed
+  const { categories, excludeTypes, withBytes, gatherMs = GATHER_MS } = feed
   const wanted = {
     ...(categories && { categories }),
     ...(excludeTypes && { excludeTypes }),
@@ -182,7 +186,7 @@ const follow = async (
     if (position !== undefined || caughtUp) progress.processed(processedUpTo, live)
     if (interruption !== undefined)
       progress.failed(new Unavailable('event store', { effect: 'none', cause: interruption }), false)
-    if (live && batch.length < FEED_BATCH_MAX) await dependencies.world.sleep(GATHER_MS, signal)
+    if (live && batch.length < FEED_BATCH_MAX) await dependencies.world.sleep(gatherMs, signal)
   }
 }
 

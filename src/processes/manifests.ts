@@ -3,7 +3,7 @@ import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import type { Ledger } from '../commands/commandHandler.ts'
 import { FACTS, lastSealedAt, sealManifest } from '../commands/manifests.ts'
 import { moveCheckpointAlone, positionOf, acquireCheckpoint } from '../feeds/checkpoints.ts'
-import type { Feed } from '../feeds/feedLoop.ts'
+import { type Feed, UNHURRIED_GATHER_MS } from '../feeds/feedLoop.ts'
 import type { Database } from '../ports.ts'
 
 /**
@@ -66,6 +66,7 @@ export const manifestsFeed = (dependencies: ManifestDependencies): Feed => {
   return {
     name: NAME,
     categories: ['manifest'],
+    gatherMs: UNHURRIED_GATHER_MS,
     beginRun: async (epoch, signal) => ({
       after: await acquireCheckpoint(database.sql, NAME, epoch),
       processBatch: (_, position) => moveCheckpointAlone(database, { name: NAME, position, epoch }),

@@ -9,7 +9,7 @@ import { leafOf } from '../evidence/record.ts'
 import { consistencyProof, growthFrom, growthOf, loadFrontier, rootAt } from '../evidence/tree.ts'
 import { logIn } from '../commands/logIdentity.ts'
 import { acquireCheckpoint, fenceCheckpoint, FIRST_PARAMETER, moveCheckpointWith } from '../feeds/checkpoints.ts'
-import type { Feed, Run } from '../feeds/feedLoop.ts'
+import { type Feed, type Run, UNHURRIED_GATHER_MS } from '../feeds/feedLoop.ts'
 import type { Database, EventStore, World } from '../ports.ts'
 
 /**
@@ -214,6 +214,8 @@ const publishing = async (dependencies: SealingDependencies, opened: Opened, sig
 export const sealingFeed = (dependencies: SealingDependencies): Feed => ({
   name: SEALING,
   withBytes: true,
+  // Heads are signed every few seconds.
+  gatherMs: UNHURRIED_GATHER_MS,
   beginRun: async (epoch, signal) => {
     const opened = await open(dependencies, epoch)
     const { frontier, position } = opened.sealed

@@ -88,6 +88,28 @@ describe('a checkpoint', () => {
     expect(await positionOf(database.sql, 'f')).to.equal(5n)
   })
 
+  it('waits for no disk when it can be moved again, and later commits of the connection do', async () => {
+    await acquireCheckpoint(database.sql, 'f', 1n)
+    const setting = async (sql: Database['sql']) => {
+      const [row] = await sql<{ synchronous_commit: string }>('show synchronous_commit')
+      return row?.synchronous_commit
+    }
+    const move = { name: 'f', position: 5n, epoch: 1n }
+    await database.transaction(async sql => {
+      await moveCheckpoint(sql, ['f'], 4n, 1n)
+      expect(await setting(sql)).to.equal('on')
+      await moveCheckpointWith(sql, move, 'nothing as (select)', [])
+      expect(await setting(sql)).to.equal('off')
+      expect(await setting(database.sql)).to.equal('on')
+    })
+    await database.transaction(async sql => {
+      await moveCheckpointAlone({ ...database, sql }, move)
+      expect(await setting(sql)).to.equal('off')
+    })
+    const settings = Array.from({ length: 10 }, () => setting(database.sql))
+    expect(new Set(await Promise.all(settings))).to.deep.equal(new Set(['on']))
+  })
+
   describe('that no rows belong to', () => {
     /** The database with the statements that it was sent, each held until `release`. */
     const watched = () => {

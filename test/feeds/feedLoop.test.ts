@@ -82,6 +82,25 @@ describe('running feeds', () => {
     await Promise.all(running.splice(0))
   })
 
+  for (const { gather, pauseMs } of [
+    { gather: {}, pauseMs: 50 },
+    { gather: { gatherMs: 700 }, pauseMs: 700 },
+  ])
+    it(`pause for ${pauseMs} ms after a batch that was not full: ${JSON.stringify(gather)}`, async () => {
+      const pauses: number[] = []
+      const world = realWorld()
+      const sleep: typeof world.sleep = (ms, signal) => {
+        pauses.push(ms)
+        return world.sleep(ms, signal)
+      }
+      const beginRun: Feed['beginRun'] = () =>
+        Promise.resolve({ after: 'start', processBatch: () => Promise.resolve() })
+      const feed: Feed = { name: 'pausing', ...gather, beginRun }
+      const dependencies = { store: log.open(), database, world: { ...world, sleep }, report: reports.report }
+      running.push(runFeeds('pausing', [feed], dependencies, stop.signal))
+      await eventually(() => pauses.includes(pauseMs))
+    })
+
   describe('the projector', () => {
     it('catches up, reports that it is live, and writes later events', async () => {
       void run([projector()])
