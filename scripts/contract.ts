@@ -57,7 +57,7 @@ const check = async (options: CheckOptions): Promise<void> => {
     const versions = compared.map(({ version, findings }) => ({ version, differences: differencesOf(findings) }))
     return print(JSON.stringify({ ok: isOk, faults, unreleased, versions }, null, 2))
   }
-  for (const one of compared) print(reportOf(one))
+  for (const comparison of compared) print(reportOf(comparison))
   for (const version of unreleased) print(`${version}: not released, so that it may still change.`)
   for (const fault of faults) print(fault)
 }
@@ -85,7 +85,7 @@ program
   .command('print [version] [document]')
   .description('print openapi or asyncapi of a version, the oldest by default')
   .action((version: string = VERSIONS[0], document: string = 'openapi') => {
-    const dated = VERSIONS.find(one => one === version)
+    const dated = VERSIONS.find(other => other === version)
     if (dated === undefined) throw new Error(`The versions are ${VERSIONS.join(', ')}.`)
     const { openapi, asyncapi } = candidateOf(dated)
     print(JSON.stringify(document === 'asyncapi' ? asyncapi : openapi, null, 2))

@@ -52,7 +52,7 @@ const prepare = async (harness: Harness, payments: number): Promise<Prepared> =>
   const rounds = payments < REBUILT_ONCE_FROM_PAYMENTS ? REBUILDS : 1
   const { seconds, logSize, readModelBytes } = await measureRebuilds(data, rounds, harness.log)
   const figures: Figures = new Map()
-  for (const one of seconds) add(figures, 'rebuild', (1_000_000 * one) / logSize.events)
+  for (const duration of seconds) add(figures, 'rebuild', (1_000_000 * duration) / logSize.events)
   add(figures, 'logBytes', logSize.bytes / data.history.payments)
   add(figures, 'modelBytes', readModelBytes / data.history.payments)
   return { payments, data, figures, events: logSize.events }
@@ -104,8 +104,8 @@ const measureIdle = async (measured: readonly Measured[]): Promise<void> => {
 }
 
 const measurePayments = async ({ side, figures }: Measured): Promise<void> => {
-  const one = await side.pay(1, PAYMENTS_AT_ONE)
-  add(figures, 'payOne', percentile(one, 0.5))
+  const durations = await side.pay(1, PAYMENTS_AT_ONE)
+  add(figures, 'payOne', percentile(durations, 0.5))
   const many = await side.pay(MANY_CONNECTIONS, PAYMENTS_AT_MANY)
   add(figures, 'payMany', percentile(many, 0.5))
   add(figures, 'payCpu', totalOf(many.cpu ?? {}))
@@ -120,25 +120,25 @@ const measureMemory = async ({ side, figures }: Measured): Promise<void> => {
 
 const measureReads = async (measured: readonly Measured[], isWarmUp: boolean): Promise<void> => {
   for (const index of measured[0]?.reads.keys() ?? [])
-    for (const one of measured) {
-      const { side, figures, reads } = one
+    for (const size of measured) {
+      const { side, figures, reads } = size
       const read = reads[index]
       if (read === undefined) continue
       const { p50Ms, cpuMs } = await measureRead(side, read, READS_PER_ROUND)
       if (isWarmUp) continue
       // Often, because the memory of a process goes up and down with the collection of its garbage.
-      await measureMemory(one)
+      await measureMemory(size)
       add(figures, read.name, p50Ms)
       add(figures, `${read.name}Cpu`, cpuMs)
     }
 }
 
 const measureRounds = async (harness: Harness, measured: readonly Measured[], rounds: number): Promise<void> => {
-  for (const one of measured) await one.side.pay(MANY_CONNECTIONS, PAYMENTS_AT_MANY)
+  for (const size of measured) await size.side.pay(MANY_CONNECTIONS, PAYMENTS_AT_MANY)
   await measureReads(measured, true)
   for (let round = 1; round <= rounds; round += 1) {
     harness.log(`payments and reads, round ${round} of ${rounds}`)
-    for (const one of measured) await measurePayments(one)
+    for (const size of measured) await measurePayments(size)
     await measureReads(measured, false)
   }
 }
@@ -148,7 +148,7 @@ const run = async (harness: Harness, { sizes, rounds }: Size): ReturnType<Measur
   for (const payments of sizes.toSorted((a, b) => a - b)) prepared.push(await prepare(harness, payments))
   await measureStarts(harness, prepared)
   const measured: Measured[] = []
-  for (const one of prepared) measured.push(await open(harness, one))
+  for (const size of prepared) measured.push(await open(harness, size))
   harness.log('idle')
   await measureIdle(measured)
   await measureRounds(harness, measured, rounds)

@@ -35,8 +35,10 @@ export const totalsIn = async (client: Client): Promise<Totals[]> => {
 export const checkTotals = (totals: readonly Totals[], made: number): void => {
   const payments = totals[0]?.payments ?? 0
   const differences = totals
-    .filter(one => one.payments !== payments || one.amount !== payments * PART_AMOUNT)
-    .map(one => `${one.place}: ${one.payments} payments of ${one.amount}, in place of ${payments * PART_AMOUNT}.`)
+    .filter(count => count.payments !== payments || count.amount !== payments * PART_AMOUNT)
+    .map(
+      count => `${count.place}: ${count.payments} payments of ${count.amount}, in place of ${payments * PART_AMOUNT}.`,
+    )
   if (payments < made) differences.push(`${made} payments were made, and there are ${payments}.`)
   if (differences.length > 0) throw new WrongAnswers(differences)
 }

@@ -21,27 +21,31 @@ const comparePaired = (schemas: Schemas, was: readonly Json[], now: readonly Jso
   const left = [...now]
   const findings: Finding[] = []
   const unpaired = was.filter(released => {
-    const index = left.findIndex(one => !compareOne(schemas, released, one).some(isBreaking))
+    const index = left.findIndex(alternative => !compareOne(schemas, released, alternative).some(isBreaking))
     if (index < 0) return true
-    const [one = null] = left.splice(index, 1)
-    findings.push(...compareOne(schemas, released, one))
+    const [alternative = null] = left.splice(index, 1)
+    findings.push(...compareOne(schemas, released, alternative))
     return false
   })
   const changed = unpaired.slice(0, left.length)
   findings.push(...changed.flatMap((released, index) => compareOne(schemas, released, left[index] ?? null)))
   const removed = unpaired.slice(changed.length)
   const added = left.slice(changed.length)
-  return [...findings, ...removed.map(one => lost(schemas, one)), ...added.map(one => gained(schemas, one))]
+  return [
+    ...findings,
+    ...removed.map(alternative => lost(schemas, alternative)),
+    ...added.map(alternative => gained(schemas, alternative)),
+  ]
 }
 
-const lost = (schemas: Schemas, one: Json): Finding =>
+const lost = (schemas: Schemas, alternative: Json): Finding =>
   report(schemas)(
     schemas.direction === 'request' ? 'alternative-removed' : 'alternative-unused',
-    `The alternative ${textOf(one)} is removed.`,
+    `The alternative ${textOf(alternative)} is removed.`,
   )
 
-const gained = (schemas: Schemas, one: Json): Finding =>
+const gained = (schemas: Schemas, alternative: Json): Finding =>
   report(schemas)(
     schemas.direction === 'request' ? 'alternative-accepted' : 'alternative-added',
-    `The alternative ${textOf(one)} is added.`,
+    `The alternative ${textOf(alternative)} is added.`,
   )

@@ -24,8 +24,8 @@ export const compareAuthorization = ({ was, now, where }: Operations): readonly 
   const [before, after] = [alternativesOf(was), alternativesOf(now)]
   const [kindsBefore, kindsAfter] = [textsOf(was['x-credentials']), textsOf(now['x-credentials'])]
   const found = (rule: Rule, change: string): Finding => ({ rule, where, path: '', change })
-  const lost = before.filter(one => !after.includes(one))
-  const gained = after.filter(one => !before.includes(one))
+  const lost = before.filter(alternative => !after.includes(alternative))
+  const gained = after.filter(alternative => !before.includes(alternative))
   const change = `It was permitted with ${before.map(named).join(' or ')}, and is with ${after.map(named).join(' or ')}.`
   return [
     ...(lost.length > 0 ? [found('scope-changed', change)] : []),

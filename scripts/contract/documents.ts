@@ -33,11 +33,11 @@ export const textsOf = (value: Json | undefined): readonly string[] => listOf(va
 export const textOf = (value: Json | undefined): string =>
   typeof value === 'string' ? value : JSON.stringify(value ?? null)
 
-export const isSame = (one: Json | undefined, other: Json | undefined): boolean => isDeepStrictEqual(one, other)
+export const isSame = (a: Json | undefined, b: Json | undefined): boolean => isDeepStrictEqual(a, b)
 
 /** The names of both objects, each once, in the order of the first one. */
-export const namesOf = (one: JsonObject, other: JsonObject): readonly string[] => [
-  ...new Set([...Object.keys(one), ...Object.keys(other)]),
+export const namesOf = (first: JsonObject, second: JsonObject): readonly string[] => [
+  ...new Set([...Object.keys(first), ...Object.keys(second)]),
 ]
 
 const unescaped = (name: string): string => decodeURIComponent(name).replaceAll('~1', '/').replaceAll('~0', '~')

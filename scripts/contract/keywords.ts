@@ -26,7 +26,7 @@ type Compare = (schemas: Schemas, name: string) => readonly Finding[]
 const changeOf = (name: string, { was, now }: Schemas): string =>
   `${name} was ${textOf(was[name] ?? 'absent')} and is ${textOf(now[name] ?? 'absent')}.`
 
-const one = (schemas: Schemas, name: string, rule: Rule): readonly Finding[] => [
+const oneFinding = (schemas: Schemas, name: string, rule: Rule): readonly Finding[] => [
   report(schemas)(rule, changeOf(name, schemas)),
 ]
 
@@ -45,9 +45,9 @@ const compareType: Compare = (schemas, name) => {
   const isAccepting = schemas.direction === 'request'
   const isLost = was.some(type => !now.includes(type))
   const isGained = now.some(type => !was.includes(type))
-  if (isAccepting ? isLost : isGained) return one(schemas, name, 'type-changed')
-  if (isGained) return one(schemas, name, 'type-added')
-  return isLost ? one(schemas, name, 'type-narrowed') : []
+  if (isAccepting ? isLost : isGained) return oneFinding(schemas, name, 'type-changed')
+  if (isGained) return oneFinding(schemas, name, 'type-added')
+  return isLost ? oneFinding(schemas, name, 'type-narrowed') : []
 }
 
 // --- Values ----------------------------------------------------------------------------------------------------------
@@ -82,8 +82,9 @@ const compareBound =
     const [was, now] = [at(schemas.was[name]), at(schemas.now[name])]
     if (was === now) return []
     const isNarrower = now < was
-    if (schemas.direction === 'request') return one(schemas, name, isNarrower ? 'bound-narrowed' : 'bound-widened')
-    return one(schemas, name, isNarrower ? 'bound-tightened' : 'bound-exceeded')
+    if (schemas.direction === 'request')
+      return oneFinding(schemas, name, isNarrower ? 'bound-narrowed' : 'bound-widened')
+    return oneFinding(schemas, name, isNarrower ? 'bound-tightened' : 'bound-exceeded')
   }
 
 /** A form that was required: no comparison of two patterns is attempted. */
@@ -91,13 +92,13 @@ const compareForm =
   (changed: Rule): Compare =>
   (schemas, name) => {
     const isAccepting = schemas.direction === 'request'
-    if (!(name in schemas.was)) return one(schemas, name, isAccepting ? changed : 'constraint-added')
-    if (!(name in schemas.now)) return one(schemas, name, isAccepting ? 'constraint-removed' : changed)
-    return one(schemas, name, changed)
+    if (!(name in schemas.was)) return oneFinding(schemas, name, isAccepting ? changed : 'constraint-added')
+    if (!(name in schemas.now)) return oneFinding(schemas, name, isAccepting ? 'constraint-removed' : changed)
+    return oneFinding(schemas, name, changed)
   }
 
 const compareDefault: Compare = (schemas, name) =>
-  schemas.direction === 'request' ? one(schemas, name, 'default-changed') : []
+  schemas.direction === 'request' ? oneFinding(schemas, name, 'default-changed') : []
 
 const [upper, lower] = [compareBound(1), compareBound(-1)]
 
@@ -121,11 +122,11 @@ const KEYWORDS: Readonly<Record<string, Compare>> = {
   multipleOf: compareForm('bound-narrowed'),
   uniqueItems: compareForm('bound-narrowed'),
   default: compareDefault,
-  deprecated: (schemas, name) => one(schemas, name, 'deprecated'),
+  deprecated: (schemas, name) => oneFinding(schemas, name, 'deprecated'),
 }
 
 /** The findings about one keyword; an unknown one that differs is a finding too. */
 export const compareKeyword = (name: string, schemas: Schemas): readonly Finding[] => {
   if (isSame(schemas.was[name], schemas.now[name])) return []
-  return KEYWORDS[name]?.(schemas, name) ?? one(schemas, name, 'unknown-change')
+  return KEYWORDS[name]?.(schemas, name) ?? oneFinding(schemas, name, 'unknown-change')
 }

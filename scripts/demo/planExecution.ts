@@ -156,7 +156,7 @@ export const runPlan = async (
     runs[index] = await runInvoice(callers, planned, retries)
     onInvoiceDone()
   })
-  await forEach(runs, one => retryPayments(callers.clerk, one, retries))
+  await forEach(runs, run => retryPayments(callers.clerk, run, retries))
   if (retries.sent !== retries.replayed)
     throw new DemoFailure(`Of ${retries.sent} retries only ${retries.replayed} were answered as replays.`)
   return { runs, retries }

@@ -43,7 +43,9 @@ export const sumsOfLists = async (call: Call, ids: DemoIds): Promise<Sums> => {
     listAll(call, '/payments', paymentSchema),
   ])
   const invoices = allInvoices.filter(({ id, state }) => ids.invoices.has(id) && APPROVED_STATES.has(state))
-  const payments = allPayments.filter(one => ids.invoices.has(one.invoice_id) && SUCCEEDED_STATES.has(one.state))
+  const payments = allPayments.filter(
+    payment => ids.invoices.has(payment.invoice_id) && SUCCEEDED_STATES.has(payment.state),
+  )
   return {
     orders: allOrders.filter(({ id }) => ids.orders.has(id)).length,
     invoices: invoices.length,

@@ -94,11 +94,11 @@ const withUsers = (users: Users): Record<string, string> => {
 export const serverProperties = (ports: Ports, logDir: string, users: Users | undefined): string => {
   const clients = [`PLAINTEXT://127.0.0.1:${ports.plain}`]
   if (ports.sasl !== undefined) clients.push(`SASL_PLAINTEXT://127.0.0.1:${ports.sasl}`)
-  const told = [`PLAINTEXT://127.0.0.1:${ports.advertised ?? ports.plain}`, ...clients.slice(1)]
+  const advertised = [`PLAINTEXT://127.0.0.1:${ports.advertised ?? ports.plain}`, ...clients.slice(1)]
   const settings = {
     ...common(ports),
     listeners: [...clients, `CONTROLLER://127.0.0.1:${ports.controller}`].join(','),
-    'advertised.listeners': told.join(','),
+    'advertised.listeners': advertised.join(','),
     'log.dirs': logDir,
     ...(users === undefined ? {} : withUsers(users)),
   }

@@ -34,7 +34,7 @@ export const sentenceOf = (status: number, document: unknown): string => {
   const sentences = [
     title,
     ...(detail === title ? [] : [detail]),
-    ...errors.map(one => `${one.pointer}: ${one.detail}`),
+    ...errors.map(error => `${error.pointer}: ${error.detail}`),
   ]
   return `${sentences.join(' ')} (${code}, correlation id ${correlation_id})`
 }

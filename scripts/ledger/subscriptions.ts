@@ -48,9 +48,9 @@ const placeOf = (text: string) => {
 
 const pathOf = (id: string, action = ''): string => `/subscriptions/${encodeURIComponent(id)}${action}`
 
-const show = ({ json }: Output, one: Subscription): void => {
-  if (json) return printJson(one)
-  const rows = Object.entries(one).map(([name, value]) => [
+const show = ({ json }: Output, subscription: Subscription): void => {
+  if (json) return printJson(subscription)
+  const rows = Object.entries(subscription).map(([name, value]) => [
     name,
     typeof value === 'string' ? value : JSON.stringify(value),
   ])

@@ -23,8 +23,8 @@ const list = async ({ json }: Json): Promise<void> => {
 
 /** A piped-in password is not printed; a generated one is printed once. */
 const printPassword = (username: string, password: string, { json, passwordStdin }: Typed): void => {
-  const told = passwordStdin ? {} : { password }
-  if (json) return printJson({ username, ...told })
+  const printed = passwordStdin ? {} : { password }
+  if (json) return printJson({ username, ...printed })
   print(passwordStdin ? `${username} has the password that was piped in.` : `password of ${username}  ${password}`)
 }
 

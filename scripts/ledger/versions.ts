@@ -34,7 +34,7 @@ const stateOf = (version: Version, retired: ReadonlySet<string>): State => {
 const viewOf = (version: Version, retired: ReadonlySet<string>, usage: readonly Usage[]) => {
   const { owner, deprecation }: Release = RELEASES[version]
   const successor = successorOf(version)
-  const requests = usage.filter(one => one.version === version).map(({ version: _, ...counted }) => counted)
+  const requests = usage.filter(row => row.version === version).map(({ version: _, ...counted }) => counted)
   return {
     version,
     state: stateOf(version, retired),
@@ -42,7 +42,7 @@ const viewOf = (version: Version, retired: ReadonlySet<string>, usage: readonly 
     sunset: deprecation?.sunset ?? null,
     owner,
     guide: successor ? pageOf(successor) : null,
-    requests_30_days: requests.reduce((sum, one) => sum + one.requests, 0),
+    requests_30_days: requests.reduce((sum, row) => sum + row.requests, 0),
     requests,
   }
 }
@@ -65,19 +65,19 @@ const withDatabase = async <T>(work: (database: Database) => Promise<T>): Promis
 }
 
 const printViews = (views: readonly View[]): void => {
-  const rows = views.map(one => [
-    one.version,
-    one.state,
-    one.deprecated ?? '-',
-    one.sunset ?? '-',
-    one.owner,
-    String(one.requests_30_days),
+  const rows = views.map(view => [
+    view.version,
+    view.state,
+    view.deprecated ?? '-',
+    view.sunset ?? '-',
+    view.owner,
+    String(view.requests_30_days),
   ])
   for (const line of aligned([['version', 'state', 'deprecated', 'sunset', 'owner', 'requests'], ...rows])) print(line)
-  for (const { version, requests } of views.filter(one => one.requests.length > 0)) {
+  for (const { version, requests } of views.filter(view => view.requests.length > 0)) {
     print()
     const shown = requests.slice(0, ROWS_SHOWN)
-    const counted = shown.map(one => [one.route, one.tenant_id, one.client, String(one.requests)])
+    const counted = shown.map(row => [row.route, row.tenant_id, row.client, String(row.requests)])
     for (const line of aligned([[`${version}: route`, 'tenant', 'client', 'requests'], ...counted])) print(line)
     if (shown.length < requests.length) print(`… and ${requests.length - shown.length} more (--json has all)`)
   }
@@ -102,7 +102,7 @@ const objectionTo = ({ version, sunset, requests, requests_30_days }: View): str
     const named = clients.slice(0, CLIENTS_NAMED).join(', ') + (clients.length > CLIENTS_NAMED ? ', …' : '')
     return `${version} had ${requests_30_days} requests in the last ${USAGE_DAYS} days, from ${named}.`
   }
-  if (sunset === null) return `${version} is not deprecated: its clients were told nothing.`
+  if (sunset === null) return `${version} is not deprecated: no response has announced its end to clients.`
   return Date.parse(sunset) > realWorld().now() ? `${version} was promised until ${sunset}.` : undefined
 }
 
@@ -112,7 +112,7 @@ const change = async (version: Version, operation: Operation, { json }: Options)
   await withLedger(addresses.event_store, ledger =>
     withDatabase(async database => {
       await changeRetirement({ ledger, database }, { version, operation }, operatorContext(SYSTEM_TENANT))
-      const view = (await readViews(database.sql)).find(one => one.version === version)
+      const view = (await readViews(database.sql)).find(other => other.version === version)
       if (json) printJson(view)
       else print(`${version} is ${view?.state} on every instance within 5 seconds.`)
     }),
@@ -121,7 +121,7 @@ const change = async (version: Version, operation: Operation, { json }: Options)
 
 const retire = async (text: string, options: RetireOptions): Promise<void> => {
   const version = checkedVersion(text)
-  const view = (await withDatabase(({ sql }) => readViews(sql))).find(one => one.version === version)
+  const view = (await withDatabase(({ sql }) => readViews(sql))).find(other => other.version === version)
   const objection = view && view.state !== 'retired' ? objectionTo(view) : undefined
   if (objection !== undefined && !options.force)
     throw new StartupError(`${objection} It was not retired; --force retires it all the same.`)

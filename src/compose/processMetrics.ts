@@ -18,7 +18,7 @@ const createUtilization = (): (() => number) => {
 
 /** Adds the metrics of this process. OpenTelemetry's instrumentation of the runtime has its own. */
 export const observeProcess = (): void => {
-  const one = (value: number) => [{ labels: {}, value }]
+  const singleValue = (value: number) => [{ labels: {}, value }]
   const utilization = createUtilization()
   const textOnly = true
   observe({
@@ -26,7 +26,7 @@ export const observeProcess = (): void => {
     unit: 'By',
     help: 'Resident memory of the process.',
     textOnly,
-    read: () => one(process.memoryUsage.rss()),
+    read: () => singleValue(process.memoryUsage.rss()),
   })
   observe({
     name: 'process.cpu',
@@ -36,7 +36,7 @@ export const observeProcess = (): void => {
     textOnly,
     read: () => {
       const { user, system } = process.cpuUsage()
-      return one((user + system) / MICROSECONDS_PER_SECOND)
+      return singleValue((user + system) / MICROSECONDS_PER_SECOND)
     },
   })
   observe({
@@ -44,6 +44,6 @@ export const observeProcess = (): void => {
     unit: '1',
     help: 'Share of the time since the last scrape in which the event loop worked.',
     textOnly,
-    read: () => one(utilization()),
+    read: () => singleValue(utilization()),
   })
 }

@@ -52,21 +52,21 @@ const chunked = (facts: readonly FactMessage[]): ProducerRecord[][] => {
   // Without room at first, so that the first fact opens a chunk.
   let roomBytes = 0
   for (const fact of facts) {
-    const one = producerRecordOf(fact)
-    roomBytes -= one.bytes
+    const outgoing = producerRecordOf(fact)
+    roomBytes -= outgoing.bytes
     if (roomBytes < 0) {
       chunks.push([])
-      roomBytes = REQUEST_BYTES_MAX - one.bytes
+      roomBytes = REQUEST_BYTES_MAX - outgoing.bytes
     }
-    chunks.at(-1)?.push(one)
+    chunks.at(-1)?.push(outgoing)
   }
   return chunks
 }
 
 const byTopic = (chunk: readonly ProducerRecord[]): { topic: string; messages: Message[] }[] =>
-  [...Map.groupBy(chunk, one => one.fact.topic)].map(([topic, records]) => ({
+  [...Map.groupBy(chunk, outgoing => outgoing.fact.topic)].map(([topic, records]) => ({
     topic,
-    messages: records.map(one => one.record),
+    messages: records.map(outgoing => outgoing.record),
   }))
 
 const connect = async (options: FactBusOptions) => {

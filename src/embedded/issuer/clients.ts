@@ -138,7 +138,7 @@ export const rotateClientSecret = async (dataDir: string, id: string): Promise<s
     if (client === undefined) throw unknownClient(id)
     if (!('client_secret' in client))
       throw new StartupError(`The client ${id} has no secret: it is public, or has a key.`)
-    return clients.map(one => (one === client ? { ...client, client_secret: secret } : one))
+    return clients.map(other => (other === client ? { ...client, client_secret: secret } : other))
   })
   return secret
 }

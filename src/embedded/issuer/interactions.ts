@@ -111,7 +111,9 @@ const logIn = async (step: Step, form: ReadonlyMap<string, string>): Promise<Pag
   const retryAfterSeconds = await dependencies.throttle.begin(attempt)
   if (retryAfterSeconds !== undefined) return showLogin(step, { username, problem: { retryAfterSeconds } })
   const { tenant } = await commonViewOf(step)
-  const user = (await dependencies.users()).find(one => one.username === username && one.tenant === tenant)
+  const user = (await dependencies.users()).find(
+    candidate => candidate.username === username && candidate.tenant === tenant,
+  )
   const isClientItself = username === interaction.params['client_id']
   const isRight = await isPassword(form.get('password') ?? '', user?.password)
   if (!isRight || isClientItself) return showLogin(step, { username, problem: 'wrong' })

@@ -107,9 +107,9 @@ export const compareTables = async (sql: Sql, schema: string, tables: readonly s
   const compared: ComparedTable[] = []
   let difference: Difference | undefined
   for (const table of tables) {
-    const one = await compareTable(sql, schema, table)
-    compared.push(one.sums)
-    difference ??= one.difference
+    const result = await compareTable(sql, schema, table)
+    compared.push(result.sums)
+    difference ??= result.difference
   }
   return { tables: compared, difference }
 }

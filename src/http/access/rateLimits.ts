@@ -64,7 +64,7 @@ export const rateHeaders = (usages: readonly RateUsage[]): Record<string, string
     .map(({ policy, limit }) => `"${policy}";q=${limit.requests};w=${limit.windowSeconds}`)
     .join(', '),
   RateLimit: usages
-    .map(one => `"${one.policy}";r=${Math.max(0, one.limit.requests - one.used)};t=${secondsUntilReset(one)}`)
+    .map(usage => `"${usage.policy}";r=${Math.max(0, usage.limit.requests - usage.used)};t=${secondsUntilReset(usage)}`)
     .join(', '),
 })
 

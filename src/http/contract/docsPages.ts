@@ -44,8 +44,8 @@ const pageOf = (version: Version, isEmbedded: boolean): string => `<!doctype htm
 <html lang="en"><meta charset="utf-8"><title>Payment ledger: API ${version}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">
 <link rel="stylesheet" href="/docs/swagger-ui.css"><link rel="stylesheet" href="/docs/docs.css">
-<nav aria-label="Versions">API version: ${VERSIONS.map(one =>
-  one === version ? `<strong>${one}</strong> ` : `<a href="/docs?version=${one}">${one}</a>`,
+<nav aria-label="Versions">API version: ${VERSIONS.map(other =>
+  other === version ? `<strong>${other}</strong> ` : `<a href="/docs?version=${other}">${other}</a>`,
 ).join(' ')} <a href="/docs/versions/${VERSIONS.at(-1)}">Changes</a> <a href="/asyncapi.json">Facts</a></nav>
 <main id="docs" data-version="${version}" data-client-id="${isEmbedded ? CLIENT_ID : ''}" data-scopes="${SCOPES[0]}"></main>
 <script src="/docs/swagger-ui-bundle.js"></script><script src="/docs/docs.js"></script>

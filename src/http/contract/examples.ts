@@ -84,7 +84,7 @@ const textFor = ({ format, pattern, minLength }: Schema): string => {
   if (typeof pattern !== 'string') return typeof minLength === 'number' ? 'text' : POSITION
   const prefix = /^\^(\w+_)\[/.exec(pattern)?.[1]
   if (prefix !== undefined) return prefix + ID
-  return CANDIDATES.find(one => new RegExp(pattern, 'u').test(one)) ?? ''
+  return CANDIDATES.find(candidate => new RegExp(pattern, 'u').test(candidate)) ?? ''
 }
 
 const isNull = (schema: unknown): boolean => isObject(schema) && schema['type'] === 'null'
@@ -135,7 +135,7 @@ export const createExamples = (document: object) => {
     if (constant !== undefined || usual !== undefined) return (constant ?? usual) as Json
     if (Array.isArray(alternatives))
       return exampleOf(
-        alternatives.find(one => !isNull(one)),
+        alternatives.find(alternative => !isNull(alternative)),
         name,
       )
     const byName = BY_NAME[name]

@@ -18,7 +18,7 @@ const escaped = (text: string): string => text.replace(/[&<>"]/g, character => e
 const endOfPredecessor = (version: Version): string => {
   const predecessor = Object.keys(RELEASES)
     .filter(isVersion)
-    .find(one => successorOf(one) === version)
+    .find(other => successorOf(other) === version)
   if (predecessor === undefined) return ''
   const { owner, deprecation }: Release = RELEASES[predecessor]
   const dates = deprecation

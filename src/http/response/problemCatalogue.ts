@@ -211,7 +211,7 @@ const POINTER_CHARS_MAX = 256
 
 /** The first violations and how many there are in all, so that a response does not grow with its request. */
 const firstViolations = (errors: readonly Violation[]): { errors: readonly Violation[]; total?: string } => {
-  const first = errors.slice(0, ERRORS_LISTED_MAX).map(one => ({ ...one, pointer: shortened(one.pointer) }))
+  const first = errors.slice(0, ERRORS_LISTED_MAX).map(error => ({ ...error, pointer: shortened(error.pointer) }))
   if (errors.length <= ERRORS_LISTED_MAX) return { errors: first }
   return { errors: first, total: `There are ${errors.length} violations; the first ${ERRORS_LISTED_MAX} are listed.` }
 }

@@ -90,7 +90,7 @@ const routerOf = ({ routes, loadShedding: shedding, issuer, pace, ...exchange }:
   }
   if (issuer) app.use(issuer.path, paced('issuer'), waitForBody, mountIssuer(issuer.handler))
   for (const [path, declared] of routesByPath(routes)) {
-    for (const one of declared) app[methodOf(one)](path, respondInVersion(one, exchange))
+    for (const route of declared) app[methodOf(route)](path, respondInVersion(route, exchange))
     app.all(path, paced('public'), (req, res) => {
       // A path with a malformed id is 404 for any method.
       const isValidPath = declared[0]?.params?.safeParse(req.params).success ?? true

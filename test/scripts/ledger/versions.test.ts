@@ -85,7 +85,7 @@ describe('npm run ledger -- versions', () => {
     const unannounced = await versions('retire', OLDEST_VERSION)
     expect([unannounced.code, unannounced.stderr]).to.deep.equal([
       1,
-      `${OLDEST_VERSION} is not deprecated: its clients were told nothing. It was not retired; ` +
+      `${OLDEST_VERSION} is not deprecated: no response has announced its end to clients. It was not retired; ` +
         '--force retires it all the same.\n',
     ])
     const usage = createApiVersionUsage({ database, world: realWorld(), onFailure: failed })

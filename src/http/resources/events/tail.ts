@@ -48,10 +48,10 @@ const createWaiting = (world: World) => {
         waiting.add({ name, position, untilMs: world.monotonicMs() + waitMs, resolve })
       }),
     resolveReached: (reached: ReadonlyMap<string, bigint>): void => {
-      for (const one of waiting) {
-        if ((reached.get(one.name) ?? -1n) < one.position && world.monotonicMs() < one.untilMs) continue
-        waiting.delete(one)
-        one.resolve()
+      for (const waiter of waiting) {
+        if ((reached.get(waiter.name) ?? -1n) < waiter.position && world.monotonicMs() < waiter.untilMs) continue
+        waiting.delete(waiter)
+        waiter.resolve()
       }
     },
   }
