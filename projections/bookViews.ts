@@ -3,6 +3,7 @@ import { exponentOf } from '../streams/money.ts'
 import { ENTRY_KINDS, type EntryKind } from './bookings.ts'
 import { type AccountType, chartRow, type Direction } from './chartOfAccounts.ts'
 import type { AccountAt, EntryAt, PostingAt } from './books/queries.ts'
+import { exactAmount } from './exactAmounts.ts'
 
 /** The views of accounts, entries and the trial balance, over HTTP and in exports. */
 
@@ -55,9 +56,9 @@ const balancesOf = ({ currency, debits, credits, pending }: AccountAt, side: Dir
   const available = posted + (onSide < 0n ? onSide : 0n)
   return {
     exponent: exponentOf(currency),
-    posted: Number(posted),
-    pending: Number(onSide),
-    available: Number(available),
+    posted: exactAmount(posted),
+    pending: exactAmount(onSide),
+    available: exactAmount(available),
   }
 }
 
@@ -87,8 +88,8 @@ export const trialBalanceRow = ({ code, currency, debits, credits }: AccountAt):
   account: code,
   currency,
   exponent: exponentOf(currency),
-  debits: Number(debits),
-  credits: Number(credits),
+  debits: exactAmount(debits),
+  credits: exactAmount(credits),
 })
 
 export type EntryView = {
@@ -164,9 +165,9 @@ export const postingView = (row: PostingAt): PostingView => {
     line: row.line + 1,
     account,
     direction: row.direction as Direction,
-    amount: Number(row.amount),
+    amount: exactAmount(row.amount),
     currency,
     exponent: exponentOf(currency),
-    balance: Number(isDebitSide ? debits - credits : credits - debits),
+    balance: exactAmount(isDebitSide ? debits - credits : credits - debits),
   }
 }

@@ -1,3 +1,4 @@
+import { exactJson } from '../../../projections/exactAmounts.ts'
 import type { FileFormat } from '../../ports.ts'
 
 /** The jsonl format of exports. */
@@ -6,6 +7,6 @@ const encoder = new TextEncoder()
 
 /** JSON lines: one document per line, equal to the body of GET for the resource. */
 export const jsonl: FileFormat = () => ({
-  write: rows => encoder.encode(rows.map(row => `${JSON.stringify(row)}\n`).join('')),
+  write: rows => encoder.encode(rows.map(row => `${exactJson(row)}\n`).join('')),
   end: () => new Uint8Array(),
 })

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { exactJson } from '../../../projections/exactAmounts.ts'
 import type { CapacityLease } from '../server/capacity.ts'
 import { challengeOf } from '../access/challenge.ts'
 import { coded } from './contentCoding.ts'
@@ -57,7 +58,7 @@ export const setCommonHeaders = (res: Response): void => {
   Object.assign(res, { writeHead })
 }
 
-const textOf = (body: Reply['body']): string => (typeof body === 'string' ? body : JSON.stringify(body))
+const textOf = (body: Reply['body']): string => (typeof body === 'string' ? body : exactJson(body))
 
 export const sendReply = async (req: IncomingMessage, res: Response, reply: Reply): Promise<void> => {
   const { status, body, stream, headers, contentType = 'application/json' } = reply
