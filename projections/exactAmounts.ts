@@ -1,15 +1,19 @@
 /** Sums beyond 2^53 - 1 in JSON: its integers have any size, and the numbers of JavaScript have not. */
 
-/** TypeScript 5 does not know the function of ECMAScript 2026. */
-const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown }
-
 /**
  * The sum as a view has it. Beyond the safe integers it stays a bigint, which the type conceals, since every schema has an integer:
  * `exactJson` writes its digits, and so do the files of exports.
  */
-export const exactAmount = (sum: bigint): number => {
+export function exactAmount(sum: bigint): number
+export function exactAmount(sum: bigint): number | bigint {
   const rounded = Number(sum)
-  return Number.isSafeInteger(rounded) ? rounded : (sum as unknown as number)
+  return Number.isSafeInteger(rounded) ? rounded : sum
+}
+
+/** TypeScript 5 does not know the function of ECMAScript 2026. */
+const rawJson = (digits: string): unknown => {
+  const write: unknown = Reflect.get(JSON, 'rawJSON')
+  return typeof write === 'function' ? (Reflect.apply(write, JSON, [digits]) as unknown) : digits
 }
 
 /** The JSON text of a value, with the exact digits of each bigint. A replacer is slow, so that it is called where there is one. */
@@ -19,7 +23,7 @@ export const exactJson = (value: unknown): string => {
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
     return JSON.stringify(value, (_name, member: unknown) =>
-      typeof member === 'bigint' ? rawJSON(String(member)) : member,
+      typeof member === 'bigint' ? rawJson(String(member)) : member,
     )
   }
 }

@@ -185,7 +185,7 @@ const importRules: readonly ImportRule[] = [
   ).map(([folder, vendor]) => ({
     layer: `the adapter ${folder}`,
     files: new RegExp(`^src/adapters/${folder}/\\w+\\.ts$`),
-    may: [PORTS, SCHEMA, `src/adapters/${folder}/\\w+\\.ts`, vendor, NODE],
+    may: [PORTS, SCHEMA, 'projections/exactAmounts\\.ts', `src/adapters/${folder}/\\w+\\.ts`, vendor, NODE],
     mayTypes: [...STREAMS, ...PROJECTIONS],
   })),
   {
