@@ -49,15 +49,19 @@ describe('feeds of one EventStoreDB adapter', () => {
     return idsOf(sent)
   }
 
+  /** Feeds join when an event comes. */
+  const untilShared = (): Promise<boolean> =>
+    eventually(async () => {
+      await append(newCategory())
+      return reads.open() === 1
+    })
+
   /** Live feeds of the category, and of others, that share one subscription. */
   const givenSharingFeeds = async (category: string, options: Partial<SubscribeOptions> = {}): Promise<Feed[]> => {
     const after = await store.head()
     const feeds = Array.from({ length: FEEDS }, () => feed(store, { after, categories: [category], ...options }))
     await Promise.all(feeds.map(one => one.until(caughtUp)))
-    await eventually(async () => {
-      await append(newCategory())
-      return reads.open() === 1
-    })
+    await untilShared()
     return feeds
   }
   const stopAll = (feeds: readonly Feed[]): Promise<unknown> => Promise.all(feeds.map(one => one.stop()))
@@ -134,20 +138,24 @@ describe('feeds of one EventStoreDB adapter', () => {
     const category = newCategory()
     const feeds = await givenSharingFeeds(category)
     const slow: string[] = []
+    let isLive = false
     const stop = new AbortController()
     const released = Promise.withResolvers<void>()
     const after = await store.head()
     const reading = (async () => {
       for await (const item of store.subscribe({ after, categories: [category], signal: stop.signal })) {
+        if (item.kind === 'caught_up') isLive = true
         if (item.kind === 'event') slow.push(item.event.id)
         if (slow.length === 3) await released.promise
       }
     })()
+    await eventually(() => isLive)
+    await untilShared()
     const ids = [...(await append(category, 1)), ...(await append(category, 1)), ...(await append(category, 1))]
     await eventually(() => slow.length === 3)
     for (let n = 0; n < 30; n += 1) ids.push(...(await append(category, 100)))
     for (const one of feeds) await one.until(({ events: got }) => got.length === ids.length)
-    await eventually(() => reads.open() === 1)
+    await untilShared()
     released.resolve()
     await eventually(() => slow.length === ids.length)
     expect(slow).to.deep.equal(ids)

@@ -140,24 +140,27 @@ describe('the selection of one feed from the live log', () => {
 /** A subscription whose items the test provides. */
 const openSource = () => {
   const signals: AbortSignal[] = []
-  let next = Promise.withResolvers<readonly FeedItem[]>()
+  const given: (readonly FeedItem[] | Error)[] = []
+  let wake = (): void => undefined
   const live = new LiveSubscription(async function* (signal) {
     signals.push(signal)
-    const ended = new Promise<undefined>(resolve => {
-      signal.addEventListener('abort', () => resolve(undefined))
-    })
-    for (;;) {
-      const items = await Promise.race([next.promise, ended])
-      if (items === undefined) return
-      next = Promise.withResolvers()
-      yield items
+    signal.addEventListener('abort', () => wake())
+    while (!signal.aborted) {
+      const next = given.shift()
+      if (next instanceof Error) throw next
+      if (next === undefined) await new Promise<void>(resolve => (wake = resolve))
+      else yield next
     }
   })
+  const push = (next: readonly FeedItem[] | Error): void => {
+    given.push(next)
+    wake()
+  }
   return {
     live,
     signals,
-    give: (...items: readonly FeedItem[]): void => next.resolve(items),
-    fail: (error: Error): void => next.reject(error),
+    give: (...items: readonly FeedItem[]): void => push(items),
+    fail: (error: Error): void => push(error),
   }
 }
 
@@ -212,14 +215,15 @@ describe('the live subscription', () => {
     const slow = items[0].next()
     source.give(eventAt(110n))
     expect((await slow).value).to.have.length(1)
+    const positions: bigint[] = []
     let last = 110n
     for (let round = 0; round < 40; round += 1) {
-      const batch = Array.from({ length: 100 }, () => eventAt((last += 10n)))
-      const reading = items[1].next()
-      source.give(...batch)
-      const { value = [] } = await reading
-      expect(value.length).to.be.greaterThan(0)
+      source.give(...Array.from({ length: 100 }, () => eventAt((last += 10n))))
+      while (positions.at(-1) !== last)
+        for (const { plain } of (await items[1].next()).value ?? [])
+          if (plain.kind === 'event') positions.push(plain.event.position)
     }
+    expect(positions).to.deep.equal(Array.from({ length: 4_001 }, (_, n) => BigInt(110 + n * 10)))
     expect(await items[0].next()).to.deep.include({ done: true })
   })
 
