@@ -44,7 +44,7 @@ export const usePersonalTexts = (tenant: string, kind: PersonalKind) => {
     Object.assign(parts, { service, store, database, ledger, switched: switchable(database) })
   })
   after(async () => {
-    for (const variant of variants) await variant.close()
+    await Promise.all(variants.map(variant => variant.close()))
     await parts.store.close()
     await parts.database.close()
   })
