@@ -45,7 +45,7 @@ const sizeBound = (records: readonly StoredRecord[], assumed: ReadonlySet<string
   return bytes
 }
 
-/** Writes the insert messages of one session, of which at most one is under way: they share a chunk of memory. */
+/** Writes the insert messages of one session. They share a chunk of memory, so each is valid until the next one is written. */
 export class InsertWriter {
   private readonly kept = Buffer.allocUnsafe(CHUNK_BYTES)
   private bytes = this.kept
