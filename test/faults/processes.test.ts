@@ -177,10 +177,14 @@ describe('a service of several processes', () => {
       })
     const token = JSON.parse((await ask('token', { grant_type: 'client_credentials', scope: 'orders:read' })).text)
     const headers = { authorization: `Bearer ${token.access_token}` }
+    /** On a machine under load a process may shed the request. */
+    const answered = (): Promise<Received> =>
+      eventually(async () => {
+        const answer = await onOwnConnection(`${service.api}/orders`, { headers })
+        return answer.status !== 503 && answer
+      })
     const statuses = async (): Promise<readonly number[]> => {
-      const answers = await Promise.all(
-        [...API_PROCESSES, ...API_PROCESSES].map(() => onOwnConnection(`${service.api}/orders`, { headers })),
-      )
+      const answers = await Promise.all([...API_PROCESSES, ...API_PROCESSES].map(answered))
       return answers.map(({ status }) => status)
     }
     expect(await statuses()).to.deep.equal([200, 200, 200, 200])
