@@ -65,6 +65,12 @@ describe('the window of the live log', () => {
     expect(readFrom(windowWith(), 100n)).to.equal(undefined)
   })
 
+  it('admits a feed with the first event, also if the store has not announced that the subscription is live', () => {
+    const window = new LiveWindow()
+    window.push([eventAt(100n)])
+    expect(readFrom(window, 100n)).to.deep.equal([])
+  })
+
   it('admits a feed that is ahead, with nothing to read yet', () => {
     expect(readFrom(windowWith(...eventsUpTo(3)), 130n)).to.deep.equal([])
   })

@@ -33,7 +33,8 @@ export class LiveWindow {
   private readonly items: LiveItem[] = []
   private firstNumber = 0
   private bytes = 0
-  private isLive = false
+  /** A subscription that begins at the end is live from its first event, whether the store announces it or not. */
+  private isLive = true
   /** Every event after this position is in the window, or will come. Unknown before the first event. */
   private completeAfter: bigint | undefined
 
