@@ -69,6 +69,11 @@ export type FeedDependencies = {
 
 const FEED_BATCH_MAX = 2_000
 /**
+ * The items of a gathered batch that a live feed processes at once: more of them would be one long turn of the event loop, and
+ * the requests of this process would wait. A feed that catches up processes whole batches, which cost less.
+ */
+const LIVE_BATCH_MAX = 500
+/**
  * The pause after a batch that was not full, once the feed is live: one event costs nearly as much as a hundred, so under
  * load events gather into larger batches.
  */
@@ -174,11 +179,8 @@ const follow = async (
   const items = dependencies.store.subscribe({ after, ...wanted, signal })
   let live = false
   let processedUpTo = after === 'start' ? 0n : after
-  const arrived = (item: FeedItem): void => {
-    if (item.kind === 'event') run.prepare?.(item.event)
-  }
-  for await (const batch of batches(items, FEED_BATCH_MAX, arrived)) {
-    const { events, position, caughtUp, interruption } = summaryOf(batch)
+  const processItems = async (items: readonly FeedItem[]): Promise<void> => {
+    const { events, position, caughtUp, interruption } = summaryOf(items)
     progress.hasWork()
     if (position !== undefined) await inBatchTrace(feed.name, events, () => run.processBatch(events, position))
     processedUpTo = position ?? processedUpTo
@@ -186,6 +188,13 @@ const follow = async (
     if (position !== undefined || caughtUp) progress.processed(processedUpTo, live)
     if (interruption !== undefined)
       progress.failed(new Unavailable('event store', { effect: 'none', cause: interruption }), false)
+  }
+  const arrived = (item: FeedItem): void => {
+    if (item.kind === 'event') run.prepare?.(item.event)
+  }
+  for await (const batch of batches(items, FEED_BATCH_MAX, arrived)) {
+    const atOnceMax = live ? LIVE_BATCH_MAX : FEED_BATCH_MAX
+    for (let from = 0; from < batch.length; from += atOnceMax) await processItems(batch.slice(from, from + atOnceMax))
     if (live && batch.length < FEED_BATCH_MAX) await dependencies.world.sleep(gatherMs, signal)
   }
 }

@@ -5,11 +5,12 @@ import { type Head, type SigningKey, signHead } from '../evidence/heads.ts'
 import { lastRestart, storeHead, storeKey } from '../evidence/headStore.ts'
 import { newestLeaves } from '../evidence/leaves.ts'
 import type { Frontier } from '../evidence/merkle.ts'
-import { leafOf } from '../evidence/record.ts'
+import { type Leaf, leafOf } from '../evidence/record.ts'
 import { consistencyProof, growthFrom, growthOf, loadFrontier, rootAt } from '../evidence/tree.ts'
 import { logIn } from '../commands/logIdentity.ts'
 import { acquireCheckpoint, fenceCheckpoint, FIRST_PARAMETER, moveCheckpointWith } from '../feeds/checkpoints.ts'
 import { type Feed, type Run, UNHURRIED_GATHER_MS } from '../feeds/feedLoop.ts'
+import { type PreparedEvents, preparedEvents } from '../feeds/preparedEvents.ts'
 import type { Database, EventStore, World } from '../ports.ts'
 
 /**
@@ -173,13 +174,18 @@ const publish = async (dependencies: SealingDependencies, opened: Opened): Promi
 const GROWTH = growthFrom(FIRST_PARAMETER)
 
 const processBatchOf =
-  (dependencies: SealingDependencies, { epoch, sealed }: Opened): Run['processBatch'] =>
+  (
+    dependencies: SealingDependencies,
+    { epoch, sealed }: Opened,
+    { resultOf, forget }: PreparedEvents<Leaf>,
+  ): Run['processBatch'] =>
   async (events, position) => {
     const { database, world } = dependencies
-    const leaves = events.map(leafOf)
+    const leaves = events.map(resultOf)
     const { next, values } = growthOf(sealed.frontier, leaves)
     await moveCheckpointWith(database.sql, { name: SEALING, position, epoch }, GROWTH, values)
     world.crashPoint('after_leaves')
+    forget(events)
     sealed.frontier = next
     sealed.position = leaves.at(-1)?.position ?? sealed.position
     if (leaves.length === 0) return
@@ -219,9 +225,12 @@ export const sealingFeed = (dependencies: SealingDependencies): Feed => ({
   beginRun: async (epoch, signal) => {
     const opened = await open(dependencies, epoch)
     const { frontier, position } = opened.sealed
+    // Hashed as they arrive: to hash the events of a whole batch at once would hold up the requests of this process.
+    const leaves = preparedEvents(leafOf)
     return {
       after: frontier.size === 0 ? 'start' : position,
-      processBatch: processBatchOf(dependencies, opened),
+      processBatch: processBatchOf(dependencies, opened, leaves),
+      prepare: leaves.prepare,
       background: () => publishing(dependencies, opened, signal),
     }
   },

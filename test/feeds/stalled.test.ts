@@ -1,45 +1,11 @@
 import { expect } from 'chai'
 import { type Feed, runFeeds } from '../../src/feeds/feedLoop.ts'
-import type { Database, EventStore, FeedItem } from '../../src/ports.ts'
+import type { Database } from '../../src/ports.ts'
 import { createHeldWorld, type HeldWorld } from '../processes/harness.ts'
 import { createReports, type Reports } from './fixtures.ts'
+import { createSource, databaseThatGrants, type Waiting, type Work } from './itemSource.ts'
 
 const STALLED_AFTER_MS = 30_000
-
-/** An event store whose subscription has the items that the test provides. */
-const createSource = () => {
-  const given: FeedItem[] = []
-  let wake = Promise.withResolvers<void>()
-  const subscribe: EventStore['subscribe'] = async function* ({ signal }) {
-    signal.addEventListener('abort', () => wake.resolve(), { once: true })
-    for (let next = 0; !signal.aborted; ) {
-      const item = given[next]
-      if (item === undefined) {
-        await wake.promise
-        wake = Promise.withResolvers()
-      } else {
-        next += 1
-        yield item
-      }
-    }
-  }
-  return {
-    store: { subscribe } as EventStore,
-    give: (item: FeedItem) => {
-      given.push(item)
-      wake.resolve()
-    },
-  }
-}
-
-type Work = Parameters<Database['withLease']>[2]
-type Waiting = NonNullable<Parameters<Database['withLease']>[3]>
-
-/** A database that grants every lease. */
-const databaseThatGrants = (): Database =>
-  ({
-    withLease: (_: string, stop: AbortSignal, work: Work) => work({ epoch: 1n, signal: stop }),
-  }) as Database
 
 /** A database that grants no lease; the test provides the outcome of each attempt. */
 const databaseThatRefuses = () => {
