@@ -9,8 +9,11 @@ import { withoutSecrets } from '../redaction.ts'
 
 /** Readable by its owner alone: the log has the names of callers, and failures. */
 const LOG_MODE = 0o600
-/** Lines are written together, because a write for each request takes longer than the line itself. Less than pino writes at once. */
-const BUFFERED_BYTES = 16_000
+/**
+ * Lines are written together, because a write for each request takes longer than the line itself. Processes share a standard
+ * output, where writes of more bytes may be mixed.
+ */
+const BUFFERED_BYTES = 4_096
 const FLUSH_MS = 100
 
 export type OpenedLog = {

@@ -53,8 +53,8 @@ export const moveCheckpoint = async (
 
 /**
  * A condition that is always true. It makes the commit return before it is on the disk: what a crash of Postgres then loses is
- * the end of all that was committed, and the feed reads the log again from the checkpoint that is left. Only for what no reader
- * has been told of, and nothing outside of Postgres relies on.
+ * the end of all that was committed, and the feed reads the log again from the checkpoint that is left. Only for checkpoints that
+ * no rows belong to.
  */
 const WITHOUT_DISK = `(select set_config('synchronous_commit', 'off', true)) = 'off'`
 
@@ -65,7 +65,8 @@ export type CheckpointMove = { readonly name: string; readonly position: ResumeP
 export const FIRST_PARAMETER = 4
 
 /**
- * Moves one checkpoint and writes the rows that belong to it, as one statement: it saves the round trips of a transaction, and the wait for the disk.
+ * Moves one checkpoint and writes the rows that belong to it, as one statement, which saves the round trips of a transaction. The
+ * commit waits for the disk, because a run may continue rows that it has written (the sealing numbers leaves from memory).
  * `writes`: named parts of a `with` statement, whose rows are joined to `moved`, which has one row in the current epoch, and none
  * in an old one. Throws EpochSuperseded in an old epoch, with nothing written.
  */
@@ -77,7 +78,7 @@ export const moveCheckpointWith = async (
 ): Promise<void> => {
   const moved = await sql(
     `with moved as (update checkpoints set position = greatest(checkpoints.position, $2), updated_at = now()
-        where name = $1 and epoch = $3 and ${WITHOUT_DISK} returning name), ${writes}
+        where name = $1 and epoch = $3 returning name), ${writes}
      select name from moved`,
     [name, numberOf(position), epoch, ...values],
   )

@@ -8,7 +8,6 @@ import {
 import { LiveWindow } from '../../src/adapters/eventstoredb/liveWindow.ts'
 import type { FeedItem } from '../../src/ports.ts'
 import { eventually } from '../support/eventually.ts'
-import { rejectionOf } from '../support/rejection.ts'
 
 const CAUGHT_UP: FeedItem = { kind: 'caught_up' }
 const INTERRUPTED: FeedItem = { kind: 'interrupted', error: new Error('The store was lost.') }
@@ -240,12 +239,13 @@ describe('the live subscription', () => {
     expect(await waiting).to.deep.include({ done: true })
   })
 
-  it('gives its failure to each feed, after the items before it, and then begins again', async () => {
+  it('ends for each feed at a failure, after the items before it, and then begins again', async () => {
     const { source, items, feeds } = await givenTwoFeeds()
-    const failure = new Error('No event begins here.')
-    const waiting = items.map(one => rejectionOf(one.next()))
-    source.fail(failure)
-    expect(await Promise.all(waiting)).to.deep.equal([failure, failure])
+    const waiting = items.map(one => one.next())
+    source.give(eventAt(110n))
+    source.fail(new Error('No event begins here.'))
+    for (const { value } of await Promise.all(waiting)) expect(value).to.have.length(1)
+    for (const one of items) expect(await one.next()).to.deep.include({ done: true })
     for (const feed of feeds) source.live.placeOf(feed, AT_FIRST)
     expect(source.signals).to.have.length(2)
   })

@@ -176,8 +176,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a process that was replaced seals on',
     file: 'src/feeds/checkpoints.ts',
-    find: `where name = $1 and epoch = $3 and`,
-    replace: `where name = $1 and $3::bigint is not null and`,
+    find: `where name = $1 and epoch = $3 returning name`,
+    replace: `where name = $1 and $3::bigint is not null returning name`,
   },
   {
     name: 'a process that was replaced moves a checkpoint beside others',

@@ -22,7 +22,7 @@ export type LiveFeed = { wake: () => void }
 /** The place of a feed in the window. */
 export type Place = { readonly running: Running; number: number }
 
-type Running = { readonly window: LiveWindow; readonly stop: AbortController; failure?: { readonly error: unknown } }
+type Running = { readonly window: LiveWindow; readonly stop: AbortController; hasEnded: boolean }
 
 /** Reads the live log from its end until the signal: events with their bytes, `caught_up` and `interrupted`. */
 type ReadFromEnd = (signal: AbortSignal) => AsyncIterable<readonly FeedItem[]>
@@ -55,7 +55,7 @@ export class LiveSubscription {
   }
 
   private start(): Running {
-    const running: Running = { window: new LiveWindow(), stop: new AbortController() }
+    const running: Running = { window: new LiveWindow(), stop: new AbortController(), hasEnded: false }
     void this.read(running)
     return running
   }
@@ -66,9 +66,10 @@ export class LiveSubscription {
         running.window.push(items)
         this.wakeAll()
       }
-    } catch (error) {
-      running.failure = { error }
+    } catch {
+      // The cause may be an event that only some feeds want: the subscription of each feed shows whether it is theirs.
     }
+    running.hasEnded = true
     if (this.running === running) this.running = undefined
     this.wakeAll()
   }
@@ -78,7 +79,7 @@ export class LiveSubscription {
   }
 }
 
-/** The items from the place on, in arrays, until the feed falls behind or the signal aborts. Throws the subscription's error. */
+/** The items from the place on, in arrays, until the feed falls behind, the subscription fails, or the signal aborts. */
 export async function* itemsFrom(
   place: Place,
   feed: LiveFeed,
@@ -90,7 +91,7 @@ export async function* itemsFrom(
     if (items === undefined) return
     place.number += items.length
     if (items.length > 0) yield items
-    else if (running.failure) throw running.failure.error
+    else if (running.hasEnded) return
     else await new Promise<void>(resolve => void (feed.wake = resolve))
   }
 }
