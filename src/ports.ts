@@ -100,7 +100,10 @@ export type Snapshot = {
 
 export type Database = {
   readonly sql: Sql
-  /** Commits all statements of `work`, or none. `statementTimeoutMs` replaces the usual time limit of its statements. */
+  /**
+   * Commits all statements of `work`, or none. They are executed in the order of their calls, also when `work` does not wait
+   * for one before the next; it must wait for all before it ends. `statementTimeoutMs` replaces their usual time limit.
+   */
   transaction<T>(work: (sql: Sql) => Promise<T>, statementTimeoutMs?: number): Promise<T>
   /** Reads as of the moment of the first statement: later commits are not visible. Writes fail. */
   snapshot<T>(work: (snapshot: Snapshot) => Promise<T>, statementTimeoutMs?: number): Promise<T>

@@ -115,6 +115,29 @@ const newEventsOf = ({ model, position, parking }: OpenReadModel, { stored }: Ba
   return { flowing, waiting: waiting.map(referenceOf) }
 }
 
+const writeOne = async (sql: Sql, readModel: OpenReadModel, batch: Batch): Promise<void> => {
+  const { flowing, waiting } = newEventsOf(readModel, batch)
+  if (flowing.length > 0) await readModel.model.write(sql, flowing.map(batch.decoded))
+  if (waiting.length > 0) await insertParked(sql, readModel.parking.rowsOf(waiting))
+}
+
+/**
+ * The rows of one model are made while Postgres executes the statements of those before it. The transaction must not end
+ * while one of them may still send a statement, so that an error is thrown when all have ended: the first one, because it
+ * makes Postgres refuse the others.
+ */
+const writeEach = async (sql: Sql, readModels: readonly OpenReadModel[], batch: Batch): Promise<void> => {
+  const writes: Promise<void>[] = []
+  for (const readModel of readModels) {
+    const write = writeOne(sql, readModel, batch)
+    write.catch(() => undefined)
+    writes.push(write)
+    // The statement leaves the process now; otherwise it would wait until the rows of all models are made.
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  await Promise.all(writes).finally(() => Promise.allSettled(writes))
+}
+
 /** Rows and checkpoints move in one transaction, for all of the models or for none. */
 export const writeTogether = async (
   { database }: ReadModelWriterDependencies,
@@ -127,11 +150,7 @@ export const writeTogether = async (
     // The checkpoints are moved first: their row locks keep a process that was replaced from writing beside its successor.
     const names = lagging.map(({ model }) => model.name)
     await moveCheckpoint(sql, names, batch.position, batch.epoch)
-    for (const readModel of lagging) {
-      const { flowing, waiting } = newEventsOf(readModel, batch)
-      if (flowing.length > 0) await readModel.model.write(sql, flowing.map(batch.decoded))
-      if (waiting.length > 0) await insertParked(sql, readModel.parking.rowsOf(waiting))
-    }
+    await writeEach(sql, lagging, batch)
   })
   for (const readModel of lagging) readModel.position = batch.position
 }

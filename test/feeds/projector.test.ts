@@ -183,6 +183,27 @@ describe('the projector', () => {
         expect(leftBehind).to.deep.equal([])
       })
 
+    it('when one model fails while others still have statements to send, which are sent before the end', async () => {
+      const gone = new Unavailable('database', { effect: 'none' })
+      const sent: string[] = []
+      let sentBeforeEnd = 0
+      const counting: Database = {
+        ...database,
+        transaction: work =>
+          database.transaction(async sql => {
+            const send: typeof sql = (text, values) => {
+              sent.push(text)
+              return text.startsWith('insert into orders_v1') ? Promise.reject(gone) : sql(text, values)
+            }
+            return await work(send).finally(() => (sentBeforeEnd = sent.length))
+          }),
+      }
+      expect(await rejectionOf(feedAll(projector(readModels, counting), log))).to.equal(gone)
+      await untouched()
+      expect(sent.at(-1)).to.include('insert into journal_entries_v1')
+      expect(sent.length).to.equal(sentBeforeEnd)
+    })
+
     it('when the checkpoint cannot move', async () => {
       const gone = new Unavailable('database', { effect: 'unknown' })
       const feed = projector(

@@ -328,9 +328,9 @@ export const mutants: readonly Mutant[] = [
     name: 'a read model and its checkpoint are written in different transactions',
     file: 'src/feeds/readModelWriter.ts',
     find: `    await moveCheckpoint(sql, names, batch.position, batch.epoch)
-    for (const readModel of lagging) {`,
+    await writeEach(`,
     replace: `    await moveCheckpoint(database.sql, names, batch.position, batch.epoch)
-    for (const readModel of lagging) {`,
+    await writeEach(`,
   },
   {
     name: 'an export does not wait for its read model',

@@ -110,16 +110,31 @@ const rollback = async (client: PoolClient, cause: unknown): Promise<void> => {
 
 type Send = <R extends Row>(statement: Statement) => Promise<R[]>
 
+/**
+ * Sends the statements of a transaction one after the other: the time limit of each begins when it is sent. After an answer
+ * that did not come in time nothing more is sent, because each statement would wait for its own time limit.
+ */
+const sendInTurn = (client: PoolClient): Send => {
+  let last: Promise<unknown> = Promise.resolve()
+  let unavailable: Unavailable | undefined
+  return async <R extends Row>(statement: Statement): Promise<R[]> => {
+    const answer = last.then(() => {
+      if (unavailable !== undefined) throw unavailable
+      return client.query<R>(statement).catch((cause: unknown) => {
+        const error = statementError(cause, 'none')
+        if (error instanceof Unavailable) unavailable = error
+        throw error
+      })
+    })
+    last = answer.catch(() => undefined)
+    return (await answer).rows
+  }
+}
+
 /** `begin` starts the transaction; `work` sends its statements on the same connection. */
 const inTransaction = async <T>(pool: Pool, begin: string, work: (send: Send) => Promise<T>): Promise<T> => {
   const client = await acquire(pool)
-  const send: Send = async <R extends Row>(statement: Statement): Promise<R[]> => {
-    try {
-      return (await client.query<R>(statement)).rows
-    } catch (error) {
-      throw statementError(error, 'none')
-    }
-  }
+  const send = sendInTurn(client)
   try {
     await send({ text: begin })
     const result = await work(send)
