@@ -39,7 +39,10 @@ const INJECTED = `
     turns.reset()
   }, 500).unref()
   let endsAt = 0
-  process.on('SIGURG', () => { endsAt = 0 })
+  process.on('SIGURG', () => {
+    endsAt = 0
+    console.log('released')
+  })
   const blocks = (busyMs, freeMs) => () => {
     endsAt = performance.now() + ${BLOCKED_MAX_MS}
     const block = () => {
@@ -73,7 +76,13 @@ describe('an overloaded service', () => {
     client = clientOf(service.api, token)
     store = openEventStore({ connectionString: service.addresses.event_store })
   })
-  afterEach(() => process.kill(service.pid, 'SIGURG'))
+  // Waits for the handler: of two pending signals the kernel delivers that of the lower number first, so that the signal which
+  // ends the block could follow the next test's signal which begins one.
+  afterEach(async () => {
+    const mark = service.output().length
+    process.kill(service.pid, 'SIGURG')
+    await eventually(() => service.output().slice(mark).includes('released'))
+  })
   after(async () => {
     await store.close()
     await service.end('SIGTERM')
