@@ -147,6 +147,18 @@ export const fenceCheckpoint =
   (sql: Sql): Promise<void> =>
     moveCheckpoint(sql, [name], 'start', epoch)
 
+/**
+ * Ends the run of a feed from outside: its process can write no more, and begins another run. In a transaction the lock of the
+ * row holds that process back until the end of it.
+ */
+export const supersedeCheckpoint = async (sql: Sql, name: string): Promise<void> => {
+  await sql(
+    `insert into checkpoints (name, position, epoch) values ($1, -1, 0)
+     on conflict (name) do update set epoch = checkpoints.epoch + 1`,
+    [name],
+  )
+}
+
 /** The positions of all checkpoints, by name. */
 export const checkpointPositions = async (sql: Sql): Promise<ReadonlyMap<string, bigint>> => {
   const rows = await sql<{ name: string; position: bigint }>('select name, position from checkpoints')

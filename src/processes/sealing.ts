@@ -100,6 +100,8 @@ const open = async (dependencies: SealingDependencies, epoch: bigint): Promise<O
   await checkContinues({ store, sql, world }, leaves)
   const frontier = await loadFrontier(sql)
   const log = (await logIn(store)) ?? ''
+  // An acceptance may have cut the tree while it was read.
+  await fenceCheckpoint(SEALING, epoch)(sql)
   const position = leaves[0]?.position ?? 0n
   const sealed = { frontier, position, head, isCompared: false, wake: Promise.withResolvers<void>() }
   return { key, log, epoch, sealed }
@@ -150,22 +152,37 @@ const nextHead = async (
 const report = ({ progressed }: SealingProgress, { frontier, head }: Sealed): void =>
   progressed(frontier.size - (head?.tree_size ?? 0), head && Date.parse(head.time))
 
+/**
+ * Writes the head to the file, and then to Postgres. The lock of the checkpoint holds back an acceptance until both have it. Throws
+ * where the file has another last head than the one that this run goes on from.
+ */
+const appendHead = (
+  { database, headFile, world }: SealingDependencies,
+  { epoch, sealed }: Opened,
+  head: Head,
+): Promise<void> =>
+  database.transaction(async sql => {
+    await fenceCheckpoint(SEALING, epoch)(sql)
+    const last = await headFile.last()
+    if (last?.signature !== sealed.head?.signature)
+      throw new Error(
+        `The file ${headFile.path} does not end with the newest head any more: it was changed or removed.`,
+      )
+    await headFile.append([head])
+    world.crashPoint('after_head_file')
+    await storeHead(sql, head)
+  })
+
 /** Signs a head over all leaves, if there are new ones. */
 const publish = async (dependencies: SealingDependencies, opened: Opened): Promise<void> => {
-  const { database, store, world, headFile } = dependencies
-  const { sealed, epoch } = opened
+  const { database, store, world } = dependencies
+  const { sealed } = opened
   if (!(await agreesWithHead(dependencies, sealed)) || sealed.frontier.size <= (sealed.head?.tree_size ?? 0)) return
   const { sql } = database
   await checkContinues({ store, sql, world }, await newestLeaves(sql, CHECKED_LEAVES))
   const head = await nextHead(dependencies, opened)
   world.crashPoint('before_head')
-  await fenceCheckpoint(SEALING, epoch)(database.sql)
-  await headFile.append([head])
-  world.crashPoint('after_head_file')
-  await database.transaction(async sql => {
-    await fenceCheckpoint(SEALING, epoch)(sql)
-    await storeHead(sql, head)
-  })
+  await appendHead(dependencies, opened, head)
   sealed.head = head
   sealed.isCompared = true
   report(dependencies, sealed)

@@ -11,7 +11,9 @@ import { isAsSealed } from '../../../src/evidence/liveComparison.ts'
 import { Frontier } from '../../../src/evidence/merkle.ts'
 import { eventsUpTo, type Pair, pairsOf } from '../../../src/evidence/pairing.ts'
 import { cutTree, rootAt, treeSize } from '../../../src/evidence/tree.ts'
-import type { Database, World } from '../../../src/ports.ts'
+import { supersedeCheckpoint } from '../../../src/feeds/checkpoints.ts'
+import type { Database, Sql, World } from '../../../src/ports.ts'
+import { SEALING } from '../../../src/processes/sealing.ts'
 import { StartupError } from '../../../src/startupError.ts'
 import { SYSTEM_TENANT } from '../../../streams/envelope.ts'
 import { streamOf } from '../../../streams/aggregate.ts'
@@ -23,7 +25,8 @@ import { RootComparison } from './roots.ts'
 
 /**
  * Accepts a log that has lost sealed events: the tree is cut to the leaves that the log still has, and a new generation of heads
- * begins, with a head that this command signs. The steps, each of which a repeated command finds done:
+ * begins, with a head that this command signs. One transaction ends the run of the sealing first, which a running service begins
+ * again after it. The steps, each of which a repeated command finds done:
  *
  *   the audit record   its id follows from the head that is abandoned
  *   the signed head    in the file of heads, which no writer of the databases writes
@@ -32,7 +35,7 @@ import { RootComparison } from './roots.ts'
 
 export type Accepting = {
   readonly ledger: Ledger
-  readonly database: Database
+  readonly database: Pick<Database, 'transaction'>
   readonly headsFile: string
   /** The key of the service, which signs the acceptance. */
   readonly key: SigningKey
@@ -42,40 +45,49 @@ export type Accepting = {
   readonly signal: AbortSignal
 }
 
+const IDLE_MAX_MS = 600_000
+
+/** With the statements of the transaction. */
+type Within = Accepting & { readonly sql: Sql }
+
 /** A comparison of all events would end at the first difference. */
-const isKept = async ({ ledger: { store }, database: { sql }, world }: Accepting, pair: Pair): Promise<boolean> =>
+const isKept = async ({ ledger: { store }, sql, world }: Within, pair: Pair): Promise<boolean> =>
   isAsSealed(pair) ||
   (pair.leaf !== undefined &&
     pair.event === undefined &&
     (await removalOf({ store, sql, world }, pair.leaf)) !== undefined)
 
 /** Comparisons of the tree with the heads that bind it: a tree that was changed together with the log does not lead to them. */
-const comparisonsWith = ({ headsFile, signal }: Accepting, { head, restarts, keys }: Known): RootComparison[] => {
+const comparisonsWith = ({ headsFile, signal }: Within, { head, restarts, keys }: Known): RootComparison[] => {
   return generationsOf(head, restarts).map(generation => {
     const heads = headsOf(linesIn(headsFile, signal), generation, keys)
     return new RootComparison(boundBy(heads, restarts), headsFile)
   })
 }
 
-/** The number of leaves, from the first on, that are in the log as they were sealed, and lead to the heads. */
-const keptSize = async (
-  accepting: Accepting,
-  comparisons: readonly RootComparison[],
-  size: number,
-): Promise<number> => {
-  const { ledger, database, signal } = accepting
-  const [newest] = await newestLeaves(database.sql, 1)
+/**
+ * The number of leaves, from the first on, that are in the log as they were sealed, and lead to the heads. Leaves after the last head
+ * that agrees are as doubtful as the one that was changed, unless the leaves up to the next head prove all of them.
+ */
+const keptSize = async (within: Within, comparisons: readonly RootComparison[], size: number): Promise<number> => {
+  const { ledger, sql, signal } = within
+  const [newest] = await newestLeaves(sql, 1)
   const tree = new Frontier()
+  const agreed = (): number => Math.max(...comparisons.map(({ agreedSize }) => agreedSize))
+  /** The leaves before the first that the log has not. */
+  let whole: number | undefined
+  for (const one of comparisons) await one.reached(tree)
   const events = eventsUpTo(ledger.store, newest?.position ?? 0n, signal)
-  for await (const pair of pairsOf(leavesBelow(database.sql, size), events)) {
-    if (pair.leaf === undefined || !(await isKept(accepting, pair))) break
+  for await (const pair of pairsOf(leavesBelow(sql, size), events)) {
+    if (whole === undefined && !(await isKept(within, pair))) whole = tree.size
+    if (pair.leaf === undefined) continue
     tree.append(pair.leaf.hash)
     for (const one of comparisons) await one.reached(tree)
-    // Leaves after the last head that agrees are as doubtful as the one that was changed.
-    if (comparisons.some(one => one.firstDifferent !== undefined))
-      return Math.max(...comparisons.map(({ agreedSize }) => agreedSize))
+    if (comparisons.some(one => one.firstDifferent !== undefined)) return agreed()
+    if (whole !== undefined && agreed() > whole) return whole
   }
-  return tree.size
+  if (whole === undefined) return tree.size
+  return comparisons.some(one => one.hasNext()) ? agreed() : whole
 }
 
 /** Stores the record, or finds the one of an earlier attempt. Resolves to the id of its event. */
@@ -101,7 +113,7 @@ type Known = {
   readonly rowGeneration: number
 }
 
-const readKnown = async ({ database: { sql }, headsFile, key, signal }: Accepting): Promise<Known> => {
+const readKnown = async ({ sql, headsFile, key, signal }: Within): Promise<Known> => {
   const keys = await publicKeys(sql)
   const head = await adoptHeads(sql, openHeadFile(headsFile), key)
   if (head === undefined) throw new StartupError('No head was signed yet, so that there is nothing to accept.')
@@ -114,23 +126,23 @@ const readKnown = async ({ database: { sql }, headsFile, key, signal }: Acceptin
 }
 
 /** Whether the head is that of an acceptance that was killed before it changed Postgres. */
-const isUnfinished = async ({ database: { sql } }: Accepting, { head, rowGeneration }: Known): Promise<boolean> =>
+const isUnfinished = async ({ sql }: Within, { head, rowGeneration }: Known): Promise<boolean> =>
   head.generation > rowGeneration &&
   head.restart?.accepted !== undefined &&
   (await treeSize(sql)) >= head.tree_size &&
   (await rootAt(sql, head.tree_size)).toString('hex') === head.root
 
 /** The events that are kept of the log. Throws a StartupError where it has lost nothing, and there is nothing to confirm. */
-const sizeToKeep = async (accepting: Accepting, known: Known): Promise<number> => {
-  const { sql } = accepting.database
+const sizeToKeep = async (within: Within, known: Known): Promise<number> => {
+  const { sql, ledger, world } = within
   const { head, restarts, rowGeneration } = known
   const size = await treeSize(sql)
   const [newest] = await newestLeaves(sql, 1)
   // A follower that is behind would look like a log that was cut.
-  if (newest !== undefined) await reaches(accepting.ledger.store, newest.position, accepting.world)
-  const comparisons = comparisonsWith(accepting, known)
+  if (newest !== undefined) await reaches(ledger.store, newest.position, world)
+  const comparisons = comparisonsWith(within, known)
   try {
-    const kept = await keptSize(accepting, comparisons, size)
+    const kept = await keptSize(within, comparisons, size)
     const isWhole = kept === size && size >= head.tree_size
     if (isWhole && unsignedOf(restarts).length === 0 && rowGeneration <= head.generation)
       throw new StartupError('The log has every sealed event as it was sealed, so that there is nothing to accept.')
@@ -141,24 +153,24 @@ const sizeToKeep = async (accepting: Accepting, known: Known): Promise<number> =
 }
 
 /** Signs the head with which the next generation begins. */
-const signRestart = async (accepting: Accepting, known: Known): Promise<Head> => {
-  const { database, reason, world, key } = accepting
+const signRestart = async (within: Within, known: Known): Promise<Head> => {
+  const { sql, reason, world, key } = within
   const { head, restarts } = known
-  const kept = await sizeToKeep(accepting, known)
+  const kept = await sizeToKeep(within, known)
   const unsigned = {
     v: 1 as const,
     log: head.log,
     generation: head.generation + 1,
     tree_size: kept,
-    root: (await rootAt(database.sql, kept)).toString('hex'),
-    position: (await positionOfLeaf(database.sql, kept - 1)).toString(),
+    root: (await rootAt(sql, kept)).toString('hex'),
+    position: (await positionOfLeaf(sql, kept - 1)).toString(),
     time: new Date(world.now()).toISOString(),
     previous_size: kept,
     restart: {
       kept_size: kept,
       abandoned_size: head.tree_size,
       abandoned_root: head.root,
-      audit_record: await recordAcceptance(accepting, head),
+      audit_record: await recordAcceptance(within, head),
       accepted: {
         by: operatorContext(SYSTEM_TENANT).subject,
         reason,
@@ -172,22 +184,28 @@ const signRestart = async (accepting: Accepting, known: Known): Promise<Head> =>
 }
 
 /** Cuts the tree to the leaves that the head has, and stores it with its restart. */
-const storeAccepted = ({ database }: Accepting, head: Head, restart: Restart): Promise<void> =>
-  database.transaction(async sql => {
-    await sql('lock table evidence_leaves in exclusive mode')
-    await cutTree(sql, head.tree_size)
-    await storeRestart(sql, restart)
-    await storeHead(sql, head)
-  })
+const storeAccepted = async (sql: Sql, head: Head, restart: Restart): Promise<void> => {
+  if ((await treeSize(sql)) > head.tree_size) await cutTree(sql, head.tree_size)
+  await storeRestart(sql, restart)
+  await storeHead(sql, head)
+}
 
-/** Throws a StartupError where there is nothing to accept, and UntrustedHead where a head is not the service's. */
-export const acceptLog = async (accepting: Accepting): Promise<Restart> => {
-  const known = await readKnown(accepting)
-  const isSignedAlready = await isUnfinished(accepting, known)
-  const head = isSignedAlready ? known.head : await signRestart(accepting, known)
-  if (!isSignedAlready) await openHeadFile(accepting.headsFile).append([head])
+const acceptWithin = async (within: Within): Promise<Restart> => {
+  const known = await readKnown(within)
+  const isSignedAlready = await isUnfinished(within, known)
+  const head = isSignedAlready ? known.head : await signRestart(within, known)
+  if (!isSignedAlready) await openHeadFile(within.headsFile).append([head])
   const { accepted, ...of } = head.restart as HeadRestart
   const restart: Restart = { generation: head.generation, ...of, accepted_by: accepted?.by ?? '' }
-  await storeAccepted(accepting, head, restart)
+  await storeAccepted(within.sql, head, restart)
   return restart
 }
+
+/** Throws a StartupError where there is nothing to accept, and UntrustedHead where a head is not the service's. */
+export const acceptLog = (accepting: Accepting): Promise<Restart> =>
+  accepting.database.transaction(async sql => {
+    // Reading a long log and the file of heads takes longer than a transaction may be idle.
+    await sql(`set local idle_in_transaction_session_timeout = ${IDLE_MAX_MS}`)
+    await supersedeCheckpoint(sql, SEALING)
+    return acceptWithin({ ...accepting, sql })
+  })

@@ -31,6 +31,11 @@ export class RootComparison {
     }
   }
 
+  /** Whether there are heads that the tree has not reached. */
+  hasNext(): boolean {
+    return this.next !== undefined
+  }
+
   /** The heads that the tree has not reached. */
   async *rest(): AsyncGenerator<Head> {
     for (; this.next !== undefined; await this.advance()) yield this.next

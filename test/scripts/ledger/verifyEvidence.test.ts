@@ -341,6 +341,21 @@ describe('the evidence check of ledger verify', () => {
       expect(await verify(forged.open())).to.deep.equal([])
     })
 
+    it('keeps no changed event before a missing one, where only the next head shows the change', async () => {
+      await writeFile(headsFile(), '')
+      await database.sql('truncate evidence_leaves, evidence_nodes, evidence_heads')
+      await seal(await logOf(4), 4)
+      await seal(log, EVENTS)
+      const forged = { ...at(5), data: { n: 99 } } as StoredEvent
+      await database.sql('update evidence_leaves set hash = $1 where leaf = 5', [leafOf(forged).hash])
+      const store = changed(events => events.with(5, forged).toSpliced(7, 1))
+      const appended = createMemoryLog(() => AT_MS).open()
+      const readStream: EventStore['readStream'] = (stream, options) =>
+        (stream.startsWith('access-') ? appended : store).readStream(stream, options)
+      const { append } = appended
+      expect(await accept(log, { ...store, append, readStream })).to.include({ kept_size: 4, abandoned_size: EVENTS })
+    })
+
     it('begins again with nothing of a log whose first event was lost', async () => {
       const other = createMemoryLog(() => AT_MS)
       await other.open().append('order-x', [eventOf(70)], 'no_stream')
@@ -373,7 +388,10 @@ describe('the evidence check of ledger verify', () => {
     it('is finished by the next attempt when it was killed before Postgres', async () => {
       const restored = await logOf(6)
       const { transaction } = database
-      database = { ...database, transaction: () => Promise.reject(new Error('killed')) }
+      const killed = async (): Promise<never> => {
+        throw new Error('killed')
+      }
+      database = { ...database, transaction: work => transaction(async sql => work(sql).then(killed)) }
       expect((await rejectionOf(accept(restored))).message).to.equal('killed')
       database = { ...database, transaction }
       expect((await rejectionOf(start(restored))).message).to.include('evidence accept')
