@@ -1,7 +1,8 @@
 import type { Sql } from '../ports.ts'
+import { SealedEventsLost } from './continuity.ts'
 import { type HeadFile, linesOfHeads } from './headFile.ts'
-import { type Head, isLater, isSigned, parseHead, type PublicKeys, type SigningKey } from './heads.ts'
-import { headsAfter, lastHead, publicKeys, storeHead } from './headStore.ts'
+import { FIRST_GENERATION, type Head, isLater, isSigned, parseHead, type PublicKeys, type SigningKey } from './heads.ts'
+import { headsAfter, lastHead, lastRestart, publicKeys, storeHead } from './headStore.ts'
 
 /**
  * Makes the file of heads and Postgres have the same heads: each may lack those that a killed process has published, or may be
@@ -86,4 +87,23 @@ export const adoptHeads = async (sql: Sql, headFile: HeadFile, key: SigningKey):
     await storeHeadsOfFile(sql, headFile.path, keys, stored)
   await appendHeadsOfPostgres(sql, headFile, keys, key.id)
   return headFile.last()
+}
+
+/**
+ * The newest head, from the file and Postgres, for the sealing. Each generation begins with a head that `ledger evidence accept` has
+ * signed: a row of a restart begins none, since every writer of the database can write one. Throws SealedEventsLost and UntrustedHead.
+ */
+export const newestHead = async (sql: Sql, headFile: HeadFile, key: SigningKey): Promise<Head | undefined> => {
+  const generation = (await lastRestart(sql))?.generation ?? FIRST_GENERATION
+  const written = await headFile.last()
+  if (written && written.generation > generation)
+    throw new SealedEventsLost(
+      `The file ${headFile.path} has heads of generation ${written.generation}, which Postgres does not know: it was restored from an older backup.`,
+    )
+  const newest = await adoptHeads(sql, headFile, key)
+  if (generation > (newest?.generation ?? FIRST_GENERATION))
+    throw new SealedEventsLost(
+      `Postgres has a restart of generation ${generation}, and no head that accepts it is signed.`,
+    )
+  return newest
 }

@@ -8,6 +8,8 @@ import { isConsistent } from './merkle.ts'
 const HEX_HASH = /^[0-9a-f]{64}$/
 const KEY_ID_CHARS = 16
 
+export const FIRST_GENERATION = 1
+
 const hash = z.string().regex(HEX_HASH)
 const size = z.int().min(0)
 

@@ -1,8 +1,8 @@
 import { checkContinues, SealedEventsLost } from '../evidence/continuity.ts'
-import { adoptHeads } from '../evidence/headAdoption.ts'
+import { newestHead } from '../evidence/headAdoption.ts'
 import type { HeadFile } from '../evidence/headFile.ts'
-import { type Head, type SigningKey, signHead } from '../evidence/heads.ts'
-import { lastRestart, storeHead, storeKey } from '../evidence/headStore.ts'
+import { FIRST_GENERATION, type Head, type SigningKey, signHead } from '../evidence/heads.ts'
+import { storeHead, storeKey } from '../evidence/headStore.ts'
 import { newestLeaves } from '../evidence/leaves.ts'
 import type { Frontier } from '../evidence/merkle.ts'
 import { type Leaf, leafOf } from '../evidence/record.ts'
@@ -65,37 +65,13 @@ type Opened = {
   readonly sealed: Sealed
 }
 
-const FIRST_GENERATION = 1
-
-/**
- * The newest head, from the file and Postgres. Each generation begins with a head that `ledger evidence accept` has signed: a row of a
- * restart begins none, since every writer of the database can write one.
- */
-const newestHead = async (
-  { database: { sql }, headFile }: SealingDependencies,
-  key: SigningKey,
-): Promise<Head | undefined> => {
-  const generation = (await lastRestart(sql))?.generation ?? FIRST_GENERATION
-  const written = await headFile.last()
-  if (written && written.generation > generation)
-    throw new SealedEventsLost(
-      `The file ${headFile.path} has heads of generation ${written.generation}, which Postgres does not know: it was restored from an older backup.`,
-    )
-  const newest = await adoptHeads(sql, headFile, key)
-  if (generation > (newest?.generation ?? FIRST_GENERATION))
-    throw new SealedEventsLost(
-      `Postgres has a restart of generation ${generation}, and no head that accepts it is signed.`,
-    )
-  return newest
-}
-
 const open = async (dependencies: SealingDependencies, epoch: bigint): Promise<Opened> => {
-  const { database, store, world, signingKey } = dependencies
+  const { database, store, world, headFile, signingKey } = dependencies
   const { sql } = database
   const key = await signingKey()
   await acquireCheckpoint(sql, SEALING, epoch)
   await storeKey(sql, key)
-  const head = await newestHead(dependencies, key)
+  const head = await newestHead(sql, headFile, key)
   const leaves = await newestLeaves(sql, CHECKED_LEAVES)
   await checkContinues({ store, sql, world }, leaves)
   const frontier = await loadFrontier(sql)
