@@ -3,7 +3,7 @@ import type { FeedState } from '../feeds/feedLoop.ts'
 import { type Lag, lagsOfReadModels } from '../feeds/lag.ts'
 import type { HealthReport } from '../http/index.ts'
 import type { Database } from '../ports.ts'
-import { SEALING } from '../processes/sealing.ts'
+import { SEALING } from '../evidence/tree.ts'
 import type { FeedStates } from './feeds.ts'
 
 /**

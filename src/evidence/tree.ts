@@ -14,6 +14,9 @@ import type { Leaf } from './record.ts'
 
 /** The tree in Postgres: its leaves, the perfect subtrees of every fourth level, and the hashes that proofs are made of. */
 
+/** The name of the feed that fills the tree, and of its checkpoint. */
+export const SEALING = 'sealing'
+
 /** One stored level in four: a sixteenth of the rows, and a hash between is computed from eight stored ones at most. */
 const LEVEL_STEP = 4
 

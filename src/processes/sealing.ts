@@ -6,7 +6,7 @@ import { storeHead, storeKey } from '../evidence/headStore.ts'
 import { newestLeaves } from '../evidence/leaves.ts'
 import type { Frontier } from '../evidence/merkle.ts'
 import { type Leaf, leafOf } from '../evidence/record.ts'
-import { consistencyProof, growthFrom, growthOf, loadFrontier, rootAt } from '../evidence/tree.ts'
+import { SEALING, consistencyProof, growthFrom, growthOf, loadFrontier, rootAt } from '../evidence/tree.ts'
 import { logIn } from '../commands/logIdentity.ts'
 import { acquireCheckpoint, fenceCheckpoint, FIRST_PARAMETER, moveCheckpointWith } from '../feeds/checkpoints.ts'
 import { type Feed, type Run, UNHURRIED_GATHER_MS } from '../feeds/feedLoop.ts'
@@ -25,7 +25,6 @@ import type { Database, EventStore, World } from '../ports.ts'
  * A log that has lost sealed events stops the process (SealedEventsLost) until an operator accepts it.
  */
 
-export const SEALING = 'sealing'
 /** The leaves that are looked for in the log, newest first: the newest may have been removed by a setting of their streams. */
 const CHECKED_LEAVES = 20
 
