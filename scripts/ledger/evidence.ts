@@ -24,7 +24,12 @@ const openStores = async () => {
   return { config, store, database, close: () => Promise.all([store.close(), database.close()]) }
 }
 
+/** The signed head has the reason, and the end of the file of heads is read at once. */
+const REASON_CHARS_MAX = 1_000
+
 const accept = async ({ json, reason }: Options & { readonly reason: string }): Promise<void> => {
+  if (reason.length > REASON_CHARS_MAX)
+    throw new StartupError(`The reason has ${reason.length} characters: ${REASON_CHARS_MAX} are the most.`)
   const { config, store, database, close } = await openStores()
   try {
     const world = realWorld()
@@ -37,9 +42,11 @@ const accept = async ({ json, reason }: Options & { readonly reason: string }): 
     if (restart === undefined) return
     if (json) return printJson(restart)
     const { generation, kept_size, abandoned_size, audit_record } = restart
-    print(
-      `Accepted: of ${abandoned_size} sealed events the first ${kept_size} are kept. Heads of generation ${generation} follow.`,
-    )
+    const how =
+      kept_size >= abandoned_size
+        ? 'Confirmed: nothing was lost.'
+        : `Accepted: of ${abandoned_size} sealed events the first ${kept_size} are kept.`
+    print(`${how} Heads of generation ${generation} follow.`)
     print(`The audit record is ${audit_record}.`)
   } finally {
     await close()

@@ -48,7 +48,7 @@ const storeHeadsOfFile = async (sql: Sql, path: string, keys: PublicKeys, after:
 }
 
 /** The keys that signed heads of the file, which no writer of the database has written. */
-const keysInFile = async (path: string, keys: PublicKeys): Promise<ReadonlySet<string>> => {
+export const keysInFile = async (path: string, keys: PublicKeys): Promise<ReadonlySet<string>> => {
   const found = new Set<string>()
   for await (const { bytes } of linesOfHeads(path)) {
     const head = parseHead(bytes.toString('utf8'))

@@ -124,12 +124,24 @@ const readKnown = async ({ sql, headsFile, key, signal }: Within): Promise<Known
   return { head, keys, restarts, rowGeneration: (await lastRestart(sql))?.generation ?? 1 }
 }
 
-/** Whether the head is that of an acceptance that was killed before it changed Postgres. */
-const isUnfinished = async ({ sql }: Within, { head, rowGeneration }: Known): Promise<boolean> =>
-  head.generation > rowGeneration &&
-  head.restart?.accepted !== undefined &&
-  (await treeSize(sql)) >= head.tree_size &&
-  (await rootAt(sql, head.tree_size)).toString('hex') === head.root
+const restartOf = (generation: number, { accepted, ...restart }: HeadRestart): Restart => ({
+  generation,
+  ...restart,
+  accepted_by: accepted?.by ?? '',
+})
+
+/**
+ * Applies the acceptances of the file that Postgres lacks, because it was restored from an older backup or the command was killed: they
+ * are signed decisions. The sealing seals the events after the kept ones again, and compares the heads. Undefined where there are none.
+ */
+const applySigned = async ({ sql }: Within, { restarts, rowGeneration }: Known): Promise<Restart | undefined> => {
+  const lacking = [...restarts].filter(([generation, { accepted }]) => generation > rowGeneration && accepted)
+  const kept = Math.min(...lacking.map(([, { kept_size }]) => kept_size))
+  if (lacking.length > 0 && (await treeSize(sql)) > kept) await cutTree(sql, kept)
+  const applied = lacking.map(([generation, restart]) => restartOf(generation, restart))
+  for (const restart of applied) await storeRestart(sql, restart)
+  return applied.at(-1)
+}
 
 /** The events that are kept of the log. Throws a StartupError where it has lost nothing, and there is nothing to confirm. */
 const sizeToKeep = async (within: Within, known: Known): Promise<number> => {
@@ -191,11 +203,11 @@ const storeAccepted = async (sql: Sql, head: Head, restart: Restart): Promise<vo
 
 const acceptWithin = async (within: Within): Promise<Restart> => {
   const known = await readKnown(within)
-  const isSignedAlready = await isUnfinished(within, known)
-  const head = isSignedAlready ? known.head : await signRestart(within, known)
-  if (!isSignedAlready) await openHeadFile(within.headsFile).append([head])
-  const { accepted, ...of } = head.restart as HeadRestart
-  const restart: Restart = { generation: head.generation, ...of, accepted_by: accepted?.by ?? '' }
+  const applied = await applySigned(within, known)
+  if (applied !== undefined) return applied
+  const head = await signRestart(within, known)
+  await openHeadFile(within.headsFile).append([head])
+  const restart = restartOf(head.generation, head.restart as HeadRestart)
   await storeAccepted(within.sql, head, restart)
   return restart
 }

@@ -1,12 +1,15 @@
+import { access } from 'node:fs/promises'
 import { reaches } from '../../../src/evidence/continuity.ts'
 import { openHeadFile } from '../../../src/evidence/headFile.ts'
-import { type Head, isLater, type PublicKeys } from '../../../src/evidence/heads.ts'
+import { keysInFile } from '../../../src/evidence/headAdoption.ts'
+import { type Head, isLater, isSigned, type PublicKeys } from '../../../src/evidence/heads.ts'
 import { allHeads, lastHead, publicKeys, type Restart, restartRows } from '../../../src/evidence/headStore.ts'
 import { leavesBelow, positionOfLeaf } from '../../../src/evidence/leaves.ts'
 import { createLogComparison } from '../../../src/evidence/liveComparison.ts'
 import { Frontier } from '../../../src/evidence/merkle.ts'
 import { eventsUpTo, pairsOf } from '../../../src/evidence/pairing.ts'
 import { rootAt, treeSize } from '../../../src/evidence/tree.ts'
+import type { Sql } from '../../../src/ports.ts'
 import { realWorld } from '../../../src/clockAndRandomness.ts'
 import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { linesIn } from '../evidence/files.ts'
@@ -25,7 +28,8 @@ import type { Finding, Outcome, Verified, VerifyCheck } from './check.ts'
 
 /**
  * The check of the log against the tree and the signed heads, in Postgres and in the file outside it. Everything in Postgres may have
- * been written by others: what excuses a head, and the newest head, come from the file.
+ * been written by others: what excuses a head comes from the file, and the newest head
+ * from it too, or from Postgres with the signature of a key that the file names.
  */
 
 type Compared = {
@@ -33,17 +37,45 @@ type Compared = {
   readonly head: Head
   readonly keys: PublicKeys
   readonly restarts: Restarts
+  readonly isTrusted: (head: Head) => boolean
 }
 
-async function* ofGeneration(heads: AsyncIterable<Head>, generation: number): AsyncGenerator<Head> {
-  for await (const head of heads) if (head.generation === generation) yield head
+async function* selected(heads: AsyncIterable<Head>, isSelected: (head: Head) => boolean): AsyncGenerator<Head> {
+  for await (const head of heads) if (isSelected(head)) yield head
+}
+
+/** Whether a key that signed a head of the file has signed the head; any key, where the file has no head. */
+const trustedBy = async (path: string, keys: PublicKeys): Promise<Compared['isTrusted']> => {
+  const isThere = await access(path).then(
+    () => true,
+    () => false,
+  )
+  const named = isThere ? await keysInFile(path, keys) : new Set<string>()
+  return head => (named.size === 0 || named.has(head.key)) && isSigned(head, keys)
+}
+
+/** The first head of Postgres that the service did not sign; more are not named. */
+const untrustedFindings = async (sql: Sql, isTrusted: Compared['isTrusted']): Promise<readonly Finding[]> => {
+  for await (const head of selected(allHeads(sql), one => !isTrusted(one))) {
+    const { generation, tree_size, time, key } = head
+    const detail = `In Postgres the head of ${tree_size} events of generation ${generation}, of ${time} with the key ${key}, is not signed by a key that signed heads of the file.`
+    return [{ kind: 'edited', detail, place: { tree_size, generation } }]
+  }
+  return []
 }
 
 /** The heads of each generation, without those that a restart has abandoned. */
-const comparisonsOf = ({ database: { sql }, config, signal }: Verified, { head, keys, restarts }: Compared) => {
+const comparisonsOf = ({ database: { sql }, config, signal }: Verified, compared: Compared) => {
+  const { head, keys, restarts, isTrusted } = compared
   const path = config.evidence.headsFile
   return generationsOf(head, restarts).flatMap(of => [
-    new RootComparison(boundBy(ofGeneration(allHeads(sql), of), restarts), 'Postgres'),
+    new RootComparison(
+      boundBy(
+        selected(allHeads(sql), one => one.generation === of && isTrusted(one)),
+        restarts,
+      ),
+      'Postgres',
+    ),
     new RootComparison(boundBy(headsOf(linesIn(path, signal), of, keys), restarts), path),
   ])
 }
@@ -99,7 +131,23 @@ const emptyFileFinding = (path: string, { heads = 0 }: NonNullable<Outcome['coun
         },
       ]
 
-const compareLog = async (verified: Verified, compared: Compared): Promise<Outcome> => {
+/** Heads up to the newest one that the tree did not reach: what they bind was compared with nothing. */
+const unreachedFindings = async (comparisons: readonly RootComparison[], newest: Head): Promise<Finding[]> => {
+  for (const one of comparisons)
+    for await (const head of one.rest()) {
+      if (isLater(head, newest)) continue
+      const { tree_size, generation, time } = head
+      const detail = `The tree in Postgres does not reach the head of ${tree_size} events of generation ${generation}, of ${time}.`
+      return [{ kind: 'truncated', detail, place: { tree_size, generation } }]
+    }
+  return []
+}
+
+type LogCompared = Required<Pick<Outcome, 'detail' | 'findings' | 'counts'>> & {
+  readonly unreached: readonly Finding[]
+}
+
+const compareLog = async (verified: Verified, compared: Compared): Promise<LogCompared> => {
   const { store, database, startProgress, signal } = verified
   const { sql } = database
   const { head } = compared
@@ -108,6 +156,7 @@ const compareLog = async (verified: Verified, compared: Compared): Promise<Outco
   const size = Math.min(head.tree_size, await treeSize(sql))
   const position = size === head.tree_size ? BigInt(head.position) : await positionOfLeaf(sql, size - 1)
   const tree = new Frontier()
+  let unreached: readonly Finding[] = []
   const progress = startProgress('evidence', 'events', { total: size })
   try {
     for await (const pair of pairsOf(leavesBelow(sql, size), eventsUpTo(store, position, signal))) {
@@ -118,6 +167,7 @@ const compareLog = async (verified: Verified, compared: Compared): Promise<Outco
       progress.advance(1)
     }
     await comparison.end()
+    unreached = await unreachedFindings(comparisons, head)
   } finally {
     progress.end()
     for (const one of comparisons) await one.close()
@@ -127,40 +177,49 @@ const compareLog = async (verified: Verified, compared: Compared): Promise<Outco
   return {
     detail: `${tree.size} sealed events were compared with the log and with ${heads} heads, up to that of ${head.time}.${sentencesOn(compared.restarts)}`,
     findings,
+    unreached,
     counts: { events: tree.size, differing: comparison.differing(), heads },
   }
 }
 
-const newestOf = async ({ config, database: { sql } }: Verified): Promise<Head | undefined> => {
+const newestOf = async (
+  { config, database: { sql } }: Verified,
+  isTrusted: (head: Head) => boolean,
+): Promise<Head | undefined> => {
+  const stored = await lastHead(sql)
   const written = await openHeadFile(config.evidence.headsFile)
     .last()
     .catch(() => undefined)
-  const stored = await lastHead(sql)
-  return written && (stored === undefined || isLater(written, stored)) ? written : stored
+  if (written === undefined || stored === undefined) return written ?? stored
+  return isTrusted(stored) && isLater(stored, written) ? stored : written
 }
 
 const run = async (verified: Verified): Promise<Outcome> => {
   const { store, database, config, signal } = verified
   const { sql } = database
   const path = config.evidence.headsFile
-  const head = (await relationExists(sql, 'evidence_heads')) ? await newestOf(verified) : undefined
-  if (head === undefined) return { detail: 'No head was signed yet.', findings: [], skipped: true }
+  const none: Outcome = { detail: 'No head was signed yet.', findings: [], skipped: true }
+  if (!(await relationExists(sql, 'evidence_heads'))) return none
+  const keys = await publicKeys(sql)
+  const isTrusted = await trustedBy(path, keys)
+  const head = await newestOf(verified, isTrusted)
+  if (head === undefined) return none
   // A node that follows the leader may be behind for a moment.
   await reaches(store, BigInt(head.position), realWorld())
-  const keys = await publicKeys(sql)
   const restarts = await restartsIn(linesIn(path, signal), keys)
-  const log = await compareLog(verified, { head, keys, restarts })
+  const log = await compareLog(verified, { head, keys, restarts, isTrusted })
   const heads = await checkHeads(linesIn(path, signal), keys, { mayBeTorn: true })
   const file = await fileFinding(verified)
   const findings = [
     ...log.findings,
     ...heads.findings,
-    ...(file ? [file] : []),
+    ...(file ? [file] : log.unreached),
+    ...(await untrustedFindings(sql, isTrusted)),
     ...emptyFileFinding(path, heads.counts ?? {}),
     ...unsignedFindings(restarts),
     ...(await rowFindings(verified, restarts)),
   ]
-  return { ...log, findings }
+  return { detail: log.detail, counts: log.counts, findings }
 }
 
 export const evidenceCheck: VerifyCheck = { name: 'evidence', run }

@@ -229,7 +229,11 @@ describe('the evidence check of ledger verify', () => {
     await storeHead(database.sql, await earlierHead(6, mallory))
     const forged = await logOf(6)
     expect((await rejectionOf(start(forged))).name).to.equal('UntrustedHead')
-    expect((await verify(forged.open())).map(([kind]) => kind)).to.deep.equal(['truncated', 'unsigned_restart'])
+    expect((await verify(forged.open())).map(([kind]) => kind)).to.deep.equal([
+      'truncated',
+      'edited',
+      'unsigned_restart',
+    ])
   })
 
   it('compares as far as the file of heads goes, when heads were taken from Postgres', async () => {
@@ -238,6 +242,21 @@ describe('the evidence check of ledger verify', () => {
     expect(await verify(changed(events => events.with(7, { ...at(7), data: { n: 99 } })))).to.deep.equal([
       ['edited', 7],
     ])
+  })
+
+  it('names a head in Postgres that nothing signed, and compares all up to the newest of the file', async () => {
+    const head = (await lastHead(database.sql)) as Head
+    const position = String(at(0).position)
+    const root = (await rootAt(database.sql, 1)).toString('hex')
+    for (const planted of [
+      { ...head, generation: 99, tree_size: 1, previous_size: 0, root, position },
+      { ...head, generation: 100, tree_size: 0, previous_size: 0, position: '0' },
+    ]) {
+      await storeHead(database.sql, planted)
+      const forged = changed(events => events.with(3, { ...at(3), data: { n: 99 } }))
+      expect(await verify(forged)).to.deep.include(['edited', 3])
+      expect(await verify(log.open())).to.deep.equal([['edited', null]])
+    }
   })
 
   it('names a file without heads, since Postgres alone proves nothing', async () => {
@@ -397,6 +416,28 @@ describe('the evidence check of ledger verify', () => {
       expect((await rejectionOf(start(restored))).message).to.include('evidence accept')
       expect(await accept(restored)).to.include({ generation: 2, kept_size: 6 })
       await seal(restored, 7)
+      expect(await verify(restored.open())).to.deep.equal([])
+    })
+
+    it('applies the acceptance that the file has to a Postgres from before it, and abandons nothing more', async () => {
+      const tables = ['leaves', 'nodes', 'heads', 'restarts']
+      for (const name of tables) await database.sql(`create table backup_${name} as select * from evidence_${name}`)
+      const restored = await logOf(6)
+      await accept(restored)
+      await seal(restored, 7)
+      await restored.open().append('order-later', [eventOf(50)], 'no_stream')
+      await seal(restored, 8)
+      const lines = await readFile(headsFile(), 'utf8')
+      for (const name of tables) {
+        await database.sql(`truncate evidence_${name}`)
+        await database.sql(`insert into evidence_${name} select * from backup_${name}`)
+      }
+      expect((await rejectionOf(start(restored))).message).to.include('evidence accept')
+      expect(await accept(restored)).to.include({ generation: 2, kept_size: 6, abandoned_size: EVENTS })
+      expect(await readFile(headsFile(), 'utf8')).to.equal(lines)
+      await restored.open().append('order-last', [eventOf(51)], 'no_stream')
+      epoch += 1n
+      await seal(restored, 9)
       expect(await verify(restored.open())).to.deep.equal([])
     })
 
