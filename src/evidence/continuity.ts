@@ -78,7 +78,8 @@ const isBeyondAge = async ({ sql, world }: Excuses, { index }: SealedLeaf, secon
 
 const reasonIn = async (excuses: Excuses, leaf: SealedLeaf, data: StoredEvent['data']): Promise<string | undefined> => {
   const { $tb: before, $maxCount: count, $maxAge: age } = data
-  if (typeof before === 'number' && BigInt(before) > leaf.revision) return `truncated before revision ${before}`
+  if (Number.isSafeInteger(before) && BigInt(before as number) > leaf.revision)
+    return `truncated before revision ${Number(before)}`
   if (count !== undefined && (await isBeyondCount(excuses, leaf, count))) return `limited by $maxCount ${Number(count)}`
   if (age !== undefined && (await isBeyondAge(excuses, leaf, age))) return `limited by $maxAge ${Number(age)} s`
   return undefined

@@ -61,11 +61,12 @@ export const headOfSize = async (sql: Sql, size: number): Promise<Head | undefin
   return row && parsed(row)
 }
 
-/** The time of the first head of the newest generation that has the leaf, in milliseconds since the epoch. */
+/** The time of the first head that has the leaf, and was not abandoned with it, in milliseconds since the epoch. */
 export const sealedBefore = async (sql: Sql, leaf: number): Promise<number | undefined> => {
   const [row] = await sql<{ head: unknown }>(
-    `select head from evidence_heads where generation = (select max(generation) from evidence_heads) and tree_size > $1
-       order by tree_size limit 1`,
+    `select head from evidence_heads h where tree_size > $1
+       and not exists (select from evidence_restarts r where r.generation > h.generation and r.kept_size <= $1)
+       order by generation, tree_size limit 1`,
     [BigInt(leaf)],
   )
   return row && Date.parse(parsed(row).time)

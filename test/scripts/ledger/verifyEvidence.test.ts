@@ -16,6 +16,7 @@ import {
   provableHead,
   type Restart,
   restartRows,
+  sealedBefore,
   storeHead,
   storeKey,
   storeRestart,
@@ -33,6 +34,7 @@ import { createMemoryLog, type MemoryLog } from '../../support/memoryStore.ts'
 import { rejectionOf } from '../../support/rejection.ts'
 import { temporaryDirectory } from '../../support/service.ts'
 import { createVirtualWorld } from '../../support/virtualWorld.ts'
+import { ledger as command } from './fixtures.ts'
 
 const EVENTS = 10
 const AT_MS = Date.parse('2026-01-01T00:00:00.000Z')
@@ -166,6 +168,7 @@ describe('the evidence check of ledger verify', () => {
         ]),
       )
     const newer = { ...at(5), id: eventOf(60).id, revision: 3n, position: at(9).position + 1n }
+    expect(await absence({ $tb: 0.5 }), 'no revision').to.deep.equal([['missing', 5]])
     expect(await absence({ $maxCount: 4 }, newer)).to.deep.equal([['missing', 5]])
     expect(await absence({ $maxCount: 3 }, newer)).to.deep.equal([['scavenged', 5]])
     expect(await absence({ $maxCount: 1 }), 'the last event of a stream is kept').to.deep.equal([['missing', 5]])
@@ -295,6 +298,20 @@ describe('the evidence check of ledger verify', () => {
       await seal(restored, 7)
       expect(await provableHead(database.sql)).to.include({ generation: 2, tree_size: 7 })
       expect(await headOfSize(database.sql, 7)).to.include({ generation: 2 })
+    })
+
+    it('leaves the age of the kept events as it was, for the settings of their streams', async () => {
+      await accept(await logOf(6))
+      const time = '2020-01-01T00:00:00.000Z'
+      const text = `update evidence_heads set head = jsonb_set(head, '{time}', to_jsonb($1::text)) where generation = 1`
+      await database.sql(text, [time])
+      expect(await sealedBefore(database.sql, 5)).to.equal(Date.parse(time))
+      expect(await sealedBefore(database.sql, 6), 'an abandoned event').to.equal(undefined)
+    })
+
+    it('takes no reason that a line of the file of heads has no place for', async () => {
+      const { code, stderr } = await command(['evidence', 'accept', '--reason', 'r'.repeat(1_001)], folder)
+      expect([code, stderr]).to.deep.equal([1, 'The reason has 1001 characters: 1000 are the most.\n'])
     })
 
     it('begins a generation of heads over a log that was restored from an older backup', async () => {
