@@ -31,6 +31,28 @@ describe('Statements of a transaction that do not wait for each other', () => {
     expect(result).to.deep.equal([{ n: 2 }])
   })
 
+  it('are not sent after the first failure has ended the transaction', async () => {
+    const database = open(60_000)
+    await database.sql('create table kept (n int not null)')
+    const failing = database.transaction(sql =>
+      Promise.all([
+        sql('select nonsense'),
+        ...Array.from({ length: 5 }, (_, n) => sql('insert into kept values ($1)', [n])),
+      ]),
+    )
+    expect(await rejectionOf(failing)).to.be.instanceOf(Error)
+    expect(await database.sql('select n from kept')).to.deep.equal([])
+  })
+
+  it('belong to it also when it does not wait for them', async () => {
+    const database = open(60_000)
+    await database.sql('create table joined (n int not null)')
+    await database.transaction(async sql => {
+      for (const n of [1, 2, 3]) void sql('insert into joined values ($1)', [n])
+    })
+    expect(await database.sql('select n from joined')).to.deep.equal([{ n: 1 }, { n: 2 }, { n: 3 }])
+  })
+
   it('are not sent after an answer that did not come in time', async () => {
     let answers: readonly PromiseSettledResult<unknown>[] = []
     const failing = open(200).transaction(async sql => {

@@ -11,6 +11,7 @@ import { type Database, type Row, type Snapshot, Unavailable } from '../../ports
 import { withBinaryArrays } from './arrayParameters.ts'
 import { endsConnection, mayWrite, snapshotError, statementError } from './errors.ts'
 import { holdExclusively, type LeaseOptions, leaseDefaults } from './lease.ts'
+import { type Send, sendInTurn, type Statement } from './transactionTurns.ts'
 import { valueTypes } from './types.ts'
 
 export { fence, type LeaseOptions, LeaseLost } from './lease.ts'
@@ -37,8 +38,6 @@ const PREPARED_MAX = 256
 const SEEN_ONCE_MAX = 1_024
 /** Background reads of a whole table may wait longer for a batch than requests. */
 const SNAPSHOT_STATEMENT_TIMEOUT_MS = 30_000
-
-type Statement = { text: string; values?: unknown[]; name?: string; query_timeout?: number }
 
 const statementName = (text: string): string =>
   `s_${createHash('sha256').update(text).digest('base64url').slice(0, 32)}`
@@ -108,40 +107,21 @@ const rollback = async (client: PoolClient, cause: unknown): Promise<void> => {
   client.release(broken || (cause instanceof Unavailable && endsConnection(cause.cause)))
 }
 
-type Send = <R extends Row>(statement: Statement) => Promise<R[]>
-
-/**
- * Sends the statements of a transaction one after the other: the time limit of each begins when it is sent. After an answer
- * that did not come in time nothing more is sent, because each statement would wait for its own time limit.
- */
-const sendInTurn = (client: PoolClient): Send => {
-  let last: Promise<unknown> = Promise.resolve()
-  let unavailable: Unavailable | undefined
-  return async <R extends Row>(statement: Statement): Promise<R[]> => {
-    const answer = last.then(() => {
-      if (unavailable !== undefined) throw unavailable
-      return client.query<R>(statement).catch((cause: unknown) => {
-        const error = statementError(cause, 'none')
-        if (error instanceof Unavailable) unavailable = error
-        throw error
-      })
-    })
-    last = answer.catch(() => undefined)
-    return (await answer).rows
-  }
-}
-
 /** `begin` starts the transaction; `work` sends its statements on the same connection. */
 const inTransaction = async <T>(pool: Pool, begin: string, work: (send: Send) => Promise<T>): Promise<T> => {
   const client = await acquire(pool)
-  const send = sendInTurn(client)
+  const { send, settled, end } = sendInTurn(client)
   try {
     await send({ text: begin })
     const result = await work(send)
+    await settled()
+    end()
     await commit(client)
     client.release()
     return result
   } catch (error) {
+    end()
+    await settled()
     await rollback(client, error)
     throw error
   }

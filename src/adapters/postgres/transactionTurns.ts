@@ -1,0 +1,41 @@
+import type { PoolClient } from 'pg'
+import { type Row, Unavailable } from '../../ports.ts'
+import { statementError } from './errors.ts'
+
+/** The order of the statements of one transaction. */
+
+export type Statement = { text: string; values?: unknown[]; name?: string; query_timeout?: number }
+
+export type Send = <R extends Row>(statement: Statement) => Promise<R[]>
+
+type Turns = {
+  readonly send: Send
+  /** Resolves when every statement that was given to `send` has its answer. */
+  readonly settled: () => Promise<unknown>
+  /** Statements that still wait for their turn are not sent: after the rollback they would take effect on their own. */
+  readonly end: () => void
+}
+
+/**
+ * Sends the statements of a transaction one after the other: the time limit of each begins when it is sent. After an answer
+ * that did not come in time nothing more is sent, because each statement would wait for its own time limit.
+ */
+export const sendInTurn = (client: PoolClient): Turns => {
+  let last: Promise<unknown> = Promise.resolve()
+  let unavailable: Unavailable | undefined
+  let hasEnded = false
+  const send: Send = async <R extends Row>(statement: Statement): Promise<R[]> => {
+    const answer = last.then(() => {
+      if (unavailable !== undefined) throw unavailable
+      if (hasEnded) throw new Error('The transaction has ended.')
+      return client.query<R>(statement).catch((cause: unknown) => {
+        const error = statementError(cause, 'none')
+        if (error instanceof Unavailable) unavailable = error
+        throw error
+      })
+    })
+    last = answer.catch(() => undefined)
+    return (await answer).rows
+  }
+  return { send, settled: () => last, end: () => void (hasEnded = true) }
+}
