@@ -1455,7 +1455,7 @@ export interface AuditHead {
     /** @pattern ^[0-9a-f]{64}$ */
     abandoned_root: string;
     audit_record: string;
-    /** Who accepted it and why, and the earlier generations that it confirms. Absent in heads of builds that did not sign the acceptance. */
+    /** The acceptance: by whom and why, and the earlier generations that it confirms. Absent in heads of builds that did not sign the acceptance. */
     accepted?: {
       by: string;
       reason: string;

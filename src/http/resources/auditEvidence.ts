@@ -46,7 +46,7 @@ const headSchema = z
           .optional()
           .meta({
             description:
-              'Who accepted it and why, and the earlier generations that it confirms. Absent in heads of builds that did not sign ' +
+              'The acceptance: by whom and why, and the earlier generations that it confirms. Absent in heads of builds that did not sign ' +
               'the acceptance.',
           }),
       })
