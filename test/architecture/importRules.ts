@@ -177,7 +177,7 @@ const importRules: readonly ImportRule[] = [
     [
       // The messages of the store use protobuf's own well-known types.
       ['eventstoredb', `(@eventstore/db-client|@grpc/grpc-js|google-protobuf|lru-cache|${GRPC})`],
-      ['kafka', 'kafkajs'],
+      ['kafka', `(kafkajs|${TELEMETRY_API})`],
       ['postgres', '(pg|lru-cache)'],
       ['files', 'hyparquet-writer'],
       ['rateLimiter', '(rate-limiter-flexible|lru-cache)'],

@@ -7,11 +7,11 @@ import {
   type KafkaConfig,
   type logCreator,
   logLevel,
-  Partitioners,
   type Producer,
   type SASLOptions,
 } from 'kafkajs'
 import type { Log } from '../../ports.ts'
+import { partitionByKey } from './partitioner.ts'
 
 /** Clients of Kafka: their options, their connections, and the meaning of their errors. */
 
@@ -114,7 +114,7 @@ export const openClient = (options: FactBusOptions): KafkaClient => {
     producer: () =>
       keep(
         kafka.producer({
-          createPartitioner: Partitioners.DefaultPartitioner,
+          createPartitioner: partitionByKey,
           allowAutoTopicCreation: false,
           idempotent: false,
           retry: { retries: 0 },
