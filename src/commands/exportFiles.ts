@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { Sql } from '../ports.ts'
+import { type Sql, Unavailable } from '../ports.ts'
+import { WITHOUT_DISK } from '../schema/commitWithoutDisk.ts'
 
 /**
  * Stores the files of exports in Postgres, in chunks, where every API instance finds them. Only the attempt that the
@@ -20,6 +21,26 @@ export type FileSink = {
   readonly end: () => Promise<Written>
 }
 
+const INTO_CHUNKS = 'insert into export_chunks (operation_id, attempt, seq, bytes)'
+
+const STORE_CHUNK = `${INTO_CHUNKS} select $1::text, $2::integer, $3::integer, $4::bytea where ${WITHOUT_DISK}`
+
+/**
+ * The last chunk is stored if all before it are there. Its commit waits for the disk, and so for the earlier ones of this server,
+ * whose order is that of the log of Postgres.
+ */
+const STORE_LAST_CHUNK = `${INTO_CHUNKS} select $1::text, $2::integer, $3::integer, $4::bytea
+  where $3::integer = (select count(*) from export_chunks where operation_id = $1 and attempt = $2) returning seq`
+
+const chunksLost = ({ id, attempt }: Attempt): Unavailable => {
+  const cause = new Error(`Postgres has lost chunks of attempt ${attempt} at ${id}, after a crash or a failover.`)
+  return new Unavailable('database', { effect: 'none', cause })
+}
+
+/**
+ * Only the last chunk waits for the disk. Postgres may lose earlier ones in a crash; the file then has no last chunk, `end` throws
+ * Unavailable, and the next attempt begins anew.
+ */
 export const fileSink = (sql: Sql, { id, attempt }: Attempt): FileSink => {
   const hash = createHash('sha256')
   let pieces: Uint8Array[] = []
@@ -30,18 +51,18 @@ export const fileSink = (sql: Sql, { id, attempt }: Attempt): FileSink => {
   // One chunk is stored while the next one is written. A failure is thrown by the next write, or by the end.
   const put = async (bytes: Uint8Array): Promise<void> => {
     await storing
-    const values = [id, attempt, seq, bytes]
-    storing = sql('insert into export_chunks (operation_id, attempt, seq, bytes) values ($1, $2, $3, $4)', values)
+    storing = sql(STORE_CHUNK, [id, attempt, seq, bytes])
     storing.catch(() => undefined)
     seq += 1
   }
-  const flush = async (atLeast: number): Promise<void> => {
-    if (waiting < atLeast) return
+  /** Leaves the last bytes for `end`, which stores them as the last chunk. */
+  const storeWholeChunks = async (): Promise<void> => {
+    if (waiting <= CHUNK_BYTES) return
     const whole = Buffer.concat(pieces, waiting)
     let from = 0
-    for (; waiting - from >= atLeast; from += CHUNK_BYTES) await put(whole.subarray(from, from + CHUNK_BYTES))
-    pieces = from < waiting ? [whole.subarray(from)] : []
-    waiting = Math.max(0, waiting - from)
+    for (; waiting - from > CHUNK_BYTES; from += CHUNK_BYTES) await put(whole.subarray(from, from + CHUNK_BYTES))
+    pieces = [whole.subarray(from)]
+    waiting -= from
   }
   return {
     write: async bytes => {
@@ -49,11 +70,14 @@ export const fileSink = (sql: Sql, { id, attempt }: Attempt): FileSink => {
       pieces.push(bytes)
       waiting += bytes.length
       byteCount += bytes.length
-      await flush(CHUNK_BYTES)
+      await storeWholeChunks()
     },
     end: async () => {
-      await flush(1)
       await storing
+      if (waiting > 0) {
+        const stored = await sql(STORE_LAST_CHUNK, [id, attempt, seq, Buffer.concat(pieces, waiting)])
+        if (stored.length === 0) throw chunksLost({ id, attempt })
+      }
       return { byte_count: byteCount, sha256: hash.digest('hex') }
     },
   }

@@ -1,3 +1,4 @@
+import { WITHOUT_DISK } from '../schema/commitWithoutDisk.ts'
 import type { Database, Sql } from '../ports.ts'
 
 /**
@@ -50,13 +51,6 @@ export const moveCheckpoint = async (
   )
   if (moved.length < names.length) throw new EpochSuperseded(names.join(', '))
 }
-
-/**
- * A condition that is always true. It makes the commit return before it is on the disk: what a crash of Postgres then loses is
- * the end of all that was committed, and the feed reads the log again from the checkpoint that is left. Only for checkpoints that
- * no rows belong to.
- */
-const WITHOUT_DISK = `(select set_config('synchronous_commit', 'off', true)) = 'off'`
 
 /** One checkpoint that is to be moved. */
 export type CheckpointMove = { readonly name: string; readonly position: ResumePosition; readonly epoch: bigint }
