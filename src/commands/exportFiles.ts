@@ -32,9 +32,11 @@ const STORE_CHUNK = `${INTO_CHUNKS} select $1::text, $2::integer, $3::integer, $
 const STORE_LAST_CHUNK = `${INTO_CHUNKS} select $1::text, $2::integer, $3::integer, $4::bytea
   where $3::integer = (select count(*) from export_chunks where operation_id = $1 and attempt = $2) returning seq`
 
-const chunksLost = ({ id, attempt }: Attempt): Unavailable => {
+const storeLastChunk = async (sql: Sql, { id, attempt }: Attempt, seq: number, bytes: Uint8Array): Promise<void> => {
+  const stored = await sql(STORE_LAST_CHUNK, [id, attempt, seq, bytes])
+  if (stored.length > 0) return
   const cause = new Error(`Postgres has lost chunks of attempt ${attempt} at ${id}, after a crash or a failover.`)
-  return new Unavailable('database', { effect: 'none', cause })
+  throw new Unavailable('database', { effect: 'none', cause })
 }
 
 /**
@@ -74,10 +76,7 @@ export const fileSink = (sql: Sql, { id, attempt }: Attempt): FileSink => {
     },
     end: async () => {
       await storing
-      if (waiting > 0) {
-        const stored = await sql(STORE_LAST_CHUNK, [id, attempt, seq, Buffer.concat(pieces, waiting)])
-        if (stored.length === 0) throw chunksLost({ id, attempt })
-      }
+      if (waiting > 0) await storeLastChunk(sql, { id, attempt }, seq, Buffer.concat(pieces, waiting))
       return { byte_count: byteCount, sha256: hash.digest('hex') }
     },
   }
