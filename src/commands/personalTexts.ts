@@ -43,22 +43,22 @@ const isTokenOf = (kind: PersonalKind, value: unknown): value is PersonalToken =
 export const isPersonalToken = (value: unknown): value is PersonalToken =>
   isTokenOf('customer_reference', value) || isTokenOf('payment_reference', value)
 
-/** The members of the row that have a token, each with it. */
-const tokenMembers = (row: object): [member: string, token: PersonalToken][] =>
-  Object.entries(PERSONAL_MEMBERS).flatMap(([member, kind]) => {
-    const value: unknown = Reflect.get(row, member)
-    return isTokenOf(kind, value) ? [[member, value]] : []
-  })
+const MEMBERS = Object.entries(PERSONAL_MEMBERS)
 
-const tokensIn = (row: object): PersonalToken[] => tokenMembers(row).map(([, token]) => token)
+/** The members of the row that have a token. */
+const membersWithToken = (row: object): string[] =>
+  MEMBERS.filter(([member, kind]) => isTokenOf(kind, Reflect.get(row, member))).map(([member]) => member)
+
+const tokensIn = (row: object): PersonalToken[] => membersWithToken(row).map(member => Reflect.get(row, member))
 
 export const tokensOf = (rows: readonly object[]): readonly PersonalToken[] => [...new Set(rows.flatMap(tokensIn))]
 
 /** The row with its texts in place of its tokens; null for a text that was erased, or is not in the table. */
 export const withTexts = <R extends object>(row: R, texts: Texts): R => {
-  const tokens = tokenMembers(row)
-  if (tokens.length === 0) return row
-  return { ...row, ...Object.fromEntries(tokens.map(([member, token]) => [member, texts.get(token) ?? null])) }
+  const members = membersWithToken(row)
+  if (members.length === 0) return row
+  const textOf = (member: string): string | null => texts.get(Reflect.get<object, string>(row, member)) ?? null
+  return { ...row, ...Object.fromEntries(members.map(member => [member, textOf(member)])) }
 }
 
 /**

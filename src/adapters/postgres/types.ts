@@ -8,14 +8,25 @@ const DATE = 1082
 const TIMESTAMP = 1114
 const TIMESTAMPTZ = 1184
 const TIMESTAMPTZ_ARRAY = 1185
-const MS_DIGITS = 3
+const MS_LENGTH = '.000'.length
 
-const UTC = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))?\+00$/
+const DAY_END = '2026-01-31'.length
+const SECONDS_END = '2026-01-31 23:59:59'.length
+const OFFSET = '+00'
+const SHORTEST = SECONDS_END + OFFSET.length
+/** The fraction of a second with fewer digits than milliseconds, by the number of its characters. */
+const MISSING_DIGITS = ['.000', '000', '00', '0'] as const
 
-/** RFC 3339 in UTC with milliseconds; sessions run in UTC. `infinity` and years beyond 9999 are not converted. */
+/**
+ * RFC 3339 in UTC with milliseconds; sessions run in UTC. `infinity` and years beyond 9999 or before our era, which have other
+ * lengths or ends, are not converted. Without a regular expression, since this runs for each time of each row.
+ */
 export const timestamp = (text: string): string => {
-  const [, day, time, fraction = ''] = UTC.exec(text) ?? []
-  return day === undefined ? text : `${day}T${time}.${fraction.slice(0, MS_DIGITS).padEnd(MS_DIGITS, '0')}Z`
+  if (text.length < SHORTEST || text[DAY_END] !== ' ' || !text.endsWith(OFFSET)) return text
+  const fractionLength = text.length - SHORTEST
+  const missing = MISSING_DIGITS[fractionLength] ?? ''
+  const end = Math.min(text.length - OFFSET.length, SECONDS_END + MS_LENGTH)
+  return `${text.slice(0, DAY_END)}T${text.slice(DAY_END + 1, end)}${missing}Z`
 }
 
 /** One-dimensional arrays whose items contain neither commas nor escapes, such as numbers and instants. */

@@ -99,8 +99,10 @@ export const writeExportFile = async (
     await report(0n)
     for await (const rows of batches(source.rows(selection), BATCH_ROWS)) {
       signal.throwIfAborted()
-      const texts = await readTexts({ sql, ledger }, tenant, tokensOf(rows))
-      await sink.write(writer.write(rows.map(row => source.view(withTexts(row, texts)))))
+      const tokens = tokensOf(rows)
+      const texts = await readTexts({ sql, ledger }, tenant, tokens)
+      const shown = tokens.length === 0 ? rows : rows.map(row => withTexts(row, texts))
+      await sink.write(writer.write(shown.map(source.view)))
       rowCount += rows.length
       await report(BigInt(rowCount))
     }
