@@ -11,6 +11,18 @@ import type { Recorded } from '../streams/envelope.ts'
 export type ColumnType = 'text' | 'bigint' | 'integer' | 'timestamptz' | 'date' | 'json'
 export type Columns = Readonly<Record<string, ColumnType>>
 
+/** Rows that are added to a table. Values of json columns are values. */
+export type TableRows = {
+  readonly table: { readonly name: string; readonly columns: Columns }
+  readonly rows: readonly object[]
+}
+
+/**
+ * Adds rows to tables in their order. A key that a table has already fails the transaction. Undefined, with nothing added, if a
+ * value can be given as text alone: then the rows must be inserted.
+ */
+export type CopyRows = (added: readonly TableRows[]) => Promise<unknown> | undefined
+
 /** The first columns of every resource. `revision` is the stream's: the ETag, and the expected revision. */
 export type ResourceRow = {
   readonly id: string

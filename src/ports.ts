@@ -1,6 +1,6 @@
 /** The ports: interfaces of the dependencies that commands, feeds and processes use. The adapters are in src/adapters. */
 
-import type { Columns } from '../projections/projection.ts'
+import type { Columns, CopyRows } from '../projections/projection.ts'
 import type { CrashPoint } from './crashPoints.ts'
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
@@ -104,7 +104,7 @@ export type Database = {
    * Commits all statements of `work`, or none. They are executed in the order of their calls, also when `work` does not wait
    * for one before the next; it must wait for all before it ends. `statementTimeoutMs` replaces their usual time limit.
    */
-  transaction<T>(work: (sql: Sql) => Promise<T>, statementTimeoutMs?: number): Promise<T>
+  transaction<T>(work: (sql: Sql, copy?: CopyRows) => Promise<T>, statementTimeoutMs?: number): Promise<T>
   /** Reads as of the moment of the first statement: later commits are not visible. Writes fail. */
   snapshot<T>(work: (snapshot: Snapshot) => Promise<T>, statementTimeoutMs?: number): Promise<T>
   /**

@@ -1,5 +1,4 @@
 import { facts } from '../../projections/facts/projection.ts'
-import type { Sql } from '../ports.ts'
 import type { ReadModel } from './readModel.ts'
 
 /**
@@ -31,8 +30,8 @@ const ARRIVE_LATE = `
 
 /** The read model of the facts, with the position that readers can have and the late facts. */
 export const inOrderOfArrival = (model: ReadModel): ReadModel => {
-  const write = async (sql: Sql, events: Parameters<ReadModel['write']>[1]): Promise<void> => {
-    await model.write(sql, events)
+  const write: ReadModel['write'] = async (sql, events, copy) => {
+    await model.write(sql, events, copy)
     const last = events.reduce((most, { position }) => (position > most ? position : most), -1n)
     await sql(MOVE_HEAD, [last])
   }

@@ -10,10 +10,11 @@ import {
   type Sums,
 } from '../../projections/books/projection.ts'
 import { type ClosingRow, closingsOf } from '../../projections/closings.ts'
+import type { CopyRows } from '../../projections/projection.ts'
 import { accountCode } from '../commands/accountCodes.ts'
 import type { Sql } from '../ports.ts'
 import type { ReadModel } from './readModel.ts'
-import { arraysOf, insertOf } from './rowArrays.ts'
+import { arraysOf, insertOf, wereCopied } from './rowArrays.ts'
 
 /**
  * Writes the books. Entries arrive in the order of the log, and their sums continue those of the last entry. An entry
@@ -138,6 +139,18 @@ const insert = async (sql: Sql, rows: Written): Promise<void> => {
   )
 }
 
+/** Writes rows of entries that are new. Postings are copied before entries, because the constraints of entries read them. */
+const insertNew = async (sql: Sql, rows: Written, copy?: CopyRows): Promise<void> => {
+  const added = [
+    { table: postings, rows: rows.postings },
+    { table: balances, rows: rows.balances },
+    { table: entries, rows: rows.entries },
+  ]
+  if (!(await wereCopied(added, copy))) return insert(sql, rows)
+  if (rows.customers.length + rows.accounts.length > 0)
+    await insert(sql, { ...rows, postings: [], balances: [], entries: [] })
+}
+
 const CORRECT_TIMES = `update ${entries.name} set at = $3 where tenant_id = $1 and position > $2 and at < $3`
 const CORRECT_SUMS = `update ${balances.name} set debits = debits + $4, credits = credits + $5, pending = pending + $6
   where tenant_id = $1 and account = $2 and position > $3`
@@ -176,7 +189,7 @@ const writeClosings = async (sql: Sql, rows: readonly ClosingRow[]): Promise<voi
 export const booksReadModel: ReadModel = {
   name: BOOKS,
   categories: BOOKS_CATEGORIES,
-  write: async (sql, events) => {
+  write: async (sql, events, copy) => {
     // A batch with a poison event is written stream by stream (readModelWriter.ts).
     const inOrder = events.toSorted((a, b) => (a.position < b.position ? -1 : 1))
     await writeClosings(sql, closingsOf(inOrder))
@@ -189,7 +202,7 @@ export const booksReadModel: ReadModel = {
     }
     const earlier = await earlierSums(sql, booked.entries, AFTER_LOG)
     if (first.position > earlier.last)
-      return insert(sql, { ...withoutEntries, ...rowsOfEntries(booked.entries, earlier) })
+      return insertNew(sql, { ...withoutEntries, ...rowsOfEntries(booked.entries, earlier) }, copy)
     if (booked.customers.length > 0) await insert(sql, withoutEntries)
     for (const entry of booked.entries) await insertLate(sql, entry)
   },

@@ -37,6 +37,8 @@ export type Feed = {
   readonly excludeTypes?: readonly string[]
   /** Gets the stored bytes of each event. */
   readonly withBytes?: true
+  /** The events of a batch while the feed catches up; FEED_BATCH_MAX when absent. */
+  readonly batchMax?: number
   /** The pause after a batch that was not full, once the feed is live; GATHER_MS when absent. */
   readonly gatherMs?: number
   /** Must succeed before a run begins: creates topics, for example. */
@@ -170,7 +172,7 @@ const follow = async (
   signal: AbortSignal,
 ): Promise<void> => {
   const { after } = run
-  const { categories, excludeTypes, withBytes, gatherMs = GATHER_MS } = feed
+  const { categories, excludeTypes, withBytes, batchMax = FEED_BATCH_MAX, gatherMs = GATHER_MS } = feed
   const wanted = {
     ...(categories && { categories }),
     ...(excludeTypes && { excludeTypes }),
@@ -192,10 +194,10 @@ const follow = async (
   const arrived = (item: FeedItem): void => {
     if (item.kind === 'event') run.prepare?.(item.event)
   }
-  for await (const batch of batches(items, FEED_BATCH_MAX, arrived)) {
-    const atOnceMax = live ? LIVE_BATCH_MAX : FEED_BATCH_MAX
+  for await (const batch of batches(items, batchMax, arrived)) {
+    const atOnceMax = live ? LIVE_BATCH_MAX : batchMax
     for (let from = 0; from < batch.length; from += atOnceMax) await processItems(batch.slice(from, from + atOnceMax))
-    if (live && batch.length < FEED_BATCH_MAX) await dependencies.world.sleep(gatherMs, signal)
+    if (live && batch.length < batchMax) await dependencies.world.sleep(gatherMs, signal)
   }
 }
 

@@ -1,3 +1,4 @@
+import { partsOf } from '../../streams/aggregate.ts'
 import { Unavailable } from '../ports.ts'
 import { acquireCheckpoint, type ResumePosition } from './checkpoints.ts'
 import { isTransient, serveRegularly } from './parking.ts'
@@ -25,6 +26,11 @@ import type { Feed, Run } from './feedLoop.ts'
  * An event that cannot be decoded or written does not leave a model behind: it is parked (readModelWriter.ts).
  */
 
+/**
+ * Larger than those of other feeds: a row is written once for all events of its stream in a batch, so that fewer rows are written,
+ * read and written again.
+ */
+const CATCH_UP_BATCH_MAX = 4_000
 const LEFT_BEHIND_MIN_MS = 5_000
 const LEFT_BEHIND_MAX_MS = 300_000
 
@@ -66,6 +72,7 @@ export const projectorOf = (
   return {
     name: 'projector',
     categories: [...new Set(models.flatMap(({ categories }) => categories))],
+    batchMax: CATCH_UP_BATCH_MAX,
     beginRun: async (epoch, signal) => {
       // Writes of the loop and replays of an operator must not cross.
       const queue = createSerialQueue()
@@ -113,9 +120,10 @@ const runOf = (
       queue(async () => {
         if (world.monotonicMs() >= retryAtMs)
           throw new Unavailable('database', { effect: 'none', cause: new Error('A read model is tried again.') })
-        const batch = { stored, decoded, position, epoch }
+        const streams = stored.map(({ stream }) => partsOf(stream))
+        const batch = { stored, streams, decoded, position, epoch }
         try {
-          await writeTogether(dependencies, following, batch)
+          await writeTogether(dependencies, following, batch, 'copied')
         } catch (error) {
           if (isTransient(error)) throw error
           // Some model cannot take this batch. Each is written alone, which shows which one, and which event is the cause.

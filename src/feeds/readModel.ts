@@ -1,3 +1,4 @@
+import type { CopyRows } from '../../projections/projection.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import type { Sql } from '../ports.ts'
@@ -8,8 +9,11 @@ import type { Sql } from '../ports.ts'
 export type ReadModel = {
   readonly name: string
   readonly categories: readonly string[]
-  /** Writes the changes of the events. An event that was written before changes nothing; a gap throws. */
-  readonly write: (sql: Sql, events: readonly Recorded<AnyEvent>[]) => Promise<void>
+  /**
+   * Writes the changes of the events. An event that was written before changes nothing; a gap throws. `copy` is given where the
+   * events are after the checkpoint, so that rows which begin with them are new; if they are not, the transaction fails.
+   */
+  readonly write: (sql: Sql, events: readonly Recorded<AnyEvent>[], copy?: CopyRows) => Promise<void>
   /** Writes an event that was parked until now, where that differs from `write`. The row of the checkpoint is locked. */
   readonly writeLate?: (sql: Sql, event: Recorded<AnyEvent>) => Promise<void>
   /**

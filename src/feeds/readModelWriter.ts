@@ -1,11 +1,11 @@
-import { Gap } from '../../projections/projection.ts'
-import { partsOf } from '../../streams/aggregate.ts'
+import { type CopyRows, Gap } from '../../projections/projection.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import type { Database, EventStore, Sql, StoredEvent, World } from '../ports.ts'
 import { fenceCheckpoint, moveCheckpoint } from './checkpoints.ts'
 import { decode } from './decode.ts'
 import {
+  type EventReference,
   type Failure,
   insertParked,
   keysWithDiscardedBeginning,
@@ -86,6 +86,8 @@ export const openReadModel = async (
 
 export type Batch = {
   readonly stored: readonly StoredEvent[]
+  /** The category and the id of the stream of each event, in the same order. */
+  readonly streams: readonly { readonly category: string; readonly id: string }[]
   /** Decodes each event once for all read models. */
   readonly decoded: (stored: StoredEvent) => Recorded<AnyEvent>
   readonly position: bigint
@@ -107,17 +109,22 @@ const isPoison = ({ withoutBeginning }: OpenReadModel, error: unknown): boolean 
 }
 
 /** The events of the batch that are new to the model: those that it can write, and those whose key is parked. */
-const newEventsOf = ({ model, position, parking }: OpenReadModel, { stored }: Batch) => {
-  const { flowing = [], waiting = [] } = Object.groupBy(
-    stored.filter(event => event.position > position && model.categories.includes(partsOf(event.stream).category)),
-    event => (parking.isParked(partsOf(event.stream).id) ? 'waiting' : 'flowing'),
-  )
-  return { flowing, waiting: waiting.map(referenceOf) }
+const newEventsOf = ({ model, position, parking }: OpenReadModel, { stored, streams }: Batch) => {
+  const categories = new Set(model.categories)
+  const flowing: StoredEvent[] = []
+  const waiting: EventReference[] = []
+  for (const [index, { category, id }] of streams.entries()) {
+    const event = stored[index]
+    if (event === undefined || !categories.has(category) || event.position <= position) continue
+    if (parking.isParked(id)) waiting.push(referenceOf(event))
+    else flowing.push(event)
+  }
+  return { flowing, waiting }
 }
 
-const writeOne = async (sql: Sql, readModel: OpenReadModel, batch: Batch): Promise<void> => {
+const writeOne = async (sql: Sql, readModel: OpenReadModel, batch: Batch, copy?: CopyRows): Promise<void> => {
   const { flowing, waiting } = newEventsOf(readModel, batch)
-  if (flowing.length > 0) await readModel.model.write(sql, flowing.map(batch.decoded))
+  if (flowing.length > 0) await readModel.model.write(sql, flowing.map(batch.decoded), copy)
   if (waiting.length > 0) await insertParked(sql, readModel.parking.rowsOf(waiting))
 }
 
@@ -126,10 +133,10 @@ const writeOne = async (sql: Sql, readModel: OpenReadModel, batch: Batch): Promi
  * while one of them may still send a statement, so that an error is thrown when all have ended: the first one, because it
  * makes Postgres refuse the others.
  */
-const writeEach = async (sql: Sql, readModels: readonly OpenReadModel[], batch: Batch): Promise<void> => {
+const writeEach = async (sql: Sql, models: readonly OpenReadModel[], batch: Batch, copy?: CopyRows): Promise<void> => {
   const writes: Promise<void>[] = []
-  for (const readModel of readModels) {
-    const write = writeOne(sql, readModel, batch)
+  for (const readModel of models) {
+    const write = writeOne(sql, readModel, batch, copy)
     write.catch(() => undefined)
     writes.push(write)
     // The statement leaves the process now; otherwise it would wait until the rows of all models are made.
@@ -138,19 +145,23 @@ const writeEach = async (sql: Sql, readModels: readonly OpenReadModel[], batch: 
   await Promise.all(writes).finally(() => Promise.allSettled(writes))
 }
 
-/** Rows and checkpoints move in one transaction, for all of the models or for none. */
+/**
+ * Rows and checkpoints move in one transaction, for all of the models or for none. `copied` fails where rows of the events are
+ * there already, which the checkpoint excludes unless a table was changed by hand: then the batch can be `inserted`.
+ */
 export const writeTogether = async (
   { database }: ReadModelWriterDependencies,
   readModels: readonly OpenReadModel[],
   batch: Batch,
+  how: 'copied' | 'inserted',
 ): Promise<void> => {
   const lagging = readModels.filter(({ position }) => position < batch.position)
   if (lagging.length === 0) return
-  await database.transaction(async sql => {
+  await database.transaction(async (sql, copy) => {
     // The checkpoints are moved first: their row locks keep a process that was replaced from writing beside its successor.
     const names = lagging.map(({ model }) => model.name)
     await moveCheckpoint(sql, names, batch.position, batch.epoch)
-    await writeEach(sql, lagging, batch)
+    await writeEach(sql, lagging, batch, how === 'copied' ? copy : undefined)
   })
   for (const readModel of lagging) readModel.position = batch.position
 }
@@ -223,7 +234,7 @@ export const writeAlone = async (
   readModel: OpenReadModel,
   batch: Batch,
 ): Promise<unknown> => {
-  const whole = () => writeTogether(dependencies, [readModel], batch)
+  const whole = () => writeTogether(dependencies, [readModel], batch, 'inserted')
   for (const write of [whole, () => writeWithoutPoison(readModel, batch)])
     try {
       await write()

@@ -6,7 +6,7 @@ import type { Recorded } from '../../streams/envelope.ts'
 import { inOrderOfArrival } from './arrivalOrder.ts'
 import { booksReadModel } from './booksWriter.ts'
 import type { ReadModel } from './readModel.ts'
-import { arraysOf, insertOf } from './rowArrays.ts'
+import { arraysOf, insertOf, wereCopied } from './rowArrays.ts'
 
 /** The read models: each projection and each journal with the statements that write its table. */
 
@@ -36,12 +36,18 @@ export const rowsOf = <E extends AnyEvent, R extends ResourceRow>(projection: Pr
   return {
     name,
     categories: [category],
-    write: async (sql, events) => {
+    write: async (sql, events, copy) => {
       const ids = idsWithEarlierEvents(events)
       const found = ids.length === 0 ? [] : await sql<R>(known, [ids])
       const rows = new Map(found.map(row => [row.id, row]))
       for (const event of events) rows.set(event.id, fold(projection, rows.get(event.id), event as Recorded<E>))
-      await sql(upsert, arraysOf(columns, [...rows.values()]))
+      // The rows that were found come first.
+      const folded = [...rows.values()]
+      const begun = folded.slice(found.length)
+      const changed = (await wereCopied([{ table: projection, rows: begun }], copy))
+        ? folded.slice(0, found.length)
+        : folded
+      if (changed.length > 0) await sql(upsert, arraysOf(columns, changed))
     },
     skipEvent: async (sql, { key, revision }) => {
       const text = `update ${name} set revision = greatest(revision, $2) where id = $1 returning id`
@@ -57,9 +63,10 @@ export const entriesOf = <E extends AnyEvent, R extends object>(journal: Journal
   return {
     name,
     categories,
-    write: async (sql, events) => {
+    write: async (sql, events, copy) => {
       const rows = events.flatMap(event => journal.rows(event as Recorded<E>))
-      if (rows.length > 0) await sql(insert, arraysOf(columns, rows))
+      if (rows.length === 0 || (await wereCopied([{ table: journal, rows }], copy))) return
+      await sql(insert, arraysOf(columns, rows))
     },
   }
 }

@@ -1,6 +1,6 @@
-import type { Columns } from '../../projections/projection.ts'
+import type { Columns, CopyRows, TableRows } from '../../projections/projection.ts'
 
-/** Rows as one array per column, so that a batch of any size is one statement with one text. */
+/** Rows as one array per column, so that a batch of any size is one statement with one text; or copied, where they are new. */
 
 const isJson = (type: string): boolean => type === 'json'
 
@@ -16,4 +16,14 @@ export const arraysOf = (columns: Columns, rows: readonly object[]): unknown[][]
 export const insertOf = (name: string, columns: Columns, first = 1): string => {
   const arrays = Object.values(columns).map((type, index) => `$${index + first}::${type}[]`)
   return `insert into ${name} (${Object.keys(columns).join(', ')}) select * from unnest(${arrays.join(', ')})`
+}
+
+/** Fewer rows are inserted by a prepared statement, which they share with others. */
+const COPIED_ROWS_MIN = 100
+
+/** Copies the rows of the first table if they are many, and with them those of the others. False if they must be inserted. */
+export const wereCopied = async (added: readonly TableRows[], copy?: CopyRows): Promise<boolean> => {
+  const copied = (added[0]?.rows.length ?? 0) >= COPIED_ROWS_MIN ? copy?.(added) : undefined
+  await copied
+  return copied !== undefined
 }

@@ -20,6 +20,8 @@ const EXACT: Readonly<Record<string, readonly unknown[]>> = {
     '1999-12-28T23:59:59.9Z',
     '2000-01-01T00:00:00Z',
     '1000-01-01T00:00:00.001Z',
+    '2024-02-29T00:00:00Z',
+    '2026-12-31T23:59:59.999Z',
   ],
   bytea: [Buffer.alloc(0), Buffer.of(0, 255, 92, 34), Buffer.alloc(300, 7).subarray(1)],
   uuid: ['00000000-0000-4000-8000-000000000001', 'ebf4aeb4-0bd2-4a5e-8f5b-f0a5ec8a3a10'],
@@ -34,7 +36,8 @@ const LEFT_TO_POSTGRES: readonly (readonly [string, readonly unknown[]])[] = [
   ['integer', [2 ** 31]],
   ['integer', [1.5]],
   ['timestamptz', ['2026-02-31T00:00:00Z']],
-  ['timestamptz', ['2024-02-29T00:00:00Z']],
+  ['timestamptz', ['2023-02-29T00:00:00Z']],
+  ['timestamptz', ['2026-04-31T23:59:59.999Z']],
   ['timestamptz', ['2026-01-02T03:04:05.678901+02:00', 'infinity']],
   ['timestamptz', ['0000-01-01T00:00:00Z']],
   ['timestamptz', ['2026-01-01T25:00:00Z']],
@@ -81,7 +84,6 @@ describe('array parameters of Postgres', () => {
     const text = fc.string({ unit: 'binary' }).filter(some => !some.includes('\0'))
     const time = fc
       .date({ min: new Date('1000-01-01T00:00:00Z'), max: new Date('2999-12-31T00:00:00Z'), noInvalidDate: true })
-      .filter(date => date.getUTCDate() <= 28)
       .map(date => date.toISOString())
     const some = <T>(one: fc.Arbitrary<T>) => fc.array(fc.option(one), { minLength: 1 })
     await fc.assert(

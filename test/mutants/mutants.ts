@@ -321,8 +321,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a read model applies an earlier event again',
     file: 'src/feeds/readModelWriter.ts',
-    find: `event => event.position > position && model`,
-    replace: `event => event.position !== position && model`,
+    find: `event.position <= position) continue`,
+    replace: `event.position === position) continue`,
   },
   {
     name: 'a read model and its checkpoint are written in different transactions',

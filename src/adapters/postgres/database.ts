@@ -9,6 +9,7 @@ import { LRUCache } from 'lru-cache'
 import { type ClientConfig, Pool, type PoolClient } from 'pg'
 import { type Database, type Row, type Snapshot, Unavailable } from '../../ports.ts'
 import { withBinaryArrays } from './arrayParameters.ts'
+import { copyOf } from './copiedRows.ts'
 import { endsConnection, mayWrite, snapshotError, statementError } from './errors.ts'
 import { holdExclusively, type LeaseOptions, leaseDefaults } from './lease.ts'
 import { type Send, sendInTurn, type Statement } from './transactionTurns.ts'
@@ -208,7 +209,13 @@ export const openDatabase = (options: DatabaseOptions): Database => {
       const begin = timeoutMs === undefined ? 'begin' : withTimeout('begin', timeoutMs)
       const limit = timeoutMs === undefined ? {} : { query_timeout: timeoutMs + ANSWER_GRACE_MS }
       return await inTransaction(pool, begin, send =>
-        work(async (text, values) => send({ ...toStatement(text, values, nameOf), ...limit })),
+        work(
+          async (text, values) => send({ ...toStatement(text, values, nameOf), ...limit }),
+          added => {
+            const copy = copyOf(added)
+            return copy && send({ ...copy, ...limit })
+          },
+        ),
       )
     },
     snapshot: async (work, timeoutMs = SNAPSHOT_STATEMENT_TIMEOUT_MS) =>

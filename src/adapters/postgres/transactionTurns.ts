@@ -1,10 +1,18 @@
 import type { PoolClient } from 'pg'
 import { type Row, Unavailable } from '../../ports.ts'
+import { type Copy, copyInto } from './copiedRows.ts'
 import { statementError } from './errors.ts'
 
 /** The order of the statements of one transaction. */
 
-export type Statement = { text: string; values?: unknown[]; name?: string; query_timeout?: number }
+/** `copied`: the rows of a copy. */
+export type Statement = {
+  text: string
+  values?: unknown[]
+  name?: string
+  query_timeout?: number
+  copied?: Copy['copied']
+}
 
 export type Send = <R extends Row>(statement: Statement) => Promise<R[]>
 
@@ -14,6 +22,13 @@ type Turns = {
   readonly settled: () => Promise<unknown>
   /** Statements that still wait for their turn are not sent: after the rollback they would take effect on their own. */
   readonly end: () => void
+}
+
+const execute = async <R extends Row>(client: PoolClient, statement: Statement): Promise<R[]> => {
+  const { text, copied, query_timeout } = statement
+  if (copied === undefined) return (await client.query<R>(statement)).rows
+  await copyInto(client, { text, copied }, query_timeout)
+  return []
 }
 
 /**
@@ -28,14 +43,14 @@ export const sendInTurn = (client: PoolClient): Turns => {
     const answer = last.then(() => {
       if (unavailable !== undefined) throw unavailable
       if (hasEnded) throw new Error('The transaction has ended.')
-      return client.query<R>(statement).catch((cause: unknown) => {
+      return execute<R>(client, statement).catch((cause: unknown) => {
         const error = statementError(cause, 'none')
         if (error instanceof Unavailable) unavailable = error
         throw error
       })
     })
     last = answer.catch(() => undefined)
-    return (await answer).rows
+    return answer
   }
   return { send, settled: () => last, end: () => void (hasEnded = true) }
 }
