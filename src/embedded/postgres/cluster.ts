@@ -21,8 +21,27 @@ const KILL_MAX_MS = 5_000
 const POLL_MS = 50
 const OUTPUT_MAX_CHARS = 4_000
 
+const MEBIBYTE = 1024 * 1024
+
+/**
+ * Settings of glibc's allocator, in bytes. By default the end of each statement returns the top of the heap to the
+ * system, and the next one takes it again, page by page. A process may keep this much unused memory in place of that.
+ * A set threshold also ends the adaptation of the size above which a block is mapped alone, hence that size too. Other
+ * allocators ignore them.
+ */
+const allocator = {
+  MALLOC_TRIM_THRESHOLD_: `${2 * MEBIBYTE}`,
+  MALLOC_TOP_PAD_: `${MEBIBYTE / 4}`,
+  MALLOC_MMAP_THRESHOLD_: `${MEBIBYTE}`,
+}
+
 /** The environment of Postgres. Variables of the developer, such as PGDATA or PGPORT, must not reach it. */
-export const postgresEnvironment = { PATH: process.env['PATH'] ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
+export const postgresEnvironment = {
+  PATH: process.env['PATH'] ?? '/usr/bin:/bin',
+  LC_ALL: 'C',
+  TZ: 'UTC',
+  ...allocator,
+}
 
 const isFull = (output: string): boolean => /no space left|disk quota/i.test(output)
 
