@@ -32,7 +32,7 @@ import {
 import type { ApiKeyVerifier } from '../identity/apiKeyVerifier.ts'
 import { openRevocations, type Revocations } from '../identity/revocations.ts'
 import { openTokenVerifier } from '../identity/tokenVerifier.ts'
-import type { Database } from '../ports.ts'
+import type { Database, RateCounter } from '../ports.ts'
 import type { CleanupStack } from '../cleanupStack.ts'
 import { createTables } from '../schema/tables.ts'
 import { openKeySecrets, verifierOf } from './apiKeys.ts'
@@ -84,8 +84,12 @@ export const startHttp = async (
   const stopping = new AbortController()
   const denials = createDenials(ledger, error => log.warn({ error }, 'the number of refusals cannot be recorded'))
   cleanup.defer(denials.close)
+  const sharedCounter = await openSharedCounter(database, error =>
+    log.warn({ error }, 'limits are counted in this process alone'),
+  )
+  cleanup.defer(sharedCounter.close)
   const opened = { embedded, keySecrets, denials, stopping: stopping.signal }
-  const services = await createServices(config, dependencies, opened)
+  const services = await createServices(config, dependencies, { opened, sharedCounter })
   const apiKeys = keySecrets && verifierOf(keySecrets, ledger)
   const known = { audience, revocations, embedded, apiKeys }
   const authenticate = isApi ? await openAuthentication(dependencies, known, cleanup) : refuseEveryone
@@ -130,8 +134,8 @@ type Opened = Pick<Services, 'keySecrets' | 'denials' | 'stopping'> & { readonly
 
 const createServices = async (
   config: Config,
-  { publicUrl, schemaBaseUrl, issuer, database, streams, ledger, log, feeds, siblings }: HttpDependencies,
-  { embedded, ...opened }: Opened,
+  { publicUrl, schemaBaseUrl, issuer, database, streams, ledger, feeds, siblings }: HttpDependencies,
+  { opened: { embedded, ...opened }, sharedCounter }: { readonly opened: Opened; readonly sharedCounter: RateCounter },
 ): Promise<Services> => ({
   ...opened,
   ledger,
@@ -140,7 +144,7 @@ const createServices = async (
   cursors: createCursors(await cursorSecret(database), () => ledger.world.now()),
   rateLimits: createRateLimits(config.rateLimits, {
     local: siblings?.counter ?? createLocalCounter(),
-    shared: await openSharedCounter(database, error => log.warn({ error }, 'limits are counted in this process alone')),
+    shared: sharedCounter,
   }),
   concurrencyLimits: createConcurrencyLimits(siblings?.slots),
   tail: createTail({

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache'
 import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Counted, Database, RateCounter } from '../../ports.ts'
 import { createTables } from '../../schema/tables.ts'
+import { createSharedCounts, type SharedCounts, type Spend } from './sharedCounts.ts'
 
 /** Counters of rate limits. The library stores windows and counts; the HTTP layer compares them with the limits. */
 
@@ -68,8 +69,6 @@ const rememberExceeded = () => {
   }
 }
 
-type Spend = (key: string, points: number, windowSeconds: number) => Promise<Counted>
-
 /** Counts in the database, or in this process for PAUSE_AFTER_FAILURE_MS after a failure of the database. */
 const withFallback = (shared: Limiter, onFailure: (error: unknown) => void): Spend => {
   const local = new RateLimiterMemory(UNBOUNDED)
@@ -87,52 +86,29 @@ const withFallback = (shared: Limiter, onFailure: (error: unknown) => void): Spe
   }
 }
 
-/** Requests of one key that come while its statement is in flight are counted together by the next one. */
-const inBatches = (spendPoints: Spend) => {
-  const waiting = new Map<string, ((counted: Counted) => void)[]>()
-  const drain = async (key: string, windowSeconds: number): Promise<void> => {
-    for (let batch = waiting.get(key); batch && batch.length > 0; batch = waiting.get(key)) {
-      waiting.set(key, [])
-      const { used, resetMs } = await spendPoints(key, batch.length, windowSeconds)
-      const before = used - batch.length
-      for (const [index, resolve] of batch.entries()) resolve({ used: before + index + 1, resetMs })
-    }
-    waiting.delete(key)
-  }
-  return (key: string, windowSeconds: number): Promise<Counted> =>
-    new Promise(resolve => {
-      const others = waiting.get(key)
-      if (others) others.push(resolve)
-      else {
-        waiting.set(key, [resolve])
-        void drain(key, windowSeconds)
-      }
-    })
-}
-
 /**
- * Counts for all instances in Postgres. Requests of a key that come while its statement is in flight share the next
- * one: a busy client costs one statement for many requests, and each request still gets its own number. While the
- * database does not answer, each instance counts alone, since a rate limit is no reason to refuse a payment.
+ * Counts for all instances in Postgres (sharedCounts.ts). While the database does not answer, each instance counts alone,
+ * since a rate limit is no reason to refuse a payment. `close` before the database is closed.
  */
 export const openSharedCounter = async (
   database: Database,
   onFailure: (error: unknown) => void,
-): Promise<RateCounter> => {
+): Promise<SharedCounts> => {
   await createTables(database, 'rateCounters')
   const storeClient = clientOf(database)
   const options = { storeClient, storeType: 'client', tableName: TABLE, tableCreated: true, ...UNBOUNDED }
-  const count = inBatches(withFallback(new RateLimiterPostgres(options), onFailure))
+  const shared = createSharedCounts(withFallback(new RateLimiterPostgres(options), onFailure))
   const exceeded = rememberExceeded()
   return {
-    count: async (name, { requests, windowSeconds }) => {
+    count: async (name, limit) => {
       // A fixed length for the column and for the memory of exceeded keys, since names can be of any length.
       const key = hash('sha256', name, 'base64url')
       const known = exceeded.recall(key)
       if (known) return known
-      const counted = await count(key, windowSeconds)
-      exceeded.remember(key, requests, counted)
+      const counted = await shared.count(key, limit)
+      exceeded.remember(key, limit.requests, counted)
       return counted
     },
+    close: shared.close,
   }
 }

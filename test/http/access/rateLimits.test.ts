@@ -220,6 +220,24 @@ describe('the shared counter', () => {
     for (const name of names) for (const counter of [one, other]) used.push((await counter.count(name, of(9))).used)
     expect([used, failures]).to.deep.equal([[1, 2, 1, 2, 1, 2], []])
   })
+
+  it('lets two instances exceed a limit by two per cent at most, also in a burst', async () => {
+    const limit = of(200, HOUR_SECONDS)
+    const counters = [await openSharedCounter(database, String), await openSharedCounter(database, String)]
+    const counted = await inParallel(CONCURRENCY, Array.from({ length: 400 }), async (_, index) => {
+      const { used } = (await counters[index % 2]?.count('burst', limit)) ?? { used: 0 }
+      return used
+    })
+    expect(counted.filter(used => used <= limit.requests).length).to.be.within(200, 204)
+  })
+
+  it('has the requests of an instance in the database when the instance has ended', async () => {
+    const limit = of(1_000, HOUR_SECONDS)
+    const [ending, other] = [await openSharedCounter(database, String), await openSharedCounter(database, String)]
+    for (let requests = 0; requests < 5; requests += 1) await ending.count('ending', limit)
+    await ending.close()
+    expect((await other.count('ending', limit)).used).to.equal(6)
+  })
 })
 
 describe('running exports', () => {
