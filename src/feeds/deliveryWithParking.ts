@@ -22,8 +22,15 @@ export type DeliveryDependencies = {
 }
 
 export type DeliveryWithParking = {
-  /** Sends or parks all facts. `commit` moves the checkpoint, after the broker's acknowledgement and with the parked rows. */
-  readonly send: (facts: readonly Outgoing[], commit: (sql: Sql) => Promise<void>) => Promise<void>
+  /**
+   * Sends or parks all facts. `commit` moves the checkpoint, after the broker's acknowledgement and with the parked rows;
+   * `commitAlone` in its place where there are none.
+   */
+  readonly send: (
+    facts: readonly Outgoing[],
+    commit: (sql: Sql) => Promise<void>,
+    commitAlone?: () => Promise<void>,
+  ) => Promise<void>
   /** Serves the requests of operators, until the signal. */
   readonly serve: (signal: AbortSignal) => Promise<void>
 }
@@ -75,9 +82,8 @@ const sendAll = async (
   parking: Parking,
   facts: readonly Outgoing[],
 ): Promise<ParkedEvent[]> => {
-  const { flowing = [], waiting = [] } = Object.groupBy(facts, ({ key }) =>
-    parking.isParked(key) ? 'waiting' : 'flowing',
-  )
+  const waiting = parking.isEmpty() ? [] : facts.filter(({ key }) => parking.isParked(key))
+  const flowing = waiting.length === 0 ? facts : facts.filter(({ key }) => !parking.isParked(key))
   const prepared = prepare(flowing)
   await sendTogether(bus, prepared, flowing)
   const rows = parking.rowsOf(referencesOf(waiting))
@@ -114,10 +120,11 @@ export const openDeliveryWithParking = async (
     },
   })
   return {
-    send: (facts, commit) =>
+    send: (facts, commit, commitAlone) =>
       queue(async () => {
         const rows = await sendAll(dependencies, attempt, parking, facts)
-        await parking.parkAndMove(rows, commit)
+        if (rows.length === 0 && commitAlone !== undefined) await commitAlone()
+        else await parking.parkAndMove(rows, commit)
       }),
     serve: signal => serveRegularly(() => [parking], timer, signal),
   }

@@ -3,7 +3,7 @@ import { TOPIC_PARTITIONS, topicOf } from '../../projections/factTopics.ts'
 import { partsOf } from '../../streams/aggregate.ts'
 import { aggregates, type Category, isCategory } from '../../streams/index.ts'
 import type { Database, EventStore, FactMessage, FactProducer, StoredEvent, TopicSettings, World } from '../ports.ts'
-import { acquireCheckpoint, fenceCheckpoint, moveCheckpoint } from './checkpoints.ts'
+import { acquireCheckpoint, fenceCheckpoint, moveCheckpoint, moveCheckpointAlone } from './checkpoints.ts'
 import { decode } from './decode.ts'
 import { factMessageOf } from './factMessage.ts'
 import { openDeliveryWithParking } from './deliveryWithParking.ts'
@@ -67,7 +67,8 @@ export type PublisherDependencies = {
 
 /**
  * The checkpoint moves after the broker's acknowledgement. After a crash in between the facts are sent again, with the same
- * ids and the same bytes, and none is lost.
+ * ids and the same bytes, and none is lost. Its commit does not wait for the disk, because a crash of Postgres that loses the
+ * move has the same consequence.
  */
 export const publisherOf = ({ database, bus, store, world }: PublisherDependencies): Feed => ({
   name: PUBLISHER,
@@ -90,7 +91,11 @@ export const publisherOf = ({ database, bus, store, world }: PublisherDependenci
       processBatch: async (events, position) => {
         const published = events.filter(stored => !isInternal(stored))
         const outgoing = published.map(stored => outgoingOf(stored, resultOf))
-        await delivery.send(outgoing, sql => moveCheckpoint(sql, [PUBLISHER], position, epoch))
+        await delivery.send(
+          outgoing,
+          sql => moveCheckpoint(sql, [PUBLISHER], position, epoch),
+          () => moveCheckpointAlone(database, { name: PUBLISHER, position, epoch }),
+        )
         forget(published)
       },
       prepare: stored => {

@@ -42,10 +42,14 @@ const plainRecordOf = (fact: FactMessage): Message => fact
 /** Whether anything is added to the headers of messages that this service sends. */
 const isTraced = (): boolean => propagation.fields().length > 0
 
+/**
+ * Upper bound of the bytes of a record whose headers are ASCII, as those of facts are: their bytes are not counted one by one. A
+ * request that is too large for another reason is halved (`split`).
+ */
 const bytesOf = ({ key, value, headers }: FactMessage): number => {
   let bytes = RECORD_OVERHEAD_BYTES + Buffer.byteLength(value) + Buffer.byteLength(key)
   for (const name in headers) {
-    bytes += HEADER_OVERHEAD_BYTES + Buffer.byteLength(name) + Buffer.byteLength(headers[name] ?? '')
+    bytes += HEADER_OVERHEAD_BYTES + name.length + (headers[name] ?? '').length
   }
   return bytes
 }
