@@ -22,9 +22,24 @@ const storedMetadata = z.object({
   schemaVersion: z.int(),
 })
 
-const metadataOf = (stored: unknown): Metadata => {
-  const { $correlationId, $causationId, traceparent, ...rest } = storedMetadata.parse(stored)
-  const metadata = { ...rest, correlationId: $correlationId, causationId: $causationId }
+type StoredMetadata = z.infer<typeof storedMetadata>
+
+const TEXTS = ['tenant', 'subject', 'client', 'authority', '$correlationId', '$causationId', 'at'] as const
+
+/** Whether the schema accepts it, which feeds ask for each event: the parser of the schema takes several times as long. */
+const isMetadata = (stored: JsonObject | null): stored is JsonObject => {
+  // Another program may have stored any JSON.
+  if (stored === null) return false
+  for (const name of TEXTS) if (typeof stored[name] !== 'string') return false
+  const { traceparent, schemaVersion } = stored
+  return Number.isSafeInteger(schemaVersion) && (traceparent === undefined || typeof traceparent === 'string')
+}
+
+const metadataOf = (stored: JsonObject): Metadata => {
+  const known = isMetadata(stored) ? (stored as StoredMetadata) : storedMetadata.parse(stored)
+  const { tenant, subject, client, authority, $correlationId, $causationId, traceparent, at, schemaVersion } = known
+  const ids = { correlationId: $correlationId, causationId: $causationId }
+  const metadata = { tenant, subject, client, authority, at, schemaVersion, ...ids }
   return traceparent === undefined ? metadata : { ...metadata, traceparent }
 }
 

@@ -1,7 +1,13 @@
+/** Items that a source which is read later is read by in one turn of the event loop: answers are taken between the turns. */
+const ITEMS_PER_TURN = 256
+
+const nextTurn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
+
 /**
  * Groups the items of a source into batches. A batch has the items that came since the last one was taken, and never waits
  * to become full. The source is read ahead by one batch at most while a batch is processed. `arrived` is called for each item
- * when it is read.
+ * when it is read. `later` gets, with each batch, the function that lets the source be read ahead; without it this begins with
+ * the batch. It begins with the next batch at the latest.
  *
  * Long because the reader of the source and the generator share one buffer.
  */
@@ -9,6 +15,7 @@ export async function* batches<T>(
   source: AsyncIterable<T>,
   sizeMax: number,
   arrived: (item: T) => void = () => undefined,
+  later?: (readAhead: () => void) => void,
 ): AsyncGenerator<T[]> {
   let waiting: T[] = []
   let ended = false
@@ -22,6 +29,7 @@ export async function* batches<T>(
       waiting.push(item)
       arrived(item)
       wake.resolve()
+      if (later !== undefined && waiting.length % ITEMS_PER_TURN === 0) await nextTurn()
       if (waiting.length < sizeMax) continue
       space = Promise.withResolvers()
       await space.promise
@@ -41,9 +49,12 @@ export async function* batches<T>(
       const batch = waiting
       waiting = []
       if (!ended) wake = Promise.withResolvers()
-      space.resolve()
+      const { resolve: readAhead } = space
+      if (later === undefined) readAhead()
+      else later(readAhead)
       if (batch.length > 0) yield batch
       else if (ended) break
+      readAhead()
     }
     await filling
   } finally {

@@ -53,9 +53,14 @@ export type Run = {
   readonly after: ResumePosition
   /**
    * Processes a batch and moves the checkpoint to `position`, both or neither. A batch may come twice, and never with a gap
-   * before it. An error other than Unavailable stops the feed.
+   * before it. An error other than Unavailable stops the feed. `readAhead`: see `readsLater`.
    */
-  readonly processBatch: (events: readonly StoredEvent[], position: bigint) => Promise<void>
+  readonly processBatch: (events: readonly StoredEvent[], position: bigint, readAhead?: () => void) => Promise<void>
+  /**
+   * The next events are read when the run calls `readAhead`, or has processed the batch, and not from its beginning: reading takes
+   * time of this thread, in which the statements of the batch would not be sent.
+   */
+  readonly readsLater?: true
   /** Called for each event when it arrives, while an earlier batch may still be processed. Does not throw. */
   readonly prepare?: (event: StoredEvent) => void
   /** Work beside the loop, until the signal. Settles when none of it is under way any more. */
@@ -181,10 +186,13 @@ const follow = async (
   const items = dependencies.store.subscribe({ after, ...wanted, signal })
   let live = false
   let processedUpTo = after === 'start' ? 0n : after
+  let readAhead = (): void => undefined
+  const later = run.readsLater && ((resume: () => void) => void (readAhead = resume))
   const processItems = async (items: readonly FeedItem[]): Promise<void> => {
     const { events, position, caughtUp, interruption } = summaryOf(items)
     progress.hasWork()
-    if (position !== undefined) await inBatchTrace(feed.name, events, () => run.processBatch(events, position))
+    if (position !== undefined)
+      await inBatchTrace(feed.name, events, () => run.processBatch(events, position, readAhead))
     processedUpTo = position ?? processedUpTo
     live = (live || caughtUp) && interruption === undefined
     if (position !== undefined || caughtUp) progress.processed(processedUpTo, live)
@@ -194,7 +202,7 @@ const follow = async (
   const arrived = (item: FeedItem): void => {
     if (item.kind === 'event') run.prepare?.(item.event)
   }
-  for await (const batch of batches(items, batchMax, arrived)) {
+  for await (const batch of batches(items, batchMax, arrived, later)) {
     const atOnceMax = live ? LIVE_BATCH_MAX : batchMax
     for (let from = 0; from < batch.length; from += atOnceMax) await processItems(batch.slice(from, from + atOnceMax))
     if (live && batch.length < batchMax) await dependencies.world.sleep(gatherMs, signal)

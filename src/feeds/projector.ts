@@ -116,12 +116,13 @@ const runOf = (
 
   return {
     after: earliestOf(all),
-    processBatch: (stored, position) =>
+    readsLater: true,
+    processBatch: (stored, position, begun) =>
       queue(async () => {
         if (world.monotonicMs() >= retryAtMs)
           throw new Unavailable('database', { effect: 'none', cause: new Error('A read model is tried again.') })
         const streams = stored.map(({ stream }) => partsOf(stream))
-        const batch = { stored, streams, decoded, position, epoch }
+        const batch = { stored, streams, decoded, position, epoch, begun }
         try {
           await writeTogether(dependencies, following, batch, 'copied')
         } catch (error) {

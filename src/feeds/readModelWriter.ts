@@ -92,6 +92,8 @@ export type Batch = {
   readonly decoded: (stored: StoredEvent) => Recorded<AnyEvent>
   readonly position: bigint
   readonly epoch: bigint
+  /** Called when each model has begun to write. */
+  readonly begun?: (() => void) | undefined
 }
 
 /** SQLSTATE 22: the data cannot be stored. 23: a constraint of the table refuses it. */
@@ -142,6 +144,7 @@ const writeEach = async (sql: Sql, models: readonly OpenReadModel[], batch: Batc
     // The statement leaves the process now; otherwise it would wait until the rows of all models are made.
     await new Promise(resolve => setImmediate(resolve))
   }
+  batch.begun?.()
   await Promise.all(writes).finally(() => Promise.allSettled(writes))
 }
 

@@ -48,6 +48,13 @@ const createSource = <T>() => {
   }
 }
 
+/** Readers that let the source be read ahead at once, in the middle of the batch, and not before its end. */
+const LATER: readonly ((readAhead: () => void) => void)[] = [
+  readAhead => readAhead(),
+  readAhead => void nextLoop().then(readAhead),
+  () => undefined,
+]
+
 describe('batches', () => {
   it('have every item once, in order, and never more than the size, at any speed of source and reader', () =>
     fc.assert(
@@ -55,7 +62,8 @@ describe('batches', () => {
         fc.array(fc.integer(), { maxLength: 60 }),
         fc.integer({ min: 1, max: 10 }),
         fc.infiniteStream(fc.nat({ max: 3 })),
-        async (items, size, pauses) => {
+        fc.constantFrom(undefined, ...LATER),
+        async (items, size, pauses, later) => {
           const pause = async (): Promise<void> => {
             for (let left = pauses.next().value; left > 0; left -= 1) await nextLoop()
           }
@@ -66,7 +74,7 @@ describe('batches', () => {
             }
           }
           const got: number[][] = []
-          for await (const batch of batches(source(), size)) {
+          for await (const batch of batches(source(), size, undefined, later)) {
             got.push(batch)
             await pause()
           }
@@ -111,6 +119,42 @@ describe('batches', () => {
     expect(seen.taken).to.be.at.most(9)
     end()
     await reading.return(undefined)
+  })
+
+  it('are read ahead from the call of the reader on, and with the next batch at the latest', async () => {
+    const { source, push, seen, end } = createSource<number>()
+    const ahead: (() => void)[] = []
+    const reading = batches(source, 4, undefined, readAhead => void ahead.push(readAhead))
+    const loops = async (): Promise<void> => {
+      for (let left = 20; left > 0; left -= 1) await nextLoop()
+    }
+    push(...Array.from({ length: 100 }, (_, n) => n))
+    expect((await reading.next()).value).to.deep.equal([0])
+    await loops()
+    expect((await reading.next()).value).to.deep.equal([1, 2, 3, 4])
+    await loops()
+    expect(seen.taken).to.equal(5)
+    ahead.at(-1)?.()
+    await loops()
+    expect(seen.taken).to.equal(9)
+    expect((await reading.next()).value).to.deep.equal([5, 6, 7, 8])
+    await loops()
+    expect(seen.taken).to.equal(9)
+    expect(((await reading.next()).value as number[])[0]).to.equal(9)
+    end()
+    await reading.return(undefined)
+  })
+
+  it('that are read ahead later are read in turns, between which other work is done', async () => {
+    const { source, push, end } = createSource<number>()
+    const reading = batches(source, 2_000, undefined, () => undefined)
+    push(...Array.from({ length: 1_000 }, (_, n) => n))
+    const sizes: number[] = []
+    for (let read = 0; read < 1_000; read += sizes.at(-1) ?? 0)
+      sizes.push(((await reading.next()).value as number[]).length)
+    expect(Math.max(...sizes)).to.be.at.most(256)
+    end()
+    await reading.next()
   })
 
   it('have the items before an error, which is thrown after them', async () => {
