@@ -32,7 +32,10 @@ export const openDirectoryAndLog = async (config: Config, cleanup: CleanupStack,
 }
 
 export type Stores = {
+  /** For the processes of the service. */
   readonly databaseUrl: string
+  /** For programs of others: never a Unix socket of the embedded Postgres. */
+  readonly publishedDatabaseUrl: string
   readonly eventStoreUrl: string
   /** Of the embedded ones. */
   readonly pids: Readonly<Record<string, number>>
@@ -54,7 +57,8 @@ export const openStores = async (
   })
   cleanup.defer(embedded.stop)
   return {
-    databaseUrl: config.databaseUrl ?? embedded.databaseUrl ?? '',
+    databaseUrl: config.databaseUrl ?? embedded.ownDatabaseUrl ?? '',
+    publishedDatabaseUrl: config.databaseUrl ?? embedded.databaseUrl ?? '',
     eventStoreUrl: config.eventStoreUrl ?? embedded.eventStoreUrl ?? '',
     pids: embedded.pids,
   }
@@ -107,7 +111,7 @@ type Known = Pick<Addresses, 'metrics'> & {
 export const addressesOf = (config: Config, { port, stores, pids, metrics }: Known): Addresses => ({
   api: `http://localhost:${port}`,
   event_store: stores.eventStoreUrl,
-  postgres: stores.databaseUrl,
+  postgres: stores.publishedDatabaseUrl,
   kafka: config.kafka?.brokers.join(',') ?? null,
   issuer: issuerOf(config, port),
   metrics,

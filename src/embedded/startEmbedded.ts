@@ -1,13 +1,16 @@
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { type Child, startChild } from './childSupervisor.ts'
+import { ownConnectionString } from './postgres/socket.ts'
 
 /** Starts the embedded services. */
 
 /** The embedded services, which let `npm start` run without other software. Each is a child process. */
 export type EmbeddedServices = {
-  /** Addresses of the requested services. */
+  /** Addresses of the requested services, over TCP. */
   readonly databaseUrl: string | undefined
   readonly eventStoreUrl: string | undefined
+  /** The connection string of the same database for the processes of the service: it prefers a Unix socket. */
+  readonly ownDatabaseUrl: string | undefined
   readonly pids: Readonly<Record<string, number>>
   /** Stops them in the reverse order of their start. */
   readonly stop: () => Promise<void>
@@ -68,11 +71,12 @@ export const startEmbeddedServices = async (wanted: RequestedServices): Promise<
     const needsPostgres = wanted.database || wanted.eventStore
     const postgresDir = join(wanted.dataDir, 'postgres')
     const postgres = needsPostgres ? await start('postgres', ['--data-dir', postgresDir, '--port', '0']) : undefined
+    const ownUrl = postgres && (await ownConnectionString(resolve(postgresDir), postgres.address))
     const eventStore =
-      wanted.eventStore && postgres
+      wanted.eventStore && ownUrl !== undefined
         ? await start('eventstore', [
             '--database-url',
-            siblingOf(postgres.address, 'eventstore'),
+            siblingOf(ownUrl, 'eventstore'),
             '--password-file',
             join(postgresDir, 'password'),
             '--port',
@@ -81,6 +85,7 @@ export const startEmbeddedServices = async (wanted: RequestedServices): Promise<
         : undefined
     return {
       databaseUrl: wanted.database ? postgres?.address : undefined,
+      ownDatabaseUrl: wanted.database ? ownUrl : undefined,
       eventStoreUrl: eventStore?.address,
       pids: { ...(postgres ? { postgres: postgres.pid } : {}), ...(eventStore ? { eventstore: eventStore.pid } : {}) },
       stop,

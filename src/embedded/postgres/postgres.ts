@@ -1,7 +1,7 @@
 /**
  * Embedded Postgres as a child process: `node src/embedded/postgres/postgres.ts --data-dir D --port P` prints its
  * connection string, then `ready`. A separate process, so that a crash of the service does not interrupt its shutdown.
- * D has `cluster/`, `password` (private) and `postgres.log`.
+ * D has `cluster/`, `socket/`, `password` (private) and `postgres.log`.
  */
 
 import { once } from 'node:events'
@@ -15,6 +15,7 @@ import { postgresBinaries } from './binaries.ts'
 import { endOrphan, openCluster } from './cluster.ts'
 import { postgresLaunch } from './launch.ts'
 import { connectionString, HOST, type ServerProcess, type ServerStart, startServer, stopServer } from './server.ts'
+import { makeSocketFolder } from './socket.ts'
 import { StartupError, systemCode } from '../../startupError.ts'
 
 /** A supervisor that was just killed may still be shutting its server down. */
@@ -86,7 +87,9 @@ export const startPostgres = async (options: ServiceOptions): Promise<EmbeddedPo
     if (options.port !== 0) await probePort(options.port)
     const cluster = await openCluster(directory.path, binaries, launch)
     const logPath = join(directory.path, 'postgres.log')
-    const { server, port } = await startWithRetries({ cluster, postgres: binaries.postgres, launch, logPath }, options)
+    const socketFolder = await makeSocketFolder(directory.path, launch)
+    const start = { cluster, postgres: binaries.postgres, launch, logPath, socketFolder }
+    const { server, port } = await startWithRetries(start, options)
     const close = async () => {
       await stopServer(server)
       await directory.release()

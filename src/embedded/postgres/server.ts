@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { type Cluster, postgresEnvironment, startFailure } from './cluster.ts'
 import type { Launch } from './launch.ts'
+import { socketSetting } from './socket.ts'
 import { StartupError, systemCode } from '../../startupError.ts'
 
 export const HOST = '127.0.0.1'
@@ -21,8 +22,7 @@ const OUTPUT_MAX_BYTES = 8 * 1024
 /** Durability settings keep their defaults: fsync, full_page_writes and synchronous_commit are on. */
 const settings: Readonly<Record<string, string>> = {
   listen_addresses: HOST,
-  // No socket in a shared folder such as /tmp; all connections are by address.
-  unix_socket_directories: '',
+  unix_socket_permissions: '0700',
   max_connections: '100',
   shared_buffers: '256MB',
   effective_cache_size: '1GB',
@@ -50,6 +50,8 @@ export type ServerStart = {
   readonly launch: Launch
   readonly port: number
   readonly logPath: string
+  /** A private folder, since every user could put a socket into a shared one, such as /tmp; undefined for TCP alone. */
+  readonly socketFolder: string | undefined
 }
 
 export type ServerProcess = {
@@ -135,7 +137,8 @@ export const stopServer = async (server: ServerProcess): Promise<void> => {
 
 /** Starts the server and resolves when it accepts connections and its databases exist. Throws a StartupError. */
 export const startServer = async (start: ServerStart, signal: AbortSignal): Promise<ServerProcess> => {
-  const given = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const all = { ...settings, unix_socket_directories: socketSetting(start.socketFolder) }
+  const given = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const server = await spawnServer(start, ['-D', start.cluster.path, '-p', `${start.port}`, ...given])
   try {
     await untilReady(server, start, signal)
