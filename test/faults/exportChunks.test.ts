@@ -12,6 +12,8 @@ import { putPreparedCluster } from '../support/preparedCluster.ts'
 
 const CHUNK_BYTES = 256 * 1024
 const CHUNKS = 5
+/** For a machine under load. */
+const STATEMENT_TIMEOUT_MS = 60_000
 const file = Buffer.from(Array.from({ length: CHUNKS * CHUNK_BYTES }, (_, at) => (at * 7 + (at >> 8)) % 256))
 const sha256 = createHash('sha256').update(file).digest('hex')
 const written = { byte_count: file.length, sha256 }
@@ -71,7 +73,7 @@ describe('the chunks of an export whose Postgres crashes', () => {
     dataDir = join(folder, 'pg')
     await putPreparedCluster(dataDir)
     await start('0')
-    database = openDatabase({ connectionString: address })
+    database = openDatabase({ connectionString: address, statementTimeoutMs: STATEMENT_TIMEOUT_MS })
     await createLedgerTables(database)
     await stopFlushing()
   })
