@@ -8,6 +8,7 @@ import { readModels } from '../../src/feeds/readModels.ts'
 import type { Database } from '../../src/ports.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { rejectionOf } from '../support/rejection.ts'
+import { createRebuildHarness } from './rebuild/rebuildHarness.ts'
 import { feedAll, fillLog, useTestPostgres } from './fixtures.ts'
 
 /** So many that the rows of a batch are copied. */
@@ -95,6 +96,21 @@ describe('the rows of a large batch', () => {
     await database.sql(`delete from payments_v1`)
     await database.sql('update checkpoints set position = -1')
     await feed(database)
+    expect(await contents()).to.deep.equal(before)
+  })
+
+  it('are copied by a rebuild, and equal to the live ones', async () => {
+    await feed(database)
+    const before = await contents()
+    const harness = createRebuildHarness(watched(database), log)
+    copied = []
+    for (const name of ['payments', 'facts', 'audit', 'books']) {
+      const id = await harness.request('rebuild', name)
+      await harness.execute()
+      const { state, error, difference } = await harness.row(id)
+      expect({ state, error, difference }, name).to.deep.equal({ state: 'succeeded', error: null, difference: null })
+    }
+    expect(copied).to.include.members(['payments_v1', 'facts_v1', 'audit_v2', 'journal_entries_v1'])
     expect(await contents()).to.deep.equal(before)
   })
 

@@ -4,7 +4,7 @@ import { batches } from '../batches.ts'
 /** Reads the events between two positions of the log, in batches. */
 
 /** One transaction each: as many as in a batch of the projector. */
-const REBUILD_BATCH_MAX = 2_000
+const REBUILD_BATCH_MAX = 4_000
 
 export type EventRange = {
   /** The position to continue after: -1, or one that the store has returned. */

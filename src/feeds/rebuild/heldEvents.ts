@@ -1,3 +1,4 @@
+import type { CopyRows } from '../../../projections/projection.ts'
 import { partsOf } from '../../../streams/aggregate.ts'
 import type { EventStore, Sql, StoredEvent } from '../../ports.ts'
 import { decode } from '../decode.ts'
@@ -82,9 +83,12 @@ const releaseHeld = async (
   return still
 }
 
+/** The statements of a transaction; without `copy` rows are inserted. */
+export type Transaction = { readonly sql: Sql; readonly copy?: CopyRows | undefined }
+
 /** Writes runs of events between discarded ones, so that each is skipped in its place. */
 const writeFlowing = async (
-  sql: Sql,
+  { sql, copy }: Transaction,
   { model }: Rebuildable,
   events: readonly StoredEvent[],
   parked: Parked,
@@ -95,6 +99,7 @@ const writeFlowing = async (
       await model.write(
         sql,
         run.map(stored => decode(stored).recorded),
+        copy,
       )
     run = []
   }
@@ -110,14 +115,15 @@ const writeFlowing = async (
   await write()
 }
 
-/** Runs in a transaction whose search path names the tables that are being built. */
+/** The search path of the transaction names the tables that are being built, which have no rows of the events. */
 export const writeEvents = async (
-  sql: Sql,
+  transaction: Transaction,
   rebuildable: Rebuildable,
   store: Store,
   events: readonly StoredEvent[],
 ): Promise<void> => {
   const { projection, model } = rebuildable
+  const { sql } = transaction
   const held = await releaseHeld(sql, rebuildable, store)
   const own = events.filter(({ stream }) => model.categories.includes(partsOf(stream).category))
   if (own.length === 0) return
@@ -128,5 +134,5 @@ export const writeEvents = async (
     return held.has(event.key) || isParked(parked, event) ? 'waiting' : 'flowing'
   })
   await hold(sql, projection, waiting.map(referenceOf))
-  await writeFlowing(sql, rebuildable, flowing, parked)
+  await writeFlowing(transaction, rebuildable, flowing, parked)
 }

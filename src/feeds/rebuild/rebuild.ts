@@ -1,9 +1,10 @@
+import type { CopyRows } from '../../../projections/projection.ts'
 import { type Sql, Unavailable } from '../../ports.ts'
 import { relationExists } from '../../schema/existingRelations.ts'
 import { BUILDING_SCHEMA, PREVIOUS_SCHEMA } from '../../schema/rebuildSchemas.ts'
 import { positionOf } from '../checkpoints.ts'
 import { eventsInRange, type RangeBatch } from './catchUp.ts'
-import { writeEvents } from './heldEvents.ts'
+import { type Transaction, writeEvents } from './heldEvents.ts'
 import { type Compared, compareRecentRows, compareTables } from './parity.ts'
 import { nameBuildingTables, nameLiveTables } from './rebuildable.ts'
 import {
@@ -68,9 +69,9 @@ export const runOf = (dependencies: RebuildDependencies, rebuild: OpenRebuild, p
   return { dependencies, rebuild, reached, progress: progressOf(dependencies, reached) }
 }
 
-/** Writes a batch in `sql`, a transaction, and moves the checkpoint of the rebuild. Resolves to the checkpoint. */
+/** Writes a batch in a transaction, and moves the checkpoint of the rebuild. Resolves to the checkpoint. */
 const writeBatch = async (
-  sql: Sql,
+  { sql, copy }: Transaction,
   { dependencies: { store }, rebuild, reached, progress }: Run,
   { events, position }: RangeBatch,
   head: bigint,
@@ -85,7 +86,7 @@ const writeBatch = async (
     eta,
   ])
   await nameBuildingTables(sql, rebuild.live)
-  await writeEvents(sql, rebuild.rebuildable, store, events)
+  await writeEvents({ sql, copy }, rebuild.rebuildable, store, events)
   await nameLiveTables(sql, rebuild.live)
   return next
 }
@@ -104,7 +105,7 @@ const catchUpTo = async (run: Run, upTo: bigint): Promise<bigint> => {
   const { dependencies, reached } = run
   const before = reached.done
   for await (const batch of batchesTo(run, upTo)) {
-    const write = (sql: Sql): Promise<Checkpoint> => writeBatch(sql, run, batch, upTo)
+    const write = (sql: Sql, copy?: CopyRows): Promise<Checkpoint> => writeBatch({ sql, copy }, run, batch, upTo)
     Object.assign(reached, await dependencies.database.transaction(write, TRANSACTION_TIMEOUT_MS))
     dependencies.world.crashPoint('rebuild_batch')
   }
@@ -179,7 +180,7 @@ const switchTables = async (run: Run, since: string | undefined): Promise<Differ
     const upTo = await lockLive(sql, run)
     const checkpoint = { ...run.reached }
     for await (const batch of batchesTo(run, upTo))
-      Object.assign(checkpoint, await writeBatch(sql, { ...run, reached: checkpoint }, batch, upTo))
+      Object.assign(checkpoint, await writeBatch({ sql }, { ...run, reached: checkpoint }, batch, upTo))
     const difference =
       since === undefined ? undefined : await compareRecentRows(sql, rebuild.live, rebuild.rebuildable.tables, since)
     if (difference !== undefined) throw new DifferenceFound(difference)
