@@ -28,10 +28,14 @@ describe('the read models over HTTP', () => {
     }, REBUILT_MAX_MS)
 
   it('are listed with their positions and their lag', async () => {
-    const { status, body } = await operator.get('/projections')
-    expect(status).to.equal(200)
-    expect(body.items.map(({ name }: { name: string }) => name)).to.deep.equal(READ_MODEL_NAMES)
-    for (const { position, lag } of body.items) {
+    // A read model has no position until the projector of a new service has begun.
+    const items = await eventually(async () => {
+      const { status, body } = await operator.get('/projections')
+      expect(status).to.equal(200)
+      return body.items.every(({ position }: { position: string | null }) => position !== null) && body.items
+    })
+    expect(items.map(({ name }: { name: string }) => name)).to.deep.equal(READ_MODEL_NAMES)
+    for (const { position, lag } of items) {
       expect(position).to.match(/^-?\d+$/)
       expect(lag.events).to.be.within(0, 1_000)
     }
