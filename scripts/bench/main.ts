@@ -149,7 +149,11 @@ await new Command('bench')
     positiveInteger,
   )
   .option('--sizes <counts>', `the payments in the ledgers that "growth" compares (${SIZES.join()})`, positiveIntegers)
-  .option('--profile', `CPU profiles of the service's processes at 1 and 64 connections, into ${FILES.profiles}`)
+  .option(
+    '--profile',
+    "CPU and heap profiles of the service's processes at 1 and 64 connections; event loop, collections, system calls, " +
+      `gRPC, SQL and syncs for each payment, into ${FILES.profiles}`,
+  )
   .option('--json <file>', `where the figures go beside the table, with the charts beside them (${FILES.full})`)
   .addHelpText(
     'after',

@@ -3,18 +3,42 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { callerOf, type Caller, PARTS_PER_INVOICE } from './apiClient.ts'
 import { createHarness, type Harness, type RunningService } from './harness.ts'
-import { perSecond } from './measure.ts'
+import { perSecond, type Sample, type Side } from './measure.ts'
 import { partsOf, pay } from './paymentSides.ts'
-import { PHASE_FILE, PROFILE_SUFFIX, PROFILES_VARIABLE, type ProfiledThread, THREAD_SUFFIX } from './profileFiles.ts'
+import { databasesOf, plansOf, postgresPerOperation } from './postgresFigures.ts'
+import {
+  countedBy,
+  type PaymentFigures,
+  readAllocations,
+  readThreads,
+  type StatementFigures,
+} from './profileFigures.ts'
+import {
+  FIGURES_SUFFIX,
+  HEAP_PHASE_END,
+  HEAP_SUFFIX,
+  PHASE_FILE,
+  PROFILE_SUFFIX,
+  PROFILES_VARIABLE,
+  type ProfiledThread,
+  THREAD_SUFFIX,
+} from './profileFiles.ts'
+import { readProcesses, readSettledPostgres, systemBetween } from './profileReadings.ts'
 import { type CpuProfile, summaryOf, summaryText } from './profileSummary.ts'
+import { figuresText } from './profileTables.ts'
 
-/** `npm run bench -- --profile`: CPU profiles of the service's processes while payments are made. */
+/** `npm run bench -- --profile`: profiles of the service's processes while payments are made, with counts for each. */
 
 const ROOT = new URL('../../', import.meta.url).href
 const PROFILER = new URL('./profiler.ts', import.meta.url).href
 const CONNECTIONS = [1, 64] as const
 const PER_SECOND_MAX: Readonly<Record<number, number>> = { 1: 600, 64: 2_400 }
 const WARM_SECONDS = 2
+/** How long allocations are sampled, as a share of the time of the CPU profile. */
+const HEAP_SHARE = 1 / 3
+/** The number of statements whose plans are read. */
+const PLANS_MAX = 40
+const TEMPORARY = [PHASE_FILE, THREAD_SUFFIX, FIGURES_SUFFIX]
 const FOLLOW_MAX_MS = 30_000
 const FOLLOW_POLL_MS = 50
 
@@ -53,20 +77,64 @@ export const enterPhase = async (directory: string, phase: string): Promise<void
   }
 }
 
-const profileAt = async ({ harness, service, caller, directory, seconds }: Profiling, connections: number) => {
-  const phase = `payments-${connections}`
-  const invoices = ((PER_SECOND_MAX[connections] ?? 0) * (WARM_SECONDS + seconds)) / PARTS_PER_INVOICE
+const untilProcessed = async (caller: Caller, side: () => Promise<Sample>) => {
+  const begun = performance.now()
+  const sample = await side()
+  await caller.untilFeedsCaughtUp()
+  return { sample, seconds: (performance.now() - begun) / 1000 }
+}
+
+type Phase = { readonly name: string; readonly side: Side }
+
+const withPlans = async (databases: readonly string[], statements: readonly StatementFigures[]) => {
+  const texts = statements.slice(0, PLANS_MAX).map(({ text }) => text)
+  const plans = await plansOf(databases, texts)
+  return statements.map(each => ({ ...each, plan: plans.get(each.text) ?? [] }))
+}
+
+/** CPU profiles, and everything that is counted beside them. */
+const profileCpu = async ({ caller, service, directory, seconds }: Profiling, { name, side }: Phase) => {
+  await caller.untilFeedsCaughtUp()
+  const databases = await databasesOf(service.addresses.postgres)
+  const postgresBefore = await readSettledPostgres(databases)
+  await enterPhase(directory, name)
+  const systemBefore = await readProcesses(service)
+  const processed = await untilProcessed(caller, () => side(seconds))
+  const { count: payments } = processed.sample
+  const system = systemBetween(systemBefore, await readProcesses(service), payments)
+  await enterPhase(directory, '')
+  const postgres = postgresPerOperation(postgresBefore, await readSettledPostgres(databases), payments)
+  await caller.checkAnswers()
+  const counted = countedBy(await readThreads(directory, name), payments)
+  const statements = await withPlans(databases, counted.statements)
+  return { ...counted, system, postgres, statements, payments, ...processed }
+}
+
+/** Samples of allocations, in a phase of their own: taken at the same time, they would be in the CPU profile. */
+const profileHeap = async ({ caller, directory, seconds }: Profiling, { name, side }: Phase) => {
+  await enterPhase(directory, `${name}${HEAP_PHASE_END}`)
+  const { sample } = await untilProcessed(caller, () => side(seconds * HEAP_SHARE))
+  await enterPhase(directory, '')
+  await caller.checkAnswers()
+  return readAllocations({ directory, root: ROOT }, name, sample.count)
+}
+
+const profileAt = async (profiling: Profiling, connections: number) => {
+  const { harness, service, caller, directory, seconds } = profiling
+  const name = `payments-${connections}`
+  const paidSeconds = WARM_SECONDS + seconds * (1 + HEAP_SHARE)
+  const invoices = ((PER_SECOND_MAX[connections] ?? 0) * paidSeconds) / PARTS_PER_INVOICE
   harness.log(`preparing approved invoices for ${connections} connections`)
   const next = partsOf(await caller.invoices(Math.ceil(invoices) + connections), connections, true)
   await caller.untilFeedsCaughtUp()
-  const side = pay(service.addresses, caller, connections, next)
-  await side(WARM_SECONDS)
+  const phase = { name, side: pay(service.addresses, caller, connections, next) }
+  await phase.side(WARM_SECONDS)
   harness.log(`profiling POST /payments at ${connections}`)
-  await enterPhase(directory, phase)
-  const sample = await side(seconds)
-  await enterPhase(directory, '')
-  await caller.checkAnswers()
-  return { phase, rate: perSecond(sample) }
+  const { sample, ...counted } = await profileCpu(profiling, phase)
+  harness.log(`sampling the allocations of POST /payments at ${connections}`)
+  const figures: PaymentFigures = { ...counted, allocations: await profileHeap(profiling, phase) }
+  await writeFile(join(directory, `${name}.json`), `${JSON.stringify(figures, null, 2)}\n`)
+  return { name, rate: perSecond(sample), figures }
 }
 
 /** The summaries of all profiles of a phase, the busiest process first. */
@@ -100,7 +168,7 @@ export type ProfileRun = {
 export const profilePayments = async ({ directory, seconds, log, print, onStart }: ProfileRun): Promise<void> => {
   await mkdir(directory, { recursive: true })
   // Profiles of an earlier run are removed, so that the folder has those of one run.
-  await removeFiles(directory, [PHASE_FILE, THREAD_SUFFIX, PROFILE_SUFFIX])
+  await removeFiles(directory, [...TEMPORARY, PROFILE_SUFFIX, HEAP_SUFFIX, '.json'])
   const earlier = process.env['NODE_OPTIONS'] ?? ''
   const serviceEnv = { NODE_OPTIONS: `${earlier} --import ${PROFILER}`.trim(), [PROFILES_VARIABLE]: directory }
   const harness = await createHarness(log, { serviceEnv })
@@ -109,13 +177,14 @@ export const profilePayments = async ({ directory, seconds, log, print, onStart 
     const service = await harness.service()
     const profiling = { harness, service, caller: await callerOf(service), directory, seconds }
     for (const connections of CONNECTIONS) {
-      const { phase, rate } = await profileAt(profiling, connections)
+      const { name, rate, figures } = await profileAt(profiling, connections)
       print(`\nPOST /payments at ${connections} connections, while profiled: ${rate.toFixed(0)}/s`)
-      for (const summary of await summariesOf(directory, phase)) print(`\n${summary}`)
+      for (const summary of await summariesOf(directory, name)) print(`\n${summary}`)
+      print(`\n${figuresText(name, figures)}`)
     }
   } finally {
     await harness.stop()
-    await removeFiles(directory, [PHASE_FILE, THREAD_SUFFIX])
+    await removeFiles(directory, TEMPORARY)
   }
-  print(`\nThe profiles are in ${directory}; Chrome's DevTools open them.`)
+  print(`\nThe profiles and all figures (JSON) are in ${directory}; Chrome's DevTools open them.`)
 }

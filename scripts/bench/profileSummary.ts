@@ -1,6 +1,6 @@
 /** The summary of a CPU profile: self time by module and by function. */
 
-type CallFrame = { readonly functionName: string; readonly url: string; readonly lineNumber: number }
+export type CallFrame = { readonly functionName: string; readonly url: string; readonly lineNumber: number }
 
 /** The members of a .cpuprofile file that are read here; times in microseconds. */
 export type CpuProfile = {
@@ -35,7 +35,7 @@ export const moduleOf = ({ url, functionName }: CallFrame, root: string): string
   return path.slice(0, Math.max(0, path.lastIndexOf('/'))) || path
 }
 
-const functionOf = (frame: CallFrame, root: string): string => {
+export const functionOf = (frame: CallFrame, root: string): string => {
   const file = frame.url.slice(frame.url.lastIndexOf('/') + 1)
   const place = file === '' ? '' : ` ${file}:${frame.lineNumber + 1}`
   return `${frame.functionName || '(anonymous)'}${place} in ${moduleOf(frame, root)}`

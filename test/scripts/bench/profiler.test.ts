@@ -6,7 +6,8 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { enterPhase } from '../../../scripts/bench/profile.ts'
-import { PROFILE_SUFFIX, PROFILES_VARIABLE, THREAD_SUFFIX } from '../../../scripts/bench/profileFiles.ts'
+import { readThreads } from '../../../scripts/bench/profileFigures.ts'
+import { HEAP_SUFFIX, PROFILE_SUFFIX, PROFILES_VARIABLE, THREAD_SUFFIX } from '../../../scripts/bench/profileFiles.ts'
 import { type CpuProfile, summaryOf } from '../../../scripts/bench/profileSummary.ts'
 import { temporaryDirectory } from '../../support/service.ts'
 
@@ -42,7 +43,7 @@ describe('the profiler in a process of the service', () => {
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
   })
 
-  it('writes a profile of each thread and phase, of that phase alone', async () => {
+  it('writes a profile and counts of each thread and phase, of that phase alone, and allocations in place of CPU time', async () => {
     const directory = await temporaryDirectory()
     const program = join(directory, 'program.mjs')
     await writeFile(program, PROGRAM)
@@ -73,5 +74,13 @@ describe('the profiler in a process of the service', () => {
     expect((await functionsBusyIn('first')).toSorted()).to.deep.equal(['busyInMain', 'busyInWorker'])
     expect((await functionsBusyIn('second')).toSorted()).to.deep.equal(['busyInMain', 'busyInWorker'])
     expect(await filesThatEnd(PROFILE_SUFFIX)).to.have.length(4)
+    const figures = (await readThreads(directory, 'second')).map(each => each.figures)
+    expect(figures).to.have.length(2)
+    for (const { utilization } of figures) expect(utilization).to.be.within(0, 1).and.not.equal(0)
+
+    await enterPhase(directory, 'third-heap')
+    await enterPhase(directory, '')
+    expect(await filesThatEnd(PROFILE_SUFFIX)).to.have.length(4)
+    expect(await filesThatEnd(HEAP_SUFFIX)).to.have.length(2)
   })
 })
