@@ -103,11 +103,13 @@ const profileCpu = async ({ caller, service, directory, seconds }: Profiling, { 
   const { count: payments } = processed.sample
   const system = systemBetween(systemBefore, await readProcesses(service), payments)
   await enterPhase(directory, '')
-  const postgres = postgresPerOperation(postgresBefore, await readSettledPostgres(databases), payments)
+  const postgresAfter = await readSettledPostgres(databases)
+  const postgres = postgresPerOperation(postgresBefore, postgresAfter, payments)
+  const postgresIdle = postgresPerOperation(postgresAfter, await readSettledPostgres(databases), payments)
   await caller.checkAnswers()
   const counted = countedBy(await readThreads(directory, name), payments)
   const statements = await withPlans(databases, counted.statements)
-  return { ...counted, system, postgres, statements, payments, ...processed }
+  return { ...counted, system, postgres, postgresIdle, statements, payments, ...processed }
 }
 
 /** Samples of allocations, in a phase of their own: taken at the same time, they would be in the CPU profile. */

@@ -28,8 +28,10 @@ export type PaymentFigures = {
   })[]
   /** For each payment; empty without /proc. */
   readonly system: SystemByProcess
-  /** For each payment. */
+  /** For each payment, with the idle time in which the backends report their counts. */
   readonly postgres: PostgresReading
+  /** The counts of as much idle time, divided by the same payments: the difference belongs to payments alone. */
+  readonly postgresIdle: PostgresReading
   /** For each payment, by the path of the method. */
   readonly calls: Readonly<Record<string, CallFigures>>
   /** For each payment, the most frequent first. */

@@ -1,3 +1,4 @@
+import { POSTGRES_REPORTS_MS, type PostgresReading } from './postgresFigures.ts'
 import type { PaymentFigures, StatementFigures, ThreadAllocations } from './profileFigures.ts'
 import { SYSTEM_COUNTS } from './systemFigures.ts'
 
@@ -83,10 +84,14 @@ const statementLines = ({ statements }: PaymentFigures): string[] => {
   ]
 }
 
-const postgresLines = ({ postgres: { server, tables } }: PaymentFigures): string[] => {
-  const counts = Object.entries(server).map(([name, value]) => `${name} ${figure(value)}`)
+const countsText = ({ server }: PostgresReading): string =>
+  Object.entries(server)
+    .map(([name, value]) => `${name} ${figure(value)}`)
+    .join(', ')
+
+const postgresLines = ({ postgres, postgresIdle }: PaymentFigures): string[] => {
   const titles = ['scans of tables', 'sequential', 'their rows', 'by index', 'their rows', 'rows written']
-  const rows = tables
+  const rows = postgres.tables
     .toSorted((a, b) => b.rowsOfSequentialScans - a.rowsOfSequentialScans || b.indexScans - a.indexScans)
     .slice(0, TABLES_SHOWN)
     .map(each => [
@@ -97,7 +102,8 @@ const postgresLines = ({ postgres: { server, tables } }: PaymentFigures): string
       figure(each.rowsOfIndexScans),
       figure(each.rowsWritten),
     ])
-  return [`  Postgres: ${counts.join(', ')}`, '', ...aligned([titles, ...rows])]
+  const idle = `  of this in ${POSTGRES_REPORTS_MS / 1000} idle seconds after the payments: ${countsText(postgresIdle)}`
+  return [`  Postgres: ${countsText(postgres)}`, idle, '', ...aligned([titles, ...rows])]
 }
 
 const BYTES_PER_KB = 1000

@@ -52,6 +52,7 @@ describe('the counts of threads in a phase', () => {
       seconds: 4,
       system: {},
       postgres: { server: { commits: 1.5, 'WAL syncs': null }, tables: [] },
+      postgresIdle: { server: { commits: 0.5, 'WAL syncs': null }, tables: [] },
       allocations: [{ name: 'src-main-7-1', bytes: 12_300, functions: [{ name: 'pay payments.ts:1', bytes: 12_300 }] }],
     }
     const text = figuresText('payments-1', figures)
@@ -59,6 +60,7 @@ describe('the counts of threads in a phase', () => {
     expect(text).to.match(/src-main-7-1 +90\.0 % +1\.0 ms +2\.0 ms +3\.0 ms +4 in 5 ms/)
     expect(text).to.match(/^ +0\.75 {2}src-main {2}select 1$/m)
     expect(text).to.contain('Postgres: commits 1.5, WAL syncs –')
+    expect(text).to.contain('idle seconds after the payments: commits 0.5')
     expect(text).to.contain('no /proc')
     expect(text).to.match(/12\.3 kB {2}pay payments\.ts:1/)
   })
