@@ -1,5 +1,6 @@
 import { type Database, type EventStore, type FeedItem, type StoredEvent, Unavailable, type World } from '../ports.ts'
 import { batches } from './batches.ts'
+import { type BatchLimit, createBatchLimit } from './batchLimit.ts'
 import { inBatchTrace } from './batchTrace.ts'
 import { type ResumePosition, EpochSuperseded } from './checkpoints.ts'
 import { createProgress, type FeedState, type Progress } from './feedProgress.ts'
@@ -102,7 +103,9 @@ export const runFeeds = async (
   stop: AbortSignal,
 ): Promise<void> => {
   const { database, world, report } = dependencies
-  const all = feeds.map(feed => ({ feed, dependencies, progress: createProgress(feed.name, world, report) }))
+  const all = feeds.map(feed => ({
+    ...{ feed, dependencies, progress: createProgress(feed.name, world, report), limit: createBatchLimit() },
+  }))
   const leaseAttempted = (error: unknown): void => {
     for (const { progress } of all) progress.leaseAttempted(error)
   }
@@ -147,7 +150,13 @@ const runAndReport = async (supervised: SupervisedFeed, epoch: bigint, signal: A
 }
 
 type Lease = { readonly epoch: bigint; readonly signal: AbortSignal }
-type SupervisedFeed = { readonly feed: Feed; readonly dependencies: FeedDependencies; readonly progress: Progress }
+type SupervisedFeed = {
+  readonly feed: Feed
+  readonly dependencies: FeedDependencies
+  readonly progress: Progress
+  /** Of all runs, since a batch that fails ends its run. */
+  readonly limit: BatchLimit
+}
 
 const runOnce = async (supervised: SupervisedFeed, epoch: bigint, signal: AbortSignal): Promise<void> => {
   const { feed, progress } = supervised
@@ -172,7 +181,7 @@ const runOnce = async (supervised: SupervisedFeed, epoch: bigint, signal: AbortS
 
 /** The loop: batch by batch from the checkpoint, each finished before the next begins. */
 const follow = async (
-  { feed, dependencies, progress }: SupervisedFeed,
+  { feed, dependencies, progress, limit }: SupervisedFeed,
   run: Run,
   signal: AbortSignal,
 ): Promise<void> => {
@@ -192,7 +201,9 @@ const follow = async (
     const { events, position, caughtUp, interruption } = summaryOf(items)
     progress.hasWork()
     if (position !== undefined)
-      await inBatchTrace(feed.name, events, () => run.processBatch(events, position, readAhead))
+      await limited(limit, events, () =>
+        inBatchTrace(feed.name, events, () => run.processBatch(events, position, readAhead)),
+      )
     processedUpTo = position ?? processedUpTo
     live = (live || caughtUp) && interruption === undefined
     if (position !== undefined || caughtUp) progress.processed(processedUpTo, live)
@@ -203,9 +214,21 @@ const follow = async (
     if (item.kind === 'event') run.prepare?.(item.event)
   }
   for await (const batch of batches(items, batchMax, arrived, later)) {
-    const atOnceMax = live ? LIVE_BATCH_MAX : batchMax
-    for (let from = 0; from < batch.length; from += atOnceMax) await processItems(batch.slice(from, from + atOnceMax))
+    for (let from = 0, to = 0; from < batch.length; from = to) {
+      to = from + limit.of(live ? LIVE_BATCH_MAX : batchMax)
+      await processItems(batch.slice(from, to))
+    }
     if (live && batch.length < batchMax) await dependencies.world.sleep(gatherMs, signal)
+  }
+}
+
+const limited = async (limit: BatchLimit, { length }: readonly StoredEvent[], work: () => Promise<void>) => {
+  try {
+    await work()
+    limit.succeeded(length)
+  } catch (error) {
+    if (error instanceof Unavailable) limit.failed(length)
+    throw error
   }
 }
 

@@ -101,6 +101,26 @@ describe('running feeds', () => {
       await eventually(() => pauses.includes(pauseMs))
     })
 
+  it('process fewer events at once while a dependency does not finish a batch in time, and more again afterwards', async () => {
+    const sizes: number[] = []
+    const processed = new Set<bigint>()
+    let finishedMax = 2
+    const beginRun: Feed['beginRun'] = () =>
+      Promise.resolve({
+        after: [...processed].at(-1) ?? 'start',
+        processBatch: async events => {
+          sizes.push(events.length)
+          if (events.length > finishedMax) throw new Unavailable('database', { effect: 'none' })
+          for (const { position } of events) processed.add(position)
+          if (processed.size > log.events.length / 2) finishedMax = Number.POSITIVE_INFINITY
+        },
+      })
+    void run([{ name: 'slow', beginRun }])
+    await eventually(() => processed.size === log.events.length)
+    expect([...processed]).to.deep.equal(log.events.map(({ position }) => position))
+    expect(Math.max(...sizes.slice(-2))).to.be.greaterThan(2)
+  })
+
   describe('the projector', () => {
     it('catches up, reports that it is live, and writes later events', async () => {
       void run([projector()])

@@ -99,23 +99,24 @@ const DDL_TIMEOUT_MS = 60_000
 /**
  * Takes the rebuild over in this epoch. One that was begun before is resumed: its tables are there, with the events up to its
  * position. Otherwise its tables are made, and it begins at the start of the log; a roll-back begins with the tables that were
- * kept. Resolves to the position after which the events are written.
+ * kept. Resolves to the position after which the events are written: that of the row once it is locked, because a batch whose
+ * commit was not answered in time may have moved it since the row was read.
  */
 export const takeOver = (
   { database }: RebuildDependencies,
-  { id, kind, prepared, position }: RebuildRow,
+  { id, kind, prepared }: RebuildRow,
   { rebuildable, epoch, live }: Pick<OpenRebuild, 'rebuildable' | 'epoch' | 'live'>,
 ): Promise<bigint> =>
   database.transaction(async sql => {
-    const taken = await sql(
+    const [taken] = await sql<{ position: bigint }>(
       `update projection_rebuilds set state = 'running', epoch = $2, prepared = true, error = null
-        where id = $1 and epoch <= $2 and state in ('pending', 'running') returning id`,
+        where id = $1 and epoch <= $2 and state in ('pending', 'running') returning position`,
       [id, epoch],
     )
-    if (taken.length === 0) throw new RebuildEnded(id)
+    if (taken === undefined) throw new RebuildEnded(id)
     if (prepared) {
       await requireBuildingTables(sql, rebuildable.tables)
-      return position
+      return taken.position
     }
     for (const schema of [BUILDING_SCHEMA, PREVIOUS_SCHEMA]) await sql(`create schema if not exists ${schema}`)
     await clearHeld(sql, rebuildable.projection, 'building')

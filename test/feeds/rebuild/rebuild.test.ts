@@ -8,7 +8,7 @@ import {
   previousProjections,
   requestRebuild,
 } from '../../../src/feeds/rebuild/requests.ts'
-import type { Database } from '../../../src/ports.ts'
+import { type Database, type Row, type Sql, Unavailable } from '../../../src/ports.ts'
 import { rejectionOf } from '../../support/rejection.ts'
 import type { MemoryLog } from '../../support/memoryStore.ts'
 import { createRebuildHarness, type RebuildHarness, watchedStore, withChangedHandler } from './rebuildHarness.ts'
@@ -74,6 +74,35 @@ describe('a rebuild of a read model', () => {
     await harness.project()
     expect((await harness.row(await harness.request('verify', 'books'))).state).to.equal('pending')
     await harness.execute()
+  })
+
+  it('continues after a batch whose commit was answered when the rebuild had been read again', async () => {
+    const large = await fillLog(60)
+    const own = await postgres.ledgerDatabase()
+    const { project, request, execute, row } = createRebuildHarness(own, large)
+    await project()
+    const id = await request('rebuild', 'audit')
+    const { position: stale } = await row(id)
+    const lost = new Unavailable('database', { effect: 'unknown' })
+    let copies = 0
+    const loses: Database = {
+      ...own,
+      transaction: async (work, timeoutMs) => {
+        const result = await own.transaction(
+          (sql, copy) => work(sql, copy && (added => ((copies += 1), copy(added)))),
+          timeoutMs,
+        )
+        if (copies > 0) throw lost
+        return result
+      },
+    }
+    expect(await rejectionOf(execute({ database: loses }))).to.equal(lost)
+    expect((await row(id)).position > stale).to.equal(true)
+    const readBefore: Sql = async <R extends Row>(text: string, values?: readonly unknown[]) =>
+      (await own.sql<R>(text, values)).map(found => ('position' in found ? { ...found, position: stale } : found))
+    await execute({ database: { ...own, sql: readBefore } })
+    const { state, error } = await row(id)
+    expect([state, error]).to.deep.equal(['succeeded', null])
   })
 
   it('reports its progress in events', async () => {
