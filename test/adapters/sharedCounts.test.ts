@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { createSharedCounts, type SharedCounts } from '../../src/adapters/rateLimiter/sharedCounts.ts'
 import type { Counted } from '../../src/ports.ts'
-import { eventually } from '../support/eventually.ts'
 
 /** A database that several instances count in: `answer` settles its oldest statement. */
 const createCountingDatabase = () => {
@@ -21,15 +20,34 @@ const createCountingDatabase = () => {
   return { spend, answer, statements, used: () => used }
 }
 
+/** A clock that the test moves; it calls what is due, in order. */
+const createTestClock = () => {
+  let nowMs = 0
+  const due = new Map<() => void, number>()
+  return {
+    nowMs: () => nowMs,
+    later: (ms: number, work: () => void) => {
+      due.set(work, nowMs + ms)
+      return () => void due.delete(work)
+    },
+    pass: (ms: number): void => {
+      nowMs += ms
+      for (const [work, atMs] of [...due]) if (atMs <= nowMs && due.delete(work)) work()
+    },
+  }
+}
+
 const of = (requests: number) => ({ requests, windowSeconds: 60 })
 const A_THOUSAND = of(1_000)
 /** Two per cent of the limit. */
 const AHEAD_MAX = 20
+const SPEND_AFTER_MS = 100
 const COUNT_AGE_MAX_MS = 250
 
 describe('the counts that instances share', () => {
   let database: ReturnType<typeof createCountingDatabase>
   let counts: SharedCounts
+  let clock: ReturnType<typeof createTestClock>
   const countMany = (requests: number, limit = A_THOUSAND) =>
     Promise.all(Array.from({ length: requests }, () => counts.count('key', limit).then(({ used }) => used)))
   /** The first request always waits for the database. */
@@ -42,7 +60,8 @@ describe('the counts that instances share', () => {
 
   beforeEach(() => {
     database = createCountingDatabase()
-    counts = createSharedCounts(database.spend)
+    clock = createTestClock()
+    counts = createSharedCounts(database.spend, clock)
   })
 
   it('need one statement for requests that come while another is under way', async () => {
@@ -58,7 +77,8 @@ describe('the counts that instances share', () => {
   it('let requests pass without a statement far from the limit, and have them in the database soon after', async () => {
     await countFirst()
     expect(await countMany(AHEAD_MAX)).to.deep.equal(upTo(2, 21))
-    await eventually(() => database.statements.length === 2)
+    expect(database.statements).to.deep.equal([1])
+    clock.pass(SPEND_AFTER_MS)
     await database.answer()
     expect([database.statements, database.used()]).to.deep.equal([[1, AHEAD_MAX], 21])
   })
@@ -66,10 +86,10 @@ describe('the counts that instances share', () => {
   it('count no request twice that comes while those before it are being counted', async () => {
     await countFirst()
     await countMany(3)
-    await eventually(() => database.statements.length === 2)
+    clock.pass(SPEND_AFTER_MS)
     expect(await countMany(2)).to.deep.equal([5, 6])
     await database.answer()
-    await eventually(() => database.statements.length === 3)
+    clock.pass(SPEND_AFTER_MS)
     await database.answer()
     expect([database.statements, database.used()]).to.deep.equal([[1, 3, 2], 6])
   })
@@ -82,6 +102,27 @@ describe('the counts that instances share', () => {
     expect([(await next).used, database.statements]).to.deep.equal([22, [1, AHEAD_MAX + 1]])
   })
 
+  it('make a request wait too when those two per cent are being counted', async () => {
+    await countFirst()
+    await countMany(AHEAD_MAX)
+    clock.pass(SPEND_AFTER_MS)
+    const next = counts.count('key', A_THOUSAND)
+    await database.answer()
+    await database.answer()
+    expect([(await next).used, database.statements]).to.deep.equal([22, [1, AHEAD_MAX, 1]])
+  })
+
+  for (const microtasks of Array.from({ length: 12 }).keys())
+    it(`count a request that comes ${microtasks} microtasks after the answer to the one before it`, async () => {
+      const first = counts.count('key', of(10))
+      const answered = database.answer()
+      for (let left = microtasks; left > 0; left -= 1) await Promise.resolve()
+      const second = counts.count('key', of(10))
+      await answered
+      await database.answer()
+      expect([(await first).used, (await second).used]).to.deep.equal([1, 2])
+    })
+
   it('make every request wait from half of the limit on', async () => {
     void database.spend('key', 499)
     await database.answer()
@@ -93,8 +134,7 @@ describe('the counts that instances share', () => {
 
   it('make a request wait when others may have counted many since the last statement', async () => {
     await countFirst()
-    const countedAtMs = performance.now()
-    await eventually(() => performance.now() - countedAtMs > COUNT_AGE_MAX_MS)
+    clock.pass(COUNT_AGE_MAX_MS)
     const late = counts.count('key', A_THOUSAND)
     await database.answer()
     expect([(await late).used, database.statements]).to.deep.equal([2, [1, 1]])

@@ -13,6 +13,20 @@ import type { Counted, RateLimit } from '../../ports.ts'
 /** Adds the points to a key in the database. Resolves to its count with them, and the time until its window ends. */
 export type Spend = (key: string, points: number, windowSeconds: number) => Promise<Counted>
 
+/** `later` returns the function that cancels the work. */
+export type CountsClock = {
+  readonly nowMs: () => number
+  readonly later: (ms: number, work: () => void) => () => void
+}
+
+const realClock: CountsClock = {
+  nowMs: () => performance.now(),
+  later: (ms, work) => {
+    const timer = setTimeout(work, ms).unref()
+    return () => clearTimeout(timer)
+  },
+}
+
 export type SharedCounts = {
   readonly count: (key: string, limit: RateLimit) => Promise<Counted>
   /** Counts in the database what is counted in memory alone. */
@@ -36,6 +50,7 @@ type Waiting = (counted: Counted) => void
 class SharedCount {
   private readonly key: string
   private readonly spend: Spend
+  private readonly clock: CountsClock
   private windowSeconds = 0
   private known: Counted = { used: 0, resetMs: 0 }
   private knownAtMs = Number.NEGATIVE_INFINITY
@@ -43,23 +58,25 @@ class SharedCount {
   private ahead = 0
   private sent = 0
   private waiting: Waiting[] = []
-  private timer: NodeJS.Timeout | undefined
+  private cancelTimer: (() => void) | undefined
   private isDue = false
   private spending: Promise<void> | undefined
 
-  constructor(key: string, spend: Spend) {
+  constructor(key: string, spend: Spend, clock: CountsClock) {
     this.key = key
     this.spend = spend
+    this.clock = clock
   }
 
   count({ requests, windowSeconds }: RateLimit): Counted | Promise<Counted> {
     this.windowSeconds = windowSeconds
-    const ageMs = performance.now() - this.knownAtMs
-    const used = this.known.used + this.sent + this.ahead + 1
-    const isFar = used <= requests * FAR_SHARE && this.ahead < Math.floor(requests * AHEAD_SHARE)
+    const ageMs = this.clock.nowMs() - this.knownAtMs
+    const uncounted = this.sent + this.ahead
+    const used = this.known.used + uncounted + 1
+    const isFar = used <= requests * FAR_SHARE && uncounted < Math.floor(requests * AHEAD_SHARE)
     if (!isFar || ageMs >= Math.min(COUNT_AGE_MAX_MS, this.known.resetMs)) return this.exactly()
     this.ahead += 1
-    this.timer ??= setTimeout(() => void this.spendAll(), SPEND_AFTER_MS).unref()
+    this.cancelTimer ??= this.clock.later(SPEND_AFTER_MS, () => void this.spendAll())
     return { used, resetMs: this.known.resetMs - ageMs }
   }
 
@@ -73,11 +90,13 @@ class SharedCount {
 
   /** Resolves when the database has all points. */
   spendAll(): Promise<void> {
-    clearTimeout(this.timer)
-    this.timer = undefined
+    this.cancelTimer?.()
+    this.cancelTimer = undefined
     this.isDue = true
     this.spending ??= this.spendWhileDue().finally(() => {
       this.spending = undefined
+      // A request may have come since the last look at `isDue`.
+      return this.isDue ? this.spendAll() : undefined
     })
     return this.spending
   }
@@ -94,7 +113,7 @@ class SharedCount {
   }
 
   private async spendSent(asked: readonly Waiting[]): Promise<void> {
-    const sentAtMs = performance.now()
+    const sentAtMs = this.clock.nowMs()
     const { used, resetMs } = await this.spend(this.key, this.sent, this.windowSeconds)
     this.sent = 0
     this.known = { used, resetMs }
@@ -105,12 +124,12 @@ class SharedCount {
 }
 
 /** `spend` does not reject. */
-export const createSharedCounts = (spend: Spend): SharedCounts => {
+export const createSharedCounts = (spend: Spend, clock: CountsClock = realClock): SharedCounts => {
   const counts = new LRUCache<string, SharedCount>({ max: KEYS_MAX, dispose: count => void count.spendAll() })
   const countOf = (key: string): SharedCount => {
     const known = counts.get(key)
     if (known !== undefined) return known
-    const added = new SharedCount(key, spend)
+    const added = new SharedCount(key, spend, clock)
     counts.set(key, added)
     return added
   }

@@ -5,7 +5,7 @@
  */
 
 import { once } from 'node:events'
-import { chown, mkdir, rm } from 'node:fs/promises'
+import { chmod, chown, mkdir, rm } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { directoryRefusal } from '../dataDirectory.ts'
@@ -25,11 +25,13 @@ const fileIn = (folder: string, port: number | string): string => join(folder, `
 /** Whether a path is permitted does not depend on the port of this start. */
 const isTooLong = (folder: string): boolean => Buffer.byteLength(fileIn(folder, 65_535)) > PATH_BYTES_MAX
 
+/** Whether there can be a socket, and be made private, as Postgres makes its own: some mounted folders refuse one or the other. */
 const canListen = async (path: string): Promise<boolean> => {
   const server = createServer()
   try {
     server.listen(path)
     await once(server, 'listening')
+    await chmod(path, OWNER_ONLY)
     return true
   } catch (error) {
     if (DISK_IS_FULL.has(systemCode(error) ?? '')) throw error
