@@ -179,22 +179,22 @@ const runOnce = async (supervised: SupervisedFeed, epoch: bigint, signal: AbortS
   if (failures.length > 0) throw failures[0]
 }
 
+const wantedBy = ({ categories, excludeTypes, withBytes }: Feed) => ({
+  ...(categories && { categories }),
+  ...(excludeTypes && { excludeTypes }),
+  ...(withBytes && { withBytes }),
+})
+
 /** The loop: batch by batch from the checkpoint, each finished before the next begins. */
 const follow = async (
   { feed, dependencies, progress, limit }: SupervisedFeed,
   run: Run,
   signal: AbortSignal,
 ): Promise<void> => {
-  const { after } = run
-  const { categories, excludeTypes, withBytes, batchMax = FEED_BATCH_MAX, gatherMs = GATHER_MS } = feed
-  const wanted = {
-    ...(categories && { categories }),
-    ...(excludeTypes && { excludeTypes }),
-    ...(withBytes && { withBytes }),
-  }
-  const items = dependencies.store.subscribe({ after, ...wanted, signal })
+  const { batchMax = FEED_BATCH_MAX, gatherMs = GATHER_MS } = feed
+  const items = dependencies.store.subscribe({ after: run.after, ...wantedBy(feed), signal })
   let live = false
-  let processedUpTo = after === 'start' ? 0n : after
+  let processedUpTo = run.after === 'start' ? 0n : run.after
   let readAhead = (): void => undefined
   const later = run.readsLater && ((resume: () => void) => void (readAhead = resume))
   const processItems = async (items: readonly FeedItem[]): Promise<void> => {

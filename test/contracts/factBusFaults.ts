@@ -11,6 +11,7 @@ import {
   upTo,
   valuesByKey,
 } from './factBusFixtures.ts'
+import { eventually } from '../support/eventually.ts'
 import { rejectionOf } from '../support/rejection.ts'
 
 /** The deadline of a call with the usual timeouts. */
@@ -25,7 +26,16 @@ export const factBusFaults = (harness: () => BrokerFaultHarness): void => {
     bus = harness().open()
     const settings = newTopic()
     topic = settings.topic
-    await bus.ensureTopics([settings])
+    // The broker of the case before has just come back.
+    await eventually(() =>
+      bus.ensureTopics([settings]).then(
+        () => true,
+        (error: unknown) => {
+          if (error instanceof Unavailable) return false
+          throw error
+        },
+      ),
+    )
   })
   afterEach(() => bus.close())
 

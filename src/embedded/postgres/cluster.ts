@@ -178,18 +178,21 @@ const goneWithin = async (isServer: () => Promise<boolean>, maxMs: number): Prom
 /**
  * Ends a server that still runs on the cluster and removes its postmaster.pid. The caller holds the lock of the
  * directory, so that server has no supervisor any more. If its pid now belongs to another program, only the file is
- * removed, since Postgres would take any living process for a server and refuse to start.
+ * removed, since Postgres would take any living process for a server and refuse to start. Resolves to whether there was a server,
+ * whose port may be in use for a moment longer.
  */
-export const endOrphan = async (cluster: string): Promise<void> => {
+export const endOrphan = async (cluster: string): Promise<boolean> => {
   const pidFile = join(cluster, 'postmaster.pid')
   const pid = Number.parseInt(await readFile(pidFile, 'utf8').catch(() => ''), 10)
-  if (!(pid > 1)) return
+  if (!(pid > 1)) return false
   const isServer = async () => (await commandOf(pid)).includes(cluster)
-  if (await isServer()) signalAll([pid], 'SIGINT')
+  const wasServer = await isServer()
+  if (wasServer) signalAll([pid], 'SIGINT')
   if (!(await goneWithin(isServer, FAST_SHUTDOWN_MAX_MS))) {
     // The server does not react to a signal: it is stopped or stuck. Acknowledged writes are in the WAL.
     signalAll([pid], 'SIGKILL')
     await goneWithin(isServer, KILL_MAX_MS)
   }
   await rm(pidFile, { force: true })
+  return wasServer
 }

@@ -55,17 +55,22 @@ const probePort = async (port: number): Promise<number> => {
  * Errors that another attempt may solve: another program took the free port, or the processes of a killed server are
  * still ending.
  */
-const isTransient = (error: unknown, anyPort: boolean): boolean =>
+const isTransient = (error: unknown, mayBeFree: boolean): boolean =>
   error instanceof StartupError &&
-  (/still in use|already exists/.test(error.message) || (anyPort && /^Port \d+ .* is in use/.test(error.message)))
+  (/still in use|already exists/.test(error.message) || (mayBeFree && /^Port \d+ .* is in use/.test(error.message)))
 
-const startWithRetries = async (start: Omit<ServerStart, 'port'>, { port, signal }: ServiceOptions) => {
+/** `mayBeFree`: another attempt may find the port free. */
+const startWithRetries = async (
+  start: Omit<ServerStart, 'port'>,
+  { port, signal }: ServiceOptions,
+  mayBeFree: boolean,
+) => {
   for (let attempt = 1; ; attempt++) {
     try {
       const probed = await probePort(port)
       return { server: await startServer({ ...start, port: probed }, signal), port: probed }
     } catch (error) {
-      if (signal.aborted || attempt === START_ATTEMPTS_MAX || !isTransient(error, port === 0)) throw error
+      if (signal.aborted || attempt === START_ATTEMPTS_MAX || !isTransient(error, mayBeFree)) throw error
       await sleep(START_RETRY_MS)
     }
   }
@@ -83,13 +88,13 @@ export const startPostgres = async (options: ServiceOptions): Promise<EmbeddedPo
   try {
     const binaries = await postgresBinaries()
     const launch = await postgresLaunch(binaries, directory.path)
-    await endOrphan(join(directory.path, 'cluster'))
-    if (options.port !== 0) await probePort(options.port)
+    const mayBeFree = (await endOrphan(join(directory.path, 'cluster'))) || options.port === 0
+    if (!mayBeFree) await probePort(options.port)
     const cluster = await openCluster(directory.path, binaries, launch)
     const logPath = join(directory.path, 'postgres.log')
     const socketFolder = await makeSocketFolder(directory.path, launch)
     const start = { cluster, postgres: binaries.postgres, launch, logPath, socketFolder }
-    const { server, port } = await startWithRetries(start, options)
+    const { server, port } = await startWithRetries(start, options, mayBeFree)
     const close = async () => {
       await stopServer(server)
       await directory.release()
