@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, readdir, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Client } from 'pg'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export { removeFolder } from '../support/folders.ts'
@@ -66,4 +67,16 @@ export const pidsOf = async (text: string): Promise<readonly number[]> => {
   const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).map(Number)
   const commands = await Promise.all(pids.map(pid => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
   return pids.filter((_, i) => commands[i]?.includes(text))
+}
+
+/** The rows of one statement, on a connection of its own. */
+export const query = async (address: string, text: string): Promise<Record<string, unknown>[]> => {
+  const client = new Client({ connectionString: address })
+  client.on('error', () => undefined)
+  await client.connect()
+  try {
+    return (await client.query<Record<string, unknown>>(text)).rows
+  } finally {
+    await client.end()
+  }
 }

@@ -4,7 +4,6 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { Client } from 'pg'
 import { startFailure } from '../../src/embedded/postgres/cluster.ts'
 import {
   endPrograms,
@@ -14,20 +13,10 @@ import {
   runPostgres,
   runProgram,
   temporaryFolder,
+  query,
 } from './childProcesses.ts'
 import { eventually } from '../support/eventually.ts'
 import { putPreparedCluster } from '../support/preparedCluster.ts'
-
-const query = async (address: string, text: string): Promise<Record<string, unknown>[]> => {
-  const client = new Client({ connectionString: address })
-  client.on('error', () => undefined)
-  await client.connect()
-  try {
-    return (await client.query<Record<string, unknown>>(text)).rows
-  } finally {
-    await client.end()
-  }
-}
 
 const addressOf = (lines: readonly string[]): string => lines.at(-1) ?? ''
 const postmasterOf = async (dataDir: string): Promise<number> =>

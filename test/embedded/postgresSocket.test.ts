@@ -1,24 +1,12 @@
 import { access, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { Client } from 'pg'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { ownConnectionString } from '../../src/embedded/postgres/socket.ts'
 import { eventually } from '../support/eventually.ts'
 import { putPreparedCluster } from '../support/preparedCluster.ts'
 import { type ServiceProcess, startProcess } from '../support/service.ts'
-import { endPrograms, pidsOf, removeFolder, runPostgres, runProgram, temporaryFolder } from './childProcesses.ts'
-
-const query = async (address: string, text: string): Promise<Record<string, unknown>[]> => {
-  const client = new Client({ connectionString: address })
-  client.on('error', () => undefined)
-  await client.connect()
-  try {
-    return (await client.query<Record<string, unknown>>(text)).rows
-  } finally {
-    await client.end()
-  }
-}
+import { endPrograms, pidsOf, removeFolder, runPostgres, runProgram, temporaryFolder, query } from './childProcesses.ts'
 
 /** The address of the client as the server sees it; null through a socket. */
 const seenFrom = async (address: string): Promise<unknown> =>

@@ -14,7 +14,7 @@ import type { Counted, RateLimit } from '../../ports.ts'
 export type Spend = (key: string, points: number, windowSeconds: number) => Promise<Counted>
 
 /** `later` returns the function that cancels the work. */
-export type CountsClock = {
+type CountsClock = {
   readonly nowMs: () => number
   readonly later: (ms: number, work: () => void) => () => void
 }
