@@ -62,7 +62,7 @@ const fail = async (cause: unknown, port: number): Promise<void> => {
 
 const siblingsOf = (apiProcesses: number): Siblings => ({
   apiProcesses,
-  ...createChildLimits(primary, world, warn),
+  ...createChildLimits(primary, warn),
   feeds: reported,
   serve: server => {
     serve = server.receive

@@ -1,7 +1,6 @@
 import { createLocalCounter } from '../adapters/rateLimiter/counters.ts'
 import { createLocalSlots, type SlotCounter } from '../http/access/localSlots.ts'
-import { type Backlogs, createBacklogs } from '../http/server/backlogs.ts'
-import type { RateCounter, World } from '../ports.ts'
+import type { RateCounter } from '../ports.ts'
 import type { Channel } from './channel.ts'
 import type { LimitOperations } from './sharedLimits.ts'
 
@@ -57,40 +56,10 @@ const createSlots = (primary: Primary, onFailure: (error: unknown) => void): Slo
   }
 }
 
-/**
- * A request is paced by the backlog in this process, without a wait for the primary. Each request is reported to the
- * primary, whose answer adds the requests of the siblings. The answer is late by one exchange of messages, which is
- * little beside the half second of requests that passes without delay.
- */
-export const createSharedBacklogs = (primary: Primary, clock: Pick<World, 'monotonicMs'>): Backlogs => {
-  const local = createBacklogs(clock)
-  /** Requests that the primary has not answered yet, by account. */
-  const unanswered = new Map<string, number>()
-  const answered = (account: string): number => {
-    const rest = (unanswered.get(account) ?? 1) - 1
-    if (rest === 0) unanswered.delete(account)
-    else unanswered.set(account, rest)
-    return rest
-  }
-  const report = async (account: string, everyMs: number, maxMs: number): Promise<void> => {
-    unanswered.set(account, (unanswered.get(account) ?? 0) + 1)
-    const backlogMs = await primary.call('pace', account, everyMs, maxMs).catch(() => undefined)
-    const rest = answered(account)
-    if (backlogMs !== undefined) local.set(account, Math.min(backlogMs + rest * everyMs, maxMs))
-  }
-  const add: Backlogs['add'] = (account, everyMs, maxMs) => {
-    void report(account, everyMs, maxMs)
-    return local.add(account, everyMs, maxMs)
-  }
-  return { add, of: local.of, largest: local.largest }
-}
-
 export const createChildLimits = (
   primary: Primary,
-  clock: Pick<World, 'monotonicMs'>,
   onFailure: (error: unknown) => void,
-): { readonly counter: RateCounter; readonly slots: SlotCounter; readonly backlogs: Backlogs } => ({
+): { readonly counter: RateCounter; readonly slots: SlotCounter } => ({
   counter: createCounter(primary, onFailure),
   slots: createSlots(primary, onFailure),
-  backlogs: createSharedBacklogs(primary, clock),
 })

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { realWorld } from '../clockAndRandomness.ts'
 import type { Config, Role } from '../config.ts'
 import type { Log } from '../ports.ts'
 import { type ChildEvents, type ChildProcess, superviseChild } from './childProcess.ts'
@@ -66,7 +65,7 @@ const createFeedStateRelay = (apis: () => readonly ChildProcess[]) => {
 
 /** Starts all children. Long because its functions share the children. */
 export const startChildren = (config: Config, { log, settings, onChange, onWaiting, onFailed }: ChildrenOptions) => {
-  const limits = createSharedLimits(realWorld())
+  const limits = createSharedLimits()
   const apis = (): readonly ChildProcess[] => children.filter(({ isApi }) => isApi)
   const feeds = createFeedStateRelay(apis)
 

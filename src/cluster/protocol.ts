@@ -39,8 +39,6 @@ export type PrimaryOperations = {
   /** Resolves to whether a slot was taken. */
   readonly takeSlot: (key: string, max: number) => Promise<boolean>
   readonly freeSlot: (key: string) => void
-  /** Returns the backlog of the account, with this request. */
-  readonly pace: (account: string, everyMs: number, maxMs: number) => number
   /** Resolves when all siblings know. */
   readonly revoke: (name: string) => Promise<void>
   readonly reportFeeds: (states: readonly SentFeedState[]) => void

@@ -1,7 +1,5 @@
 import { createLocalCounter } from '../adapters/rateLimiter/counters.ts'
 import { createLocalSlots } from '../http/access/localSlots.ts'
-import { createBacklogs } from '../http/server/backlogs.ts'
-import type { World } from '../ports.ts'
 import type { PrimaryOperations } from './protocol.ts'
 
 /**
@@ -9,17 +7,16 @@ import type { PrimaryOperations } from './protocol.ts'
  * requests are spread over the processes.
  */
 
-export type LimitOperations = Pick<PrimaryOperations, 'count' | 'takeSlot' | 'freeSlot' | 'pace'>
+export type LimitOperations = Pick<PrimaryOperations, 'count' | 'takeSlot' | 'freeSlot'>
 
 export type SharedLimits = {
   /** The operations of one child, and the function that releases its slots when it has ended. */
   readonly openFor: () => { readonly operations: LimitOperations; readonly releaseAll: () => void }
 }
 
-export const createSharedLimits = (clock: Pick<World, 'monotonicMs'>): SharedLimits => {
+export const createSharedLimits = (): SharedLimits => {
   const counter = createLocalCounter()
   const slots = createLocalSlots()
-  const backlogs = createBacklogs(clock)
   const openFor: SharedLimits['openFor'] = () => {
     const held = new Map<string, (() => void)[]>()
     let hasEnded = false
@@ -38,10 +35,6 @@ export const createSharedLimits = (clock: Pick<World, 'monotonicMs'>): SharedLim
         if (others.length > 0) held.set(key, others)
         else held.delete(key)
         release?.()
-      },
-      pace: (account, everyMs, maxMs) => {
-        backlogs.add(account, everyMs, maxMs)
-        return backlogs.of(account)
       },
     }
     const releaseAll = (): void => {

@@ -1,5 +1,4 @@
 import type { SlotCounter } from '../http/access/localSlots.ts'
-import type { Backlogs } from '../http/server/backlogs.ts'
 import type { RateCounter } from '../ports.ts'
 import type { Receiving } from '../http/server/server.ts'
 import type { FeedStates } from './feeds.ts'
@@ -11,7 +10,6 @@ export type Siblings = {
   /** Requests of callers and networks, in progress and in their windows, of all processes together. */
   readonly counter: RateCounter
   readonly slots: SlotCounter
-  readonly backlogs: Backlogs
   /** The feeds, which run in a process of their own. */
   readonly feeds: Pick<FeedStates, 'values'>
   /** Gives the server the connections that the primary process accepts for this one. */

@@ -2,6 +2,7 @@ import type { Request as Incoming, Response as Outgoing } from 'express'
 import { newUuid } from '../commands/identifiers.ts'
 import { asOneCommand } from '../commands/asOneCommand.ts'
 import type { Context, Ledger } from '../commands/commandHandler.ts'
+import { workFor } from '../fairness/currentAccount.ts'
 import type { Principal } from '../identity/principal.ts'
 import type { World } from '../ports.ts'
 import { type Authenticate, createAccessControl } from './access/accessControl.ts'
@@ -18,14 +19,14 @@ import type { AnyRoute, Reply, Services } from './route.ts'
 /** Resolves to the reply of the route's handler. Throws the Problem of the first check that fails. */
 export type RequestPipeline = (req: Incoming, res: Outgoing, declared: AnyRoute) => Promise<Reply>
 
+/** Long because the checks stand in the order of the contract. */
 export const createRequestPipeline = (services: Services, authenticate: Authenticate): RequestPipeline => {
   const accessControl = createAccessControl(services, authenticate)
-  const identify = createIdentification(accessControl, services.pace)
+  const identify = createIdentification(accessControl)
 
-  const answer: RequestPipeline = async (req, res, declared) => {
+  const answerTo = async (principal: Principal | undefined, { req, res, declared }: Request): Promise<Reply> => {
     const { ledger } = services
-    const principal = await identify(req, res, declared)
-    // The deadline begins here: the wait for pacing and for a slot is not counted.
+    // The deadline begins here: the wait for a turn is not counted.
     const startedAtMs = ledger.world.monotonicMs()
     const correlationId = String(res.locals['correlationId'])
     const context = principal && contextOf(principal, declared, { req, correlationId, world: ledger.world })
@@ -56,8 +57,14 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
     const execute = () => recordingDenials(() => asOneCommand(ledger, runHandler))
     return withDeadline(ledger.world, declared, checked.leftMs, execute)
   }
+  const answer: RequestPipeline = async (req, res, declared) => {
+    const { principal, account } = await identify(req, res, declared)
+    return workFor(account, () => answerTo(principal, { req, res, declared }))
+  }
   return (req, res, declared) => unavailableAsProblem(declared, () => answer(req, res, declared))
 }
+
+type Request = { readonly req: Incoming; readonly res: Outgoing; readonly declared: AnyRoute }
 
 /** The id in the path, for the audit record of a request whose path is not checked yet; null for anything but an id. */
 const pathId = ({ params }: Incoming): string | null => {

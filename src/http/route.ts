@@ -10,7 +10,6 @@ import type { ScopedKey } from '../commands/identifiers.ts'
 import type { Database, Json } from '../ports.ts'
 import type { Cursors } from './request/cursor.ts'
 import type { RateLimits, RateClass } from './access/rateLimits.ts'
-import type { Pace } from './server/pacing.ts'
 import type { ErrorCode } from './response/problemCatalogue.ts'
 import type { ConcurrencyLimits } from './access/concurrencyLimits.ts'
 import type { Tail } from './resources/events/tail.ts'
@@ -38,7 +37,6 @@ export type Services = {
   readonly personalTexts: PersonalTexts
   readonly cursors: Cursors
   readonly rateLimits: RateLimits
-  readonly pace: Pace
   readonly concurrencyLimits: ConcurrencyLimits
   readonly tail: Tail
   readonly tenantStatuses: TenantStatuses

@@ -22,6 +22,8 @@ const UNKNOWN_AT_ONCE_MAX = 16
 export type Reading = { readonly at: number; readonly issued: IssuedKey | undefined }
 
 export type ApiKeyLookup = {
+  /** Whether the key was found before. */
+  readonly isKnown: (id: ApiKeyId) => boolean
   /** A recent reading, or a new one. */
   readonly recentReading: (id: ApiKeyId) => Promise<Reading>
   /** A reading that begins after this call. Calls that wait for the same reading under way share the next one. */
@@ -63,6 +65,7 @@ export const createApiKeyLookup = (load: LoadKey, monotonicNow: () => number): A
   }
 
   return {
+    isKnown: id => known.has(id),
     recentReading: async id => {
       const last = known.get(id) ?? unknown.get(id)
       return last && monotonicNow() - last.at < READING_MAX_AGE_MS ? last : join(id)

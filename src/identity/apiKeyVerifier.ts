@@ -20,9 +20,12 @@ export type ApiKeyVerifierOptions = {
 export type ApiKeyVerifier = {
   /**
    * The caller that the key authenticates, or the reason why it is refused. Never rejects for any input of a caller.
+   * `beforeWork` is awaited before the store is read for a key that was not found before, or whose secret is wrong.
    */
-  readonly verify: (key: string) => Promise<Principal | KeyRefused>
+  readonly verify: (key: string, beforeWork?: BeforeWork) => Promise<Principal | KeyRefused>
 }
+
+type BeforeWork = () => Promise<unknown>
 
 type IssuedState = Exclude<ApiKeyState, { status: 'none' }>
 
@@ -62,21 +65,23 @@ export const openApiKeyVerifier = (options: ApiKeyVerifierOptions): ApiKeyVerifi
     return faultOf(key, secrets.hashOfSent(id, secret), now()) ?? principalOf(issued, id, key)
   }
 
-  const check = async (sent: ParsedKey): Promise<Principal | KeyFault> => {
+  const check = async (sent: ParsedKey, beforeWork?: BeforeWork): Promise<Principal | KeyFault> => {
     if (sent.environment !== secrets.environment) return 'key_environment_wrong'
     const since = monotonicNow()
+    if (!lookup.isKnown(sent.id)) await beforeWork?.()
     const reading = await lookup.recentReading(sent.id)
     const decided = decide(reading, sent)
     // A wrong secret may be a new one, from a rotation after the cached reading: a new secret is valid at once.
     if (decided !== 'key_secret_wrong' || reading.at >= since) return decided
+    await beforeWork?.()
     return decide(await lookup.newReading(sent.id), sent)
   }
 
-  const verify = async (text: string): Promise<Principal | KeyRefused> => {
+  const verify: ApiKeyVerifier['verify'] = async (text, beforeWork) => {
     const parsed = parseKey(text)
     if (typeof parsed === 'string') return refuseKey(parsed)
     try {
-      const checked = await check(parsed)
+      const checked = await check(parsed, beforeWork)
       return typeof checked === 'string' ? refuseKey(checked) : checked
     } catch (error) {
       if (error instanceof Unavailable) return refuseKey('key_unreadable')

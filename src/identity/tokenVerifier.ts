@@ -37,8 +37,9 @@ export type TokenVerifierOptions = {
 export type TokenVerifier = {
   /**
    * The caller that the token authenticates, or the reason why it is refused. Never rejects for any input of a caller.
+   * `beforeWork` is awaited before a token is verified that is not in the cache.
    */
-  verify(token: string | undefined): Promise<Principal | Refused>
+  verify(token: string | undefined, beforeWork?: () => Promise<unknown>): Promise<Principal | Refused>
   close(): void
 }
 
@@ -132,7 +133,7 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
     return undefined
   }
 
-  const verify = async (token: string | undefined): Promise<Principal | Refused> => {
+  const verify: TokenVerifier['verify'] = async (token, beforeWork) => {
     if (!token) return refuse('missing')
     const since = keys.readings()
     const reading = keys.ready()
@@ -140,6 +141,7 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
     // The cache holds the hash in place of the token, so that a heap dump has no credentials.
     const digest = hash('sha256', token, 'base64')
     const known = cachedVerification(digest)
+    if (!known) await beforeWork?.()
     const outcome = known ?? (await verifyNew(token, since))
     if (typeof outcome === 'string') return refuse(outcome)
     const fault = known ? faultAt(known.claims, nowSeconds()) : undefined

@@ -41,6 +41,9 @@ const GRPC = 'src/grpc/\\w+\\.ts'
 /** The steps at which tests kill the process. */
 const CRASH_POINTS = 'src/crashPoints\\.ts'
 
+/** The limits and turns of tenants and their callers. */
+const FAIRNESS = 'src/fairness/\\w+\\.ts'
+
 /** The tables that are not read models, and the advisory locks. */
 const SCHEMA = 'src/schema/\\w+\\.ts'
 
@@ -60,6 +63,7 @@ const importRules: readonly ImportRule[] = [
   { layer: 'the ports', files: /^src\/ports\.ts$/, may: [], mayTypes: [...STREAMS, ...PROJECTIONS, CRASH_POINTS] },
   { layer: 'the crash points', files: /^src\/crashPoints\.ts$/, may: [] },
   { layer: 'the encoding of gRPC', files: /^src\/grpc\//, may: [GRPC, NODE] },
+  { layer: 'fairness', files: /^src\/fairness\//, may: [FAIRNESS, PORTS, NODE] },
   { layer: 'the schema', files: /^src\/schema\//, may: ['src/schema/.+', PORTS, NODE] },
   { layer: 'the clock and randomness', files: /^src\/clockAndRandomness\.ts$/, may: [PORTS, CRASH_POINTS, NODE] },
   { layer: 'the clean-up', files: /^src\/cleanupStack\.ts$/, may: [PORTS] },
@@ -148,6 +152,7 @@ const importRules: readonly ImportRule[] = [
       PORTS,
       TOPIC_RETENTION,
       RATE_LIMITS,
+      FAIRNESS,
       'src/metrics\\.ts',
       NODE,
       TELEMETRY_API,
@@ -178,7 +183,7 @@ const importRules: readonly ImportRule[] = [
       // The messages of the store use protobuf's own well-known types.
       ['eventstoredb', `(@eventstore/db-client|@grpc/grpc-js|google-protobuf|lru-cache|${GRPC})`],
       ['kafka', `(kafkajs|${TELEMETRY_API})`],
-      ['postgres', '(pg|lru-cache)'],
+      ['postgres', `(pg|lru-cache|${FAIRNESS})`],
       ['files', 'hyparquet-writer'],
       ['rateLimiter', '(rate-limiter-flexible|lru-cache)'],
     ] as const

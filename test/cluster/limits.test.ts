@@ -3,17 +3,13 @@ import { expect } from 'chai'
 import { type Channel, createChannel, type ChannelMessage } from '../../src/cluster/channel.ts'
 import { createChildLimits } from '../../src/cluster/childLimits.ts'
 import { createSharedLimits, type LimitOperations } from '../../src/cluster/sharedLimits.ts'
-import { createPace } from '../../src/http/server/pacing.ts'
 
 /** 100 a second. */
 const LIMIT = { requests: 6_000, windowSeconds: 60 }
-const ACCOUNT = { name: 'caller', waitMaxMs: 5_000 }
 
-/** A primary process with its children, connected by channels in memory, on a clock that the test advances. */
+/** A primary process with its children, connected by channels in memory. */
 const openPrimary = () => {
-  let nowMs = 0
-  const clock = { monotonicMs: () => nowMs }
-  const shared = createSharedLimits(clock)
+  const shared = createSharedLimits()
   const openChild = () => {
     const { operations, releaseAll } = shared.openFor()
     const failures: unknown[] = []
@@ -24,10 +20,10 @@ const openPrimary = () => {
       message => (isCut ? undefined : atPrimary.receive(asJson(message))),
       {},
     )
-    const limits = createChildLimits(atChild, clock, error => failures.push(error))
+    const limits = createChildLimits(atChild, error => failures.push(error))
     return { ...limits, failures, end: releaseAll, cut: () => void (isCut = true) }
   }
-  return { clock, openChild, pass: (timeMs: number) => void (nowMs += timeMs) }
+  return { openChild }
 }
 
 /** The messages of one exchange have arrived. */
@@ -71,28 +67,6 @@ describe('the limits of several processes', () => {
     one.end()
     await asked
     expect(await two.slots.take('caller', 1)).to.not.equal(undefined)
-  })
-
-  it('slow a caller down to its rate, on one connection as on connections to every process', async () => {
-    const sleptWith = async (processes: number): Promise<number> => {
-      const { openChild, clock, pass } = openPrimary()
-      let sleptMs = 0
-      const sleep = async (timeMs: number): Promise<void> => void (sleptMs = Math.max(sleptMs, timeMs))
-      const paces = Array.from({ length: processes }, () =>
-        createPace(LIMIT, { ...clock, sleep }, openChild().backlogs),
-      )
-      // Twice the permitted rate, for two seconds.
-      for (let n = 0; n < 400; n++) {
-        await paces[n % processes]?.admit(ACCOUNT)
-        await exchanged()
-        pass(5)
-      }
-      return sleptMs
-    }
-    const alone = await sleptWith(1)
-    expect(alone).to.be.within(1_400, 1_500)
-    // Each process knows of the last request of each other one a moment later.
-    expect(await sleptWith(4)).to.be.within(alone - 40, alone)
   })
 
   it('let a process count alone while the primary does not answer', async () => {

@@ -388,13 +388,13 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a transaction that fails is committed',
     file: 'src/adapters/postgres/database.ts',
-    find: `    await rollback(client, error)
+    find: `    await rollback(connection, error)
     throw error
   }
 }
 
 const snapshotOf`,
-    replace: `    await commit(client).finally(() => client.release())
+    replace: `    await commit(client).finally(() => release())
     throw error
   }
 }

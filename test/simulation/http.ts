@@ -6,6 +6,8 @@ import type { RequestedVersion } from '../../src/http/versions/requestedVersion.
 import { inVersion } from '../../src/http/versions/translation.ts'
 import { documentOf, Problem, type ProblemDocument } from '../../src/http/response/problemCatalogue.ts'
 import type { AnyRoute, Streamed } from '../../src/http/route.ts'
+import { createRequestTurn } from '../../src/http/server/requestTurn.ts'
+import { strangerAccount } from '../../src/fairness/account.ts'
 import { type Principal, SCOPES } from '../../src/identity/principal.ts'
 import type { Instance } from './instance.ts'
 
@@ -94,10 +96,11 @@ const answerOf = (status: number, headers: Readonly<Record<string, string>>, bod
 }
 
 /** Resolves with the answer. Never resolves if the process ends before it has one. */
-export const send = async ({ pipeline }: Instance, sent: Sent): Promise<Answer> => {
+export const send = async ({ pipeline, admission }: Instance, sent: Sent): Promise<Answer> => {
   const request = requestOf(sent)
   const locals: Record<string, unknown> = { correlationId: sent.correlationId, requestedVersion }
   const response = Object.assign(new EventEmitter(), { locals, req: request, closed: false })
+  locals['turn'] = createRequestTurn(admission, strangerAccount('127.0.0.1'), closed => response.once('close', closed))
   const close = (): void => {
     response.closed = true
     response.emit('close')

@@ -10,11 +10,12 @@ import {
   createRequestPipeline,
   createCursors,
   createRateLimits,
-  createPace,
+  createAdmission,
   createConcurrencyLimits,
   createTail,
   type Services,
 } from '../../src/http/index.ts'
+import type { Admission } from '../../src/http/server/requestTurn.ts'
 import type { RequestPipeline } from '../../src/http/requestPipeline.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
 import {
@@ -31,6 +32,7 @@ import type { Machine } from './machine.ts'
 export type Instance = {
   readonly machine: Machine
   readonly pipeline: RequestPipeline
+  readonly admission: Admission
   readonly feedStates: () => FeedStates
   /** Aborts requests that do not end by themselves, such as event streams. The feeds continue, as in a draining process. */
   readonly stopping: AbortController
@@ -51,6 +53,8 @@ const MINUTE_MS = 60_000
 export const RETENTION_MS = 30 * 24 * 60 * MINUTE_MS
 export const MANIFEST_EVERY_MS = 4_000
 const SECRET = Buffer.from('the cursors of a simulated service')
+/** As many requests as a process has at work while its event loop is on time. */
+const TURNS = 72
 const PEPPER = 'the pepper of the API keys of a simulated service'
 const UNLIMITED = { requests: 1_000_000, windowSeconds: 60 }
 const uncounted: RateCounter = { count: () => Promise.resolve({ used: 1, resetMs: MINUTE_MS }) }
@@ -72,7 +76,6 @@ const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping
     tail: createTail({ database, connections: EVENT_STREAMS_POOL_MAX, world: machine.world }),
     tenantStatuses: createTenantStatuses(ledger),
     denials: createDenials(ledger, () => undefined),
-    pace: createPace(UNLIMITED, machine.world),
     operatorsTenant: undefined,
     exportsAtOnceMax: 100,
     apiKeysPerTenantMax: 100,
@@ -145,5 +148,6 @@ export const startInstance = (dependencies: InstanceDependencies): Instance => {
   }
   void runWhileLogMatches(dependencies, ledger, begin, dependencies.onRefused)
   const pipeline = createRequestPipeline(services, dependencies.authenticate)
-  return { machine, pipeline, feedStates: () => states, stopping }
+  const admission = createAdmission(machine.world, () => TURNS)
+  return { machine, pipeline, admission, feedStates: () => states, stopping }
 }

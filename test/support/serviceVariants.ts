@@ -20,10 +20,10 @@ import {
   type Services,
 } from '../../src/http/index.ts'
 import type { ResolveVersion } from '../../src/http/versions/requestedVersion.ts'
-import type { LoadShedding } from '../../src/http/server/loadShedding.ts'
-import { createCapacity } from '../../src/http/server/capacity.ts'
+import { type Admission, createAdmission } from '../../src/http/server/requestTurn.ts'
+import { createPendingBodies } from '../../src/fairness/pendingBodies.ts'
+import { type RefusalReason, TurnRefused } from '../../src/fairness/turns.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
-import type { Pace } from '../../src/http/server/pacing.ts'
 import type { RateLimitSettings } from '../../src/http/access/rateLimits.ts'
 import { type Principal, SCOPES } from '../../src/identity/principal.ts'
 import { type Database, type EventStore, Unavailable, type World } from '../../src/ports.ts'
@@ -36,9 +36,10 @@ export type Difference = {
   readonly database?: (real: Database) => Database
   readonly world?: Partial<World>
   readonly authenticate?: Authenticate
-  readonly loadShedding?: Partial<LoadShedding>
+  readonly admission?: Admission
+  /** Aborted: the variant is shutting down. */
+  readonly stopping?: AbortSignal
   readonly limits?: RateLimitSettings
-  readonly pace?: Pace
   readonly trustedProxies?: readonly string[]
   readonly resolveVersion?: ResolveVersion
   readonly services?: (usual: Services) => Services
@@ -73,10 +74,13 @@ export const limited: Difference = {
   limits: { default: none, payments: none, exports: none, auth_failures: none, api_keys: none },
 }
 
-/** Every caller has reached its limit of concurrent requests. */
-export const withoutSlots: Difference = {
-  loadShedding: { capacity: { ...createCapacity(), slots: { take: () => 'share_used' } } },
-}
+/** There is no turn for any request. */
+export const withoutTurns = (reason: RefusalReason): Difference => ({
+  admission: {
+    bodies: createPendingBodies(),
+    turns: { tryEnter: () => undefined, enter: () => Promise.reject(new TurnRefused(reason)) },
+  },
+})
 
 /** The same in all variants, so that one variant accepts the cursors of another. */
 const SECRET = Buffer.from('the secret of the cursors of every variant')
@@ -90,7 +94,6 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
   const database = different.database?.(realDatabase) ?? realDatabase
   const ledger = createLedger(different.store?.(realStore) ?? realStore, { ...realWorld(), ...different.world })
   const stopping = new AbortController()
-  const pace = different.pace ?? { admit: async () => undefined, isOverPace: () => false }
   const denials = createDenials(ledger, () => undefined)
   const usual: Services = {
     ledger,
@@ -107,7 +110,6 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
     tail: createTail({ database, connections: EVENT_STREAMS_POOL_MAX, world: ledger.world }),
     tenantStatuses: createTenantStatuses(ledger),
     denials,
-    pace,
     exportsAtOnceMax: 1_000,
     apiKeysPerTenantMax: 1_000,
     subscriptionsPerTenantMax: 10_000,
@@ -127,10 +129,10 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
     pipeline: createRequestPipeline(services, different.authenticate ?? (async () => caller)),
     log: silent,
     publicUrl: addresses.api,
-    pace,
+    admission: different.admission ?? createAdmission(ledger.world, () => Infinity),
     addressOf: createAddressOf(different.trustedProxies ?? []),
     ...(different.resolveVersion ? { resolveVersion: different.resolveVersion } : {}),
-    loadShedding: { stopping: stopping.signal, isOverloaded: () => false, ...different.loadShedding },
+    stopping: different.stopping ?? stopping.signal,
   })
   const server = await listen(app, { host: '127.0.0.1', port: 0 })
   return {

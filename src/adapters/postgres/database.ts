@@ -9,6 +9,7 @@ import { LRUCache } from 'lru-cache'
 import { type ClientConfig, Pool, type PoolClient } from 'pg'
 import { type Database, type Row, type Snapshot, Unavailable } from '../../ports.ts'
 import { withBinaryArrays } from './arrayParameters.ts'
+import { CONNECT_TIMEOUT_MS, type Connect, type Connection, connectInTurn } from './connections.ts'
 import { copyOf } from './copiedRows.ts'
 import { endsConnection, mayWrite, snapshotError, statementError } from './errors.ts'
 import { holdExclusively, type LeaseOptions, leaseDefaults } from './lease.ts'
@@ -28,7 +29,6 @@ export type DatabaseOptions = {
 }
 
 const STATEMENT_TIMEOUT_MS = 2_000
-const CONNECT_TIMEOUT_MS = 2_000
 /** The client waits longer than the server, because the server's error is more specific than a client timeout. */
 const ANSWER_GRACE_MS = 500
 /** Ends transactions of a stopped process, whose row locks would otherwise remain. */
@@ -70,23 +70,14 @@ const toStatement = (
   return { text, values: withBinaryArrays(text, values), ...(name === undefined ? {} : { name }) }
 }
 
-const acquire = async (pool: Pool): Promise<PoolClient> => {
-  try {
-    return await pool.connect()
-  } catch (error) {
-    // Nothing was sent: the server was not reachable, refused the connection, or no connection became free in time.
-    throw new Unavailable('database', { effect: 'none', cause: error })
-  }
-}
-
-const runStatement = async <R extends Row>(pool: Pool, statement: Statement): Promise<R[]> => {
-  const client = await acquire(pool)
+const runStatement = async <R extends Row>(connect: Connect, statement: Statement): Promise<R[]> => {
+  const { client, release } = await connect()
   try {
     const { rows } = await client.query<R>(statement)
-    client.release()
+    release()
     return rows
   } catch (error) {
-    client.release(endsConnection(error))
+    release(endsConnection(error))
     throw statementError(error, mayWrite(statement.text) ? 'unknown' : 'none')
   }
 }
@@ -100,17 +91,18 @@ const commit = async (client: PoolClient): Promise<void> => {
   if (command !== 'COMMIT') throw new Error('The transaction was rolled back, because a failed statement was ignored.')
 }
 
-const rollback = async (client: PoolClient, cause: unknown): Promise<void> => {
+const rollback = async ({ client, release }: Connection, cause: unknown): Promise<void> => {
   const broken = await client.query('rollback').then(
     () => false,
     () => true,
   )
-  client.release(broken || (cause instanceof Unavailable && endsConnection(cause.cause)))
+  release(broken || (cause instanceof Unavailable && endsConnection(cause.cause)))
 }
 
 /** `begin` starts the transaction; `work` sends its statements on the same connection. */
-const inTransaction = async <T>(pool: Pool, begin: string, work: (send: Send) => Promise<T>): Promise<T> => {
-  const client = await acquire(pool)
+const inTransaction = async <T>(connect: Connect, begin: string, work: (send: Send) => Promise<T>): Promise<T> => {
+  const connection = await connect()
+  const { client, release } = connection
   const { send, settled, end } = sendInTurn(client)
   try {
     await send({ text: begin })
@@ -118,12 +110,12 @@ const inTransaction = async <T>(pool: Pool, begin: string, work: (send: Send) =>
     await settled()
     end()
     await commit(client)
-    client.release()
+    release()
     return result
   } catch (error) {
     end()
     await settled()
-    await rollback(client, error)
+    await rollback(connection, error)
     throw error
   }
 }
@@ -200,15 +192,16 @@ export const openDatabase = (options: DatabaseOptions): Database => {
   // The pool replaces broken idle connections; without a listener their errors would end the process.
   pool.on('error', () => undefined)
   pool.on('connect', client => void client.on('error', () => undefined))
+  const connect = connectInTurn(pool)
   const nameOf = statementNames()
   const lease = { ...leaseDefaults, ...options.lease }
   let closing: Promise<void> | undefined
   return {
-    sql: async (text, values) => await runStatement(pool, toStatement(text, values, nameOf)),
+    sql: async (text, values) => await runStatement(connect, toStatement(text, values, nameOf)),
     transaction: async (work, timeoutMs) => {
       const begin = timeoutMs === undefined ? 'begin' : withTimeout('begin', timeoutMs)
       const limit = timeoutMs === undefined ? {} : { query_timeout: timeoutMs + ANSWER_GRACE_MS }
-      return await inTransaction(pool, begin, send =>
+      return await inTransaction(connect, begin, send =>
         work(
           async (text, values) => send({ ...toStatement(text, values, nameOf), ...limit }),
           added => {
@@ -219,7 +212,7 @@ export const openDatabase = (options: DatabaseOptions): Database => {
       )
     },
     snapshot: async (work, timeoutMs = SNAPSHOT_STATEMENT_TIMEOUT_MS) =>
-      await inTransaction(pool, withTimeout(BEGIN_SNAPSHOT, timeoutMs), send => work(snapshotOf(send, timeoutMs))),
+      await inTransaction(connect, withTimeout(BEGIN_SNAPSHOT, timeoutMs), send => work(snapshotOf(send, timeoutMs))),
     withLease: async (name, stop, work, waiting = () => undefined) =>
       await holdExclusively(config, lease, { name, stop, work, waiting }),
     close: async () => await (closing ??= Promise.race([pool.end(), sleep(CLOSE_MAX_MS, undefined, { ref: false })])),

@@ -9,8 +9,12 @@ import type { AnyRoute, Services } from '../route.ts'
 
 /** Access control: authentication, rate limits, tenant status and scopes. */
 
-/** Resolves to the caller. Throws the Problem of a missing or refused credential. */
-export type Authenticate = (req: Incoming) => Promise<Principal>
+/**
+ * Resolves to the caller. Throws the Problem of a missing or refused credential. `beforeWork` is awaited before a
+ * credential is verified that is not known yet, which costs more than the rest of the request's identification.
+ */
+export type Authenticate = (req: Incoming, beforeWork?: BeforeWork) => Promise<Principal>
+export type BeforeWork = () => Promise<unknown>
 
 export type AccessControl = {
   /** Authenticates the caller, and counts failures by network. */
@@ -61,9 +65,9 @@ export const createAccessControl = (
  */
 const countingFailures =
   (rateLimits: RateLimits, authenticate: Authenticate): Authenticate =>
-  async req => {
+  async (req, beforeWork) => {
     try {
-      return await authenticate(req)
+      return await authenticate(req, beforeWork)
     } catch (error) {
       if (!(error instanceof Problem) || statusOf(error.code) !== 401 || error.code === 'token_expired') throw error
       const failures = await rateLimits.countFailure(networkOf(String(req.res?.locals['address'])))

@@ -3,7 +3,7 @@ import type { ApiKeyVerifier } from '../../identity/apiKeyVerifier.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { KeyRefused, Refused } from '../../identity/credentialRefusals.ts'
 import type { TokenVerifier } from '../../identity/tokenVerifier.ts'
-import type { Authenticate } from './accessControl.ts'
+import type { Authenticate, BeforeWork } from './accessControl.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 
 /** Authentication of a request by its one credential: a bearer token or an API key. */
@@ -40,24 +40,24 @@ export const createAuthentication = ({ tokens, apiKeys, onRefused = () => {} }: 
     })
   }
 
-  const byToken = async (req: Incoming, authorization: string): Promise<Principal> => {
+  const byToken = async (req: Incoming, authorization: string, beforeWork?: BeforeWork): Promise<Principal> => {
     const token = BEARER.exec(authorization)?.[1]
     if (token === undefined) throw new Problem('token_invalid', { detail: 'Authorization: Bearer, and one token.' })
-    return admitted(req, await tokens.verify(token))
+    return admitted(req, await tokens.verify(token, beforeWork))
   }
 
-  const byKey = async (req: Incoming, key: string): Promise<Principal> => {
+  const byKey = async (req: Incoming, key: string, beforeWork?: BeforeWork): Promise<Principal> => {
     if (apiKeys === undefined) throw noApiKeys()
-    return admitted(req, await apiKeys.verify(key))
+    return admitted(req, await apiKeys.verify(key, beforeWork))
   }
 
-  return async req => {
+  return async (req, beforeWork) => {
     const { authorization } = req.headers
     const apiKey = req.headers['x-api-key']
     if (authorization !== undefined && apiKey !== undefined) throw new Problem('multiple_credentials')
-    if (apiKey !== undefined) return byKey(req, String(apiKey))
+    if (apiKey !== undefined) return byKey(req, String(apiKey), beforeWork)
     if (authorization === undefined) throw new Problem('unauthenticated')
-    return byToken(req, authorization)
+    return byToken(req, authorization, beforeWork)
   }
 }
 

@@ -1,40 +1,34 @@
 import type { Request as Incoming, Response as Outgoing } from 'express'
+import type { Account } from '../../fairness/account.ts'
 import type { Principal } from '../../identity/principal.ts'
-import { addressAccount, capacityLeaseOf } from '../server/loadShedding.ts'
+import { strangerOf, turnOf } from '../server/requestTurn.ts'
 import type { AccessControl } from './accessControl.ts'
 import { callerOf } from './rateLimits.ts'
-import { type Account, callerAccount, type Pace, refuseOverPace, anonymousAccount } from '../server/pacing.ts'
 import type { AnyRoute } from '../route.ts'
 
-/** Identification of the caller, then pacing and a request slot on the caller's account. */
+/** Identification of the caller, and the turn of its account. */
 
-/** Resolves to the caller, or undefined for public routes, when pacing admits the request and it has a slot. */
-export type Identification = (req: Incoming, res: Outgoing, declared: AnyRoute) => Promise<Principal | undefined>
+export type Identified = { readonly principal: Principal | undefined; readonly account: Account }
 
-export const createIdentification = (
-  { authenticateCounting }: Pick<AccessControl, 'authenticateCounting'>,
-  pace: Pace,
-): Identification => {
-  const waitForPace = async (account: Account, res: Outgoing): Promise<void> => {
-    capacityLeaseOf(res)?.release()
-    await pace.admit(account)
-    refuseOverPace(pace, account, res)
-  }
+/** Resolves when it is the request's turn; `principal` is undefined for public routes. Throws Problem. */
+export type Identification = (req: Incoming, res: Outgoing, declared: AnyRoute) => Promise<Identified>
 
-  const admitAnonymous = async (res: Outgoing): Promise<undefined> => {
-    await waitForPace(anonymousAccount('public', res.locals['address']), res)
-    capacityLeaseOf(res)?.takeSlot(addressAccount(res))
-    return undefined
-  }
-
-  return async (req, res, { scope }) => {
-    if (scope === 'none') return admitAnonymous(res)
-    const principal = await authenticateCounting(req).catch(async (refused: unknown) => {
-      await waitForPace(anonymousAccount('refused', res.locals['address']), res)
+export const createIdentification =
+  ({ authenticateCounting }: Pick<AccessControl, 'authenticateCounting'>): Identification =>
+  async (req, res, { scope }) => {
+    const turn = turnOf(res)
+    const asStranger = async (): Promise<Identified> => {
+      const account = strangerOf(res)
+      await turn?.enter(account)
+      return { principal: undefined, account }
+    }
+    if (scope === 'none') return asStranger()
+    // A caller is a stranger until its credential is verified, and so are those whose credential is refused.
+    const principal = await authenticateCounting(req, asStranger).catch(async (refused: unknown) => {
+      await asStranger()
       throw refused
     })
-    await waitForPace(callerAccount(principal), res)
-    capacityLeaseOf(res)?.takeSlot(callerOf(principal))
-    return principal
+    const account = { tenant: principal.tenant, caller: callerOf(principal) }
+    await turn?.enter(account)
+    return { principal, account }
   }
-}

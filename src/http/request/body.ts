@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { CapacityLease } from '../server/capacity.ts'
+import type { RequestTurn } from '../server/requestTurn.ts'
 import { parseJson } from './json.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import type { AnyRoute } from '../route.ts'
@@ -46,11 +46,10 @@ const isSupported = (req: IncomingMessage, declared: AnyRoute): boolean => {
   return type === typeOf(declared) && isUtf8 && req.headers['content-encoding'] === undefined
 }
 
-/** The wait for a body: its caller, its deadline, and the capacity that its request holds. */
+/** The wait for a body: its deadline, and the turn of its request. */
 export type BodyWait = {
-  readonly caller: string
   readonly deadlineMs: number
-  readonly lease?: CapacityLease | undefined
+  readonly turn?: RequestTurn | undefined
   /** Sends 100 Continue to a client that waits for it before it sends the body. */
   readonly sendContinue?: () => void
 }
@@ -83,12 +82,11 @@ const tooLarge = (maxBytes: number): Problem =>
   new Problem('payload_too_large', { detail: `At most ${maxBytes} bytes.` })
 
 /**
- * Waits for a body without a request slot, so that callers who send a head and no body do not block others. `onEnd` is
- * called once: with a Problem if the body does not arrive or no slot is free for it, else when the slot is held again.
- * The returned function ends the wait.
+ * Waits for a body without a turn, so that callers who send a head and no body do not block others. `onEnd` is called
+ * once, with a Problem if the body does not arrive. The returned function ends the wait.
  */
 const awaitBody = (
-  { caller, deadlineMs, lease, sendContinue }: BodyWait,
+  { deadlineMs, turn, sendContinue }: BodyWait,
   bytes: number,
   onEnd: (problem?: Problem) => void,
 ): ((problem?: Problem) => void) => {
@@ -97,27 +95,26 @@ const awaitBody = (
     if (hasEnded) return
     hasEnded = true
     clearTimeout(late)
-    onEnd(problem ?? takeSlotAgain(caller, lease))
+    onEnd(problem)
   }
   const giveUp = (): void =>
     end(new Problem('request_timeout', { detail: 'Too many bodies are awaited.', headers: CLOSE }))
   const late = setTimeout(() => end(new Problem('request_timeout', { headers: CLOSE })), deadlineMs)
-  lease?.awaitBody(caller, { bytes, giveUp })
+  turn?.awaitBody(bytes, giveUp)
   sendContinue?.()
   return end
 }
 
-const takeSlotAgain = (caller: string, lease: CapacityLease | undefined): Problem | undefined => {
-  try {
-    lease?.takeSlot(caller)
-    return undefined
-  } catch (error) {
-    if (error instanceof Problem) return error
-    throw error
-  }
+/** Most bodies arrive with their heads: such a request keeps its turn. */
+const readBytes = async (req: IncomingMessage, awaiting: BodyWait): Promise<Buffer> => {
+  const { turn, ...rest } = awaiting
+  if (req.complete) return collectBytes(req, rest)
+  const bytes = await collectBytes(req, awaiting)
+  await turn?.reenter()
+  return bytes
 }
 
-const readBytes = (req: IncomingMessage, awaiting: BodyWait): Promise<Buffer> =>
+const collectBytes = (req: IncomingMessage, awaiting: BodyWait): Promise<Buffer> =>
   new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -140,10 +137,15 @@ const readBytes = (req: IncomingMessage, awaiting: BodyWait): Promise<Buffer> =>
  * Resolves when the whole body has arrived, and leaves it unread for a handler that reads it itself. The body stays in
  * the buffer of the stream, which is larger than `maxBytes`. Throws Problem.
  */
-export const bodyArrived = (req: IncomingMessage, maxBytes: number, awaiting: BodyWait): Promise<void> =>
+export const bodyArrived = async (req: IncomingMessage, maxBytes: number, awaiting: BodyWait): Promise<void> => {
+  if (!isAnnounced(req)) return
+  if (lengthOf(req) > maxBytes) throw tooLarge(maxBytes)
+  await arrival(req, maxBytes, awaiting)
+  await awaiting.turn?.reenter()
+}
+
+const arrival = (req: IncomingMessage, maxBytes: number, awaiting: BodyWait): Promise<void> =>
   new Promise((resolve, reject) => {
-    if (!isAnnounced(req)) return resolve()
-    if (lengthOf(req) > maxBytes) return reject(tooLarge(maxBytes))
     const checkSize = (): void => {
       if (req.readableLength > maxBytes) end(tooLarge(maxBytes))
       else if (req.complete) end()

@@ -2,11 +2,10 @@ import type { Request as Incoming, Response as Outgoing } from 'express'
 import type { z } from 'zod'
 import { waitMaxMs } from '../../commands/timeBudgets.ts'
 import type { Principal } from '../../identity/principal.ts'
-import { callerOf } from '../access/rateLimits.ts'
 import { deadlineOf } from '../response/deadlines.ts'
 import { Problem, type Violation } from '../response/problemCatalogue.ts'
 import type { AnyRoute, Call, Services } from '../route.ts'
-import { addressAccount, capacityLeaseOf } from '../server/loadShedding.ts'
+import { turnOf } from '../server/requestTurn.ts'
 import type { Version } from '../versions/index.ts'
 import { requestedVersionOf } from '../versions/requestedVersion.ts'
 import { readBody, sendContinueTo } from './body.ts'
@@ -32,9 +31,8 @@ export const checkedCall = async (services: Services, { req, res, declared, prin
   const params = checkedParams(req, declared)
   const accept = acceptedType(req, declared)
   const sent = await readBody(req, declared, {
-    caller: principal ? callerOf(principal) : addressAccount(res),
     deadlineMs: services.bodyDeadlineMs,
-    lease: capacityLeaseOf(res),
+    turn: turnOf(res),
     sendContinue: () => sendContinueTo(req, res),
   })
   // After the body, since 413 and 415 come before any other 400.

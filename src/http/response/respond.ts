@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { exactJson } from '../../../projections/exactAmounts.ts'
-import type { CapacityLease } from '../server/capacity.ts'
+import type { RequestTurn } from '../server/requestTurn.ts'
 import { challengeOf } from '../access/challenge.ts'
 import { coded } from './contentCoding.ts'
 import { documentOf, type Problem, retryOf, statusOf } from './problemCatalogue.ts'
@@ -19,7 +19,7 @@ type Locals = {
   /** The service's public address. */
   readonly publicUrl?: string
   readonly rateUsage?: readonly RateUsage[]
-  readonly capacityLease?: CapacityLease
+  readonly turn?: RequestTurn
   /** For the metric of requests: the code of the problem, and the time of the first byte of a streamed response. */
   errorCode?: string
   streamedAt?: number
@@ -90,8 +90,8 @@ const sendStream = async (res: Response, { status, headers }: Head, stream: Stre
   res.on('close', () => gone.abort())
   res.writeHead(status, headers)
   res.locals.streamedAt = performance.now()
-  // A stream may last for hours, so it holds no request slot.
-  res.locals.capacityLease?.close()
+  // A stream may last for hours, so it holds no turn.
+  res.locals.turn?.end()
   const send = async (chunk: string | Uint8Array): Promise<void> => {
     if (!res.write(chunk) && !gone.signal.aborted) await whenDrained(res, gone.signal)
   }

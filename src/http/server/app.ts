@@ -1,10 +1,15 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
-import express, { type Express, type Request as Incoming, type Response as Outgoing } from 'express'
+import express, {
+  type Express,
+  type Request as Incoming,
+  type RequestHandler,
+  type Response as Outgoing,
+} from 'express'
 import type { ApiVersionUsage } from '../../commands/apiVersionUsage.ts'
+import { workFor } from '../../fairness/currentAccount.ts'
 import type { Log } from '../../ports.ts'
 import { type AddressOf, createAddressOf } from './clientAddress.ts'
-import { addressAccount, capacityLeaseOf, type LoadShedding, loadShedding } from './loadShedding.ts'
 import { bodyArrived, sendContinueTo } from '../request/body.ts'
 import { createRequestMetrics } from './requestMetrics.ts'
 import type { RequestPipeline } from '../requestPipeline.ts'
@@ -12,7 +17,7 @@ import { allowOf, routesByPath } from './routing.ts'
 import { correlationIdOf, traceIdOf } from '../request/correlation.ts'
 import { framingFault } from './framing.ts'
 import { type IssuerHandler, mountIssuer } from './issuerMount.ts'
-import { type Pace, refuseOverPace, anonymousAccount } from './pacing.ts'
+import { admit, type Admitting, strangerOf, turnOf } from './requestTurn.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { sendProblem, sendReply } from '../response/respond.ts'
 import type { AnyRoute } from '../route.ts'
@@ -22,15 +27,16 @@ import { requestedVersionOf, type ResolveVersion, resolveVersionWithout } from '
 import { routeIn } from '../versions/translation.ts'
 
 /**
- * The request listener: framing checks, load shedding, the router that is made from the routes, and the request log.
+ * The request listener: framing checks, turns, the router that is made from the routes, and the request log.
  */
 
 export type AppDependencies = {
   readonly routes: readonly AnyRoute[]
   readonly pipeline: RequestPipeline
   readonly log: Log
-  readonly loadShedding: Omit<LoadShedding, 'exempt' | 'pace'>
-  readonly pace: Pace
+  readonly admission: Admitting['admission']
+  /** Aborts at shutdown. */
+  readonly stopping: AbortSignal
   /** The client address behind trusted proxies; the address of the peer when absent. */
   readonly addressOf?: AddressOf
   /** The embedded issuer and the path that it is mounted at. */
@@ -73,32 +79,24 @@ export const createApp = (dependencies: AppDependencies): RequestListener => {
 const versionHeaderOf = ({ headers }: IncomingMessage): string | undefined => headers['api-version']?.toString()
 
 /** The Express application: the routes in the order of their declaration, then 405, 404 and error handling. */
-const routerOf = ({ routes, loadShedding: shedding, issuer, pace, ...exchange }: AppDependencies): Express => {
+const routerOf = ({ routes, admission, stopping, issuer, ...exchange }: AppDependencies): Express => {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
 
   const exempt = routes.filter(({ underAnyLoad }) => underAnyLoad).map(({ path }) => path)
-  app.use(loadShedding({ ...shedding, exempt, pace }))
-  const paced = (kind: 'public' | 'issuer') => async (_req: Incoming, res: Outgoing, next: () => void) => {
-    if (kind === 'issuer') res.locals['route'] = kind
-    const account = anonymousAccount(kind, res.locals['address'])
-    capacityLeaseOf(res)?.release()
-    await pace.admit(account)
-    refuseOverPace(pace, account, res)
-    next()
-  }
-  if (issuer) app.use(issuer.path, paced('issuer'), waitForBody, mountIssuer(issuer.handler))
+  app.use(admit({ admission, stopping, exempt }))
+  if (issuer) app.use(issuer.path, asIssuer, takeTurn, waitForBody, mountIssuer(issuer.handler))
   for (const [path, declared] of routesByPath(routes)) {
     for (const route of declared) app[methodOf(route)](path, respondInVersion(route, exchange))
-    app.all(path, paced('public'), (req, res) => {
+    app.all(path, takeTurn, (req, res) => {
       // A path with a malformed id is 404 for any method.
       const isValidPath = declared[0]?.params?.safeParse(req.params).success ?? true
       const notAllowed = new Problem('method_not_allowed', { headers: { Allow: allowOf(declared) } })
       sendProblem(req, res, isValidPath ? notAllowed : new Problem('route_not_found'))
     })
   }
-  app.use(paced('public'), (req: Incoming, res: Outgoing) => {
+  app.use(takeTurn, (req: Incoming, res: Outgoing) => {
     sendProblem(req, res, new Problem('route_not_found'))
   })
   app.use((error: unknown, req: Incoming, res: Outgoing, _next: () => void) => {
@@ -113,17 +111,28 @@ const routerOf = ({ routes, loadShedding: shedding, issuer, pace, ...exchange }:
   return app
 }
 
+const asIssuer: RequestHandler = (_req, res, next) => {
+  res.locals['route'] = 'issuer'
+  next()
+}
+
+/** The turn of a request that needs no credential. */
+const takeTurn: RequestHandler = async (_req, res, next) => {
+  const account = strangerOf(res)
+  await turnOf(res)?.enter(account)
+  workFor(account, next)
+}
+
 /** Far above the largest form that the issuer accepts. */
 const ISSUER_BODY_MAX_BYTES = 32 * 1024
 const ISSUER_BODY_DEADLINE_MS = 30_000
 
-/** Waits for the body before the issuer reads it, so that a request holds no slot while its body arrives. */
+/** Waits for the body before the issuer reads it, so that a request holds no turn while its body arrives. */
 const waitForBody = async (req: Incoming, res: Outgoing, next: (problem?: Problem) => void): Promise<void> => {
   try {
     await bodyArrived(req, ISSUER_BODY_MAX_BYTES, {
-      caller: addressAccount(res),
       deadlineMs: ISSUER_BODY_DEADLINE_MS,
-      lease: capacityLeaseOf(res),
+      turn: turnOf(res),
       sendContinue: () => sendContinueTo(req, res),
     })
   } catch (error) {

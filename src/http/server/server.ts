@@ -3,6 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo, Server as SocketServer, Socket } from 'node:net'
 import { HEADERS_MAX_BYTES, URL_MAX_CHARS } from './framing.ts'
 import { createMalformedRequestHandler, refuseConnect } from './malformedRequests.ts'
+import { createPipelining } from './pipelining.ts'
 
 /** The HTTP server: its limits and timeouts, and its graceful shutdown. */
 
@@ -32,12 +33,13 @@ const createHttpServer = (app: RequestListener) => {
     requireHostHeader: false,
   })
   const malformedRequests = createMalformedRequestHandler()
+  const inTurn = createPipelining()
   let underWay = 0
   server.on('request', (req, res) => {
     if (!malformedRequests.register(req, res)) return
     underWay++
     res.once('close', () => underWay--)
-    app(req, res)
+    inTurn(req, res, () => app(req, res))
   })
   server.on('clientError', malformedRequests.answer)
   server.on('connect', refuseConnect)

@@ -67,8 +67,8 @@ describe('every error code of every endpoint', () => {
     await start('lostAppends', variants.lostAppends)
     await start('later', variants.later)
     await start('broken', variants.broken)
-    await start('overloaded', { loadShedding: { isOverloaded: () => true } })
-    await start('stopping', { loadShedding: { stopping: AbortSignal.abort() } })
+    await start('overloaded', variants.withoutTurns('too_many'))
+    await start('stopping', { stopping: AbortSignal.abort() })
     await start('keyless', { authenticate: () => Promise.reject(new Problem('dependency_unavailable')) })
     await start('hanging', {
       store: real => ({
@@ -91,7 +91,6 @@ describe('every error code of every endpoint', () => {
       services: usual => ({ ...usual, tenantStatuses: () => ({ isSuspended: true, revoked: PersistentMap.of() }) }),
     })
     await start('limited', variants.limited)
-    await start('withoutSlots', variants.withoutSlots)
     await start('asApiKey', { authenticate: async () => ({ ...variants.caller, kind: 'api_key' }) })
     await start('usedUp', {
       authenticate: async () => ({ ...variants.caller, kind: 'api_key', quota: { requests: 0, windowSeconds: 60 } }),
@@ -143,7 +142,7 @@ describe('every error code of every endpoint', () => {
       return ask({ api: api['keyless'] ?? '' })
     },
     policy_denied: ask => ask({ api: api['suspended'] ?? '' }),
-    rate_limited: (ask, { scope }) => ask({ api: api[scope === 'none' ? 'withoutSlots' : 'limited'] ?? '' }),
+    rate_limited: ask => ask({ api: api['limited'] ?? '' }),
     quota_exceeded: (ask, { operationId }) => ask({ api: api[FULL[operationId] ?? 'usedUp'] ?? '' }),
     credential_not_permitted: (ask, { kinds }) => ask({ api: api[kinds ? 'asUser' : 'asApiKey'] ?? '' }),
     deadline_exceeded: ask => ask({ api: api['unansweredAppends'] ?? '' }),

@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
-import { createPendingBodies, createRequestSlots } from '../../../src/http/server/capacity.ts'
 import { anOrder, clientOf, inParallel } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
@@ -12,54 +11,6 @@ const SOCKETS = 1_100
 const ORDER = JSON.stringify(anOrder())
 const RETRY_MAX_MS = 5_000
 const RETRY_EVERY_MS = 500
-
-describe('request slots', () => {
-  const takeAll = (slots: ReturnType<typeof createRequestSlots>, caller: string) => {
-    const taken: (() => void)[] = []
-    for (let one = slots.take(caller); typeof one === 'function'; one = slots.take(caller)) taken.push(one)
-    return taken
-  }
-
-  it('are half for one caller, fewer for a second, and at least one for each caller that holds none', () => {
-    const slots = createRequestSlots(90)
-    expect(takeAll(slots, 'one')).to.have.length(45)
-    expect(slots.take('one')).to.equal('share_used')
-    const more = createRequestSlots(90)
-    const [first, second] = [takeAll(more, 'one').slice(0, 30), takeAll(more, 'two')]
-    expect(first).to.have.length(30)
-    expect(second.length).to.be.within(20, 30)
-    for (let other = 0; other < 10; other++) expect(more.take(`other ${other}`)).to.be.a('function')
-  })
-
-  it('are released once, also when they are released repeatedly', () => {
-    const slots = createRequestSlots(2)
-    const slot = slots.take('one')
-    if (typeof slot !== 'function') throw new Error('There is no slot.')
-    expect(slots.take('one')).to.equal('share_used')
-    slot()
-    slot()
-    expect(slots.take('one')).to.be.a('function')
-    expect(slots.take('another')).to.be.a('function')
-    expect(slots.take('a third')).to.equal('none_left')
-  })
-})
-
-describe('pending bodies', () => {
-  it('are given up by the caller that has the most, the oldest first, by count and by bytes', () => {
-    const bodies = createPendingBodies(3, 100)
-    const given: string[] = []
-    const wait = (caller: string, name: string, bytes: number) =>
-      bodies.add(caller, { bytes, giveUp: () => void given.push(name) })
-    wait('one', 'first', 10)
-    wait('one', 'second', 10)
-    const done = wait('another', 'third', 10)
-    wait('another', 'fourth', 10)
-    expect(given).to.deep.equal(['first'])
-    done()
-    wait('a third', 'fifth', 85)
-    expect(given).to.deep.equal(['first', 'second'])
-  })
-})
 
 describe('callers that send a head and no body', () => {
   let service: TestService

@@ -1,0 +1,48 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Pool, PoolClient } from 'pg'
+import { currentAccount } from '../../fairness/currentAccount.ts'
+import { type EndTurn, type TurnLimits, Turns } from '../../fairness/turns.ts'
+import { Unavailable } from '../../ports.ts'
+
+/** The connections of a pool, and the turns in front of them. */
+
+export const CONNECT_TIMEOUT_MS = 2_000
+
+/** A connection, which must be released; `isBroken` closes it. */
+export type Connection = { readonly client: PoolClient; readonly release: (isBroken?: boolean) => void }
+export type Connect = () => Promise<Connection>
+
+const TURN_LIMITS: Omit<TurnLimits, 'turns'> = {
+  places: Infinity,
+  // A connection is taken until its statement ends.
+  turnMaxMs: Infinity,
+  shareAlone: 0.8,
+  shareBesideOthers: 0.5,
+  waitMaxMs: CONNECT_TIMEOUT_MS,
+  waitingMax: { caller: Infinity, tenant: Infinity, all: Infinity },
+}
+
+/**
+ * Tenants take turns for the connections of a pool (src/fairness/turns.ts); the service's own work does not wait in
+ * their queue. Throws Unavailable: nothing was sent, because there was no turn in time, or no connection.
+ */
+export const connectInTurn = (pool: Pool): Connect => {
+  const clock = { monotonicMs: () => performance.now(), sleep: (timeMs: number) => sleep(timeMs) }
+  const turns = new Turns({ ...TURN_LIMITS, turns: () => pool.options.max }, clock)
+  return async () => {
+    const account = currentAccount()
+    let end: EndTurn | undefined
+    try {
+      end = account && (turns.tryEnter(account) ?? (await turns.enter(account)))
+      const client = await pool.connect()
+      const release = (isBroken?: boolean): void => {
+        client.release(isBroken)
+        end?.()
+      }
+      return { client, release }
+    } catch (error) {
+      end?.()
+      throw new Unavailable('database', { effect: 'none', cause: error })
+    }
+  }
+}

@@ -1,0 +1,13 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Account } from './account.ts'
+
+/**
+ * The account that the present work is for. It follows the work through every call, so that the connections of a pool
+ * are shared out by it and no query can leave it out. The service's own work has none.
+ */
+
+const current = new AsyncLocalStorage<Account>()
+
+export const workFor = <T>(account: Account, work: () => T): T => current.run(account, work)
+
+export const currentAccount = (): Account | undefined => current.getStore()

@@ -1,0 +1,210 @@
+import type { World } from '../ports.ts'
+import { type Account, isStranger } from './account.ts'
+import { FairQueue } from './fairQueue.ts'
+
+/**
+ * Turns: who is next when something is scarce, the time of a process or the connections of a pool. Work begins at once
+ * while fewer than `turns` are at work, so an idle machine slows nobody down; how much an account may do in an hour is a
+ * matter of its rate limits. Otherwise work waits in a fair queue: tenants take turns, then the callers of each.
+ *
+ * Queueing alone would not help a newcomer who finds every turn held by one tenant, hence the shares: a tenant may hold
+ * nearly all turns while it is alone, and a smaller part while another one was seen within the last second.
+ *
+ * A turn lasts `turnMaxMs` at most. Work that takes longer mostly waits, for a position, a body or a dependency that
+ * hangs: it keeps its place, of which there are many, and its turn goes to the next.
+ */
+
+export type TurnLimits = {
+  /** How many may be at work at once; it is asked before each turn. */
+  readonly turns: () => number
+  /** How many may be at work or take longer than a turn; a tenant may hold half of them. */
+  readonly places: number
+  readonly turnMaxMs: number
+  /** The part of the turns that one tenant may hold. */
+  readonly shareAlone: number
+  readonly shareBesideOthers: number
+  readonly waitMaxMs: number
+  readonly waitingMax: { readonly caller: number; readonly tenant: number; readonly all: number }
+}
+
+/** `caller` and `tenant`: the one that has too many waiting. `gone`: the signal aborted. */
+export type RefusalReason = 'caller' | 'tenant' | 'too_many' | 'too_late' | 'gone'
+
+export class TurnRefused extends Error {
+  readonly reason: RefusalReason
+  constructor(reason: RefusalReason) {
+    super(`There was no turn: ${reason}.`)
+    this.name = 'TurnRefused'
+    this.reason = reason
+  }
+}
+
+/** Ends the work; further calls do nothing. */
+export type EndTurn = () => void
+
+type Holding = { atWork: number; places: number }
+type Turn = { readonly account: Account; readonly sinceMs: number }
+type Waiting = Turn & { readonly begin: (end: EndTurn) => void; readonly refuse: (reason: RefusalReason) => void }
+type Seen = { readonly tenant: string | undefined; readonly atMs: number }
+type Clock = Pick<World, 'monotonicMs' | 'sleep'>
+
+/** A tenant that was not seen for this time takes no share from the others. */
+const RECENT_MS = 1_000
+/** The times of those that wait, and of turns, are looked at so often. */
+const TICK_MS = 25
+
+export class Turns {
+  readonly #limits: TurnLimits
+  readonly #clock: Clock
+  readonly #queue = new FairQueue<Waiting>()
+  /** The turns that are held, the oldest first. */
+  readonly #atWork = new Set<Turn>()
+  readonly #held = new Map<string, Holding>()
+  #places = 0
+  #isTicking = false
+  /** The tenant that was seen last, and the one before it. */
+  #latest: Seen = { tenant: undefined, atMs: -Infinity }
+  #before: Seen = { tenant: undefined, atMs: -Infinity }
+
+  constructor(limits: TurnLimits, clock: Clock) {
+    this.#limits = limits
+    this.#clock = clock
+  }
+
+  /** The number of those that wait. */
+  get waiting(): number {
+    return this.#queue.size
+  }
+
+  /** Begins work that needs not wait; undefined when it must. */
+  tryEnter(account: Account): EndTurn | undefined {
+    this.#see(account)
+    this.#endLongTurns()
+    if (this.#queue.waitingOf(account).tenant > 0 || !this.#hasTurn() || !this.#mayBegin(account.tenant))
+      return undefined
+    this.#queue.begin(account)
+    return this.#begin(account)
+  }
+
+  /** Resolves when the work may begin. Throws TurnRefused. A waiter whose signal aborts leaves the queue. */
+  async enter(account: Account, signal?: AbortSignal): Promise<EndTurn> {
+    return this.tryEnter(account) ?? (await this.#wait(account, signal))
+  }
+
+  #wait(account: Account, signal: AbortSignal | undefined): Promise<EndTurn> {
+    this.#makeRoom(account)
+    return new Promise((resolve, reject) => {
+      const leave = (): void => this.#refuse(waiting, 'gone')
+      const waiting: Waiting = {
+        account,
+        sinceMs: this.#clock.monotonicMs(),
+        begin: end => {
+          signal?.removeEventListener('abort', leave)
+          resolve(end)
+        },
+        refuse: reason => {
+          signal?.removeEventListener('abort', leave)
+          reject(new TurnRefused(reason))
+        },
+      }
+      this.#queue.add(waiting)
+      if (signal?.aborted) return leave()
+      signal?.addEventListener('abort', leave)
+      void this.#watchTimes()
+    })
+  }
+
+  /** Refuses the newest of the longest queue, which may be that of the account itself. */
+  #makeRoom(account: Account): void {
+    const { caller, tenant, all } = this.#limits.waitingMax
+    const own = this.#queue.waitingOf(account)
+    if (own.caller >= caller) throw new TurnRefused('caller')
+    if (own.tenant >= tenant) throw new TurnRefused('tenant')
+    if (this.#queue.size < all) return
+    const last = this.#queue.newestOfLongest()
+    if (last === undefined || last.account.tenant === account.tenant) throw new TurnRefused('too_many')
+    this.#refuse(last, 'too_many')
+  }
+
+  #refuse(waiting: Waiting, reason: RefusalReason): void {
+    if (this.#queue.remove(waiting)) waiting.refuse(reason)
+  }
+
+  #hasTurn(): boolean {
+    return this.#atWork.size < this.#limits.turns() && this.#places < this.#limits.places
+  }
+
+  #mayBegin(tenant: string): boolean {
+    const { atWork = 0, places = 0 } = this.#held.get(tenant) ?? {}
+    const share = this.#isAlone(tenant) ? this.#limits.shareAlone : this.#limits.shareBesideOthers
+    return atWork < Math.max(1, Math.floor(this.#limits.turns() * share)) && places < this.#limits.places / 2
+  }
+
+  #isAlone(tenant: string): boolean {
+    const other = this.#latest.tenant === tenant ? this.#before : this.#latest
+    return this.#clock.monotonicMs() - other.atMs > RECENT_MS
+  }
+
+  #see(account: Account): void {
+    if (isStranger(account)) return
+    if (this.#latest.tenant !== account.tenant) this.#before = this.#latest
+    this.#latest = { tenant: account.tenant, atMs: this.#clock.monotonicMs() }
+  }
+
+  #begin(account: Account): EndTurn {
+    const turn = { account, sinceMs: this.#clock.monotonicMs() }
+    const held = this.#held.get(account.tenant) ?? { atWork: 0, places: 0 }
+    this.#held.set(account.tenant, held)
+    this.#atWork.add(turn)
+    this.#places++
+    held.atWork++
+    held.places++
+    let hasEnded = false
+    return () => {
+      if (hasEnded) return
+      hasEnded = true
+      this.#end(turn, held)
+      this.#beginNext()
+    }
+  }
+
+  #end(turn: Turn, held: Holding): void {
+    const { account, sinceMs } = turn
+    if (this.#atWork.delete(turn)) held.atWork--
+    held.places--
+    this.#places--
+    if (held.places === 0) this.#held.delete(account.tenant)
+    this.#queue.end(account, (this.#clock.monotonicMs() - sinceMs) * (account.costFactor ?? 1))
+  }
+
+  #endLongTurns(): void {
+    const beforeMs = this.#clock.monotonicMs() - this.#limits.turnMaxMs
+    for (const turn of this.#atWork) {
+      if (turn.sinceMs > beforeMs) return
+      this.#atWork.delete(turn)
+      const held = this.#held.get(turn.account.tenant)
+      if (held !== undefined) held.atWork--
+    }
+  }
+
+  #beginNext(): void {
+    while (this.#queue.size > 0 && this.#hasTurn()) {
+      const next = this.#queue.take(tenant => this.#mayBegin(tenant))
+      if (next === undefined) return
+      next.begin(this.#begin(next.account))
+    }
+  }
+
+  async #watchTimes(): Promise<void> {
+    if (this.#isTicking) return
+    this.#isTicking = true
+    while (this.#queue.size > 0) {
+      await this.#clock.sleep(TICK_MS)
+      this.#endLongTurns()
+      const sinceMs = this.#clock.monotonicMs() - this.#limits.waitMaxMs
+      for (const waiting of this.#queue.items()) if (waiting.sinceMs <= sinceMs) this.#refuse(waiting, 'too_late')
+      this.#beginNext()
+    }
+    this.#isTicking = false
+  }
+}

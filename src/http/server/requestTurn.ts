@@ -1,0 +1,113 @@
+import type { RequestHandler, Response as Outgoing } from 'express'
+import type { World } from '../../ports.ts'
+import { type Account, isStranger, strangerAccount } from '../../fairness/account.ts'
+import { createAdaptiveTurns } from '../../fairness/loopDelay.ts'
+import { createPendingBodies, type PendingBodies } from '../../fairness/pendingBodies.ts'
+import { type EndTurn, type RefusalReason, type TurnLimits, TurnRefused, Turns } from '../../fairness/turns.ts'
+import { Problem } from '../response/problemCatalogue.ts'
+import { networkOf } from './clientAddress.ts'
+
+/** The turn of a request: it begins when the caller is known, pauses while the body arrives, and ends with the response. */
+
+/** The requests of a process. Their number in progress is bounded by their memory, that of turns by the processor. */
+export const REQUEST_LIMITS: Omit<TurnLimits, 'turns'> = {
+  places: 1_000,
+  turnMaxMs: 250,
+  shareAlone: 0.9,
+  shareBesideOthers: 1 / 6,
+  waitMaxMs: 5_000,
+  waitingMax: { caller: 500, tenant: 1_000, all: 2_000 },
+}
+
+export type Admission = { readonly turns: Pick<Turns, 'tryEnter' | 'enter'>; readonly bodies: PendingBodies }
+
+export const createAdmission = (
+  clock: Pick<World, 'monotonicMs' | 'sleep'>,
+  turns = createAdaptiveTurns(clock),
+): Admission => ({ turns: new Turns({ ...REQUEST_LIMITS, turns }, clock), bodies: createPendingBodies() })
+
+export type RequestTurn = {
+  /** Resolves when it is this account's turn; the turn that the request held ends. Throws Problem. */
+  readonly enter: (account: Account) => Promise<void>
+  /** Ends the turn and registers the pending body. */
+  readonly awaitBody: (bytes: number, giveUp: () => void) => void
+  /** Resolves when it is the turn of the same account again, after the body. Throws Problem. */
+  readonly reenter: () => Promise<void>
+  /** Ends the turn for good: the response was sent, or goes on as a stream. */
+  readonly end: () => void
+}
+
+const problemOf = (account: Account, reason: RefusalReason): Problem => {
+  const isOwnFault = (reason === 'caller' || reason === 'tenant') && !isStranger(account)
+  if (!isOwnFault) return new Problem('overloaded')
+  const whose = reason === 'caller' ? 'You have' : 'Your tenant has'
+  const max = REQUEST_LIMITS.waitingMax[reason]
+  return new Problem('rate_limited', { detail: `${whose} ${max} requests waiting; send fewer at once.` })
+}
+
+/** `onClose` registers a function to be called when the response is closed. */
+export const createRequestTurn = (
+  { turns, bodies }: Admission,
+  account: Account,
+  onClose: (closed: () => void) => void,
+): RequestTurn => {
+  let own = account
+  let release: EndTurn = () => undefined
+  let closed: AbortController | undefined
+  let isOver = false
+  const end = (): void => {
+    isOver = true
+    release()
+    closed?.abort()
+  }
+  onClose(end)
+
+  const wait = (): Promise<EndTurn> => {
+    closed = new AbortController()
+    return turns.enter(own, closed.signal).catch((error: unknown) => {
+      throw error instanceof TurnRefused ? problemOf(own, error.reason) : error
+    })
+  }
+  const enter = async (next: Account): Promise<void> => {
+    release()
+    own = next
+    if (isOver) return
+    release = turns.tryEnter(own) ?? (await wait())
+    if (isOver) release()
+  }
+  return {
+    enter,
+    awaitBody: (bytes, giveUp) => {
+      release()
+      if (!isOver) release = bodies.add(own, { bytes, giveUp })
+    },
+    reenter: () => enter(own),
+    end,
+  }
+}
+
+/** The account of a request whose caller is not known, or not known yet. */
+export const strangerOf = ({ locals }: Pick<Outgoing, 'locals'>): Account =>
+  strangerAccount(networkOf(String(locals['address'])))
+
+/** Undefined for health endpoints, which are answered under any load. */
+export const turnOf = ({ locals }: Pick<Outgoing, 'locals'>): RequestTurn | undefined =>
+  locals['turn'] as RequestTurn | undefined
+
+export type Admitting = {
+  readonly admission: Admission
+  /** Aborts at shutdown: from then on requests on open connections are refused. */
+  readonly stopping: AbortSignal
+  /** Paths that need no turn: health endpoints. */
+  readonly exempt: readonly string[]
+}
+
+/** Gives each request a turn to enter, unless the service is shutting down. */
+export const admit =
+  ({ admission, stopping, exempt }: Admitting): RequestHandler =>
+  (req, res, next) => {
+    if (exempt.includes(req.path)) return next()
+    if (stopping.aborted) return next(new Problem('shutting_down', { headers: { Connection: 'close' } }))
+    res.locals['turn'] = createRequestTurn(admission, strangerOf(res), closed => res.once('close', closed))
+    next()
+  }
