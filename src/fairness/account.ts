@@ -7,16 +7,19 @@ export type Account = {
   readonly costFactor?: number
 }
 
+/** The names that stand for no tenant. No tenant has them: its name begins with a letter or a digit. */
+const STRANGERS = ''
+const PROBES = ' '
 const STRANGER_COST_FACTOR = 4
 
-/**
- * Callers without a valid credential are the callers of one tenant, whose turns count fourfold. It has the empty name,
- * which no tenant has.
- */
+/** Callers without a valid credential are the callers of one tenant, whose turns count fourfold. */
 export const strangerAccount = (network: string): Account => ({
-  tenant: '',
+  tenant: STRANGERS,
   caller: network,
   costFactor: STRANGER_COST_FACTOR,
 })
 
-export const isStranger = ({ tenant }: Account): boolean => tenant === ''
+/** Health endpoints are answered under any load of other kinds. */
+export const probeAccount = (network: string): Account => ({ tenant: PROBES, caller: network })
+
+export const isAnonymous = ({ tenant }: Account): boolean => tenant === STRANGERS || tenant === PROBES

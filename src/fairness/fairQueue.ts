@@ -116,9 +116,9 @@ export class FairQueue<T extends Item> {
     end(this.#tenants, account.tenant, tenant, cost)
   }
 
-  /** The newest item of the longest queue: of the tenant, then of its caller, with the most. */
-  newestOfLongest(): T | undefined {
-    const tenant = mostWaiting(this.#tenants)
+  /** The newest item of the caller with the most, of the named tenant or else of the one with the most. */
+  newestOfLongest(name?: string): T | undefined {
+    const tenant = name === undefined ? mostWaiting(this.#tenants) : this.#tenants.entries.get(name)
     return tenant && mostWaiting(tenant.callers)?.items.at(-1)
   }
 

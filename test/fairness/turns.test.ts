@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect } from 'chai'
-import { type Account, strangerAccount } from '../../src/fairness/account.ts'
+import { type Account, probeAccount, strangerAccount } from '../../src/fairness/account.ts'
 import { type EndTurn, type TurnLimits, TurnRefused, Turns } from '../../src/fairness/turns.ts'
 import { createManualClock } from '../support/manualClock.ts'
 import { rejectionOf } from '../support/rejection.ts'
@@ -11,6 +11,7 @@ const LIMITS: TurnLimits = {
   turnMaxMs: 250,
   shareAlone: 1,
   shareBesideOthers: 0.5,
+  onePerLoopTurn: false,
   waitMaxMs: 5_000,
   waitingMax: { caller: 10, tenant: 20, all: 30 },
 }
@@ -119,6 +120,43 @@ describe('turns', () => {
     expect(begun.length, 'two was not seen for two seconds').to.be.greaterThan(6)
   })
 
+  it('begin one in each turn of the event loop beside another tenant, whose work is next', async () => {
+    const { enter, begun, ends } = start({ turns: () => 8, onePerLoopTurn: true })
+    enter(of('quiet'))
+    await nextTurn()
+    times(10, () => enter(of('busy')))
+    await Promise.resolve()
+    enter(of('quiet'))
+    // Work that ends at once makes room for more, but not in the same turn of the loop.
+    const beganInTurn: number[] = []
+    for (let turn = 0; turn < 4; turn++) {
+      const before = begun.length
+      for (const end of ends.splice(0)) end()
+      await nextTurn()
+      beganInTurn.push(begun.length - before)
+    }
+    expect(beganInTurn).to.deep.equal([1, 1, 1, 1])
+    expect(begun.slice(0, 3)).to.deep.equal(['quiet/only', 'busy/only', 'quiet/only'])
+  })
+
+  it('begin all at once for a tenant alone', async () => {
+    const { enter, begun } = start({ turns: () => 8, onePerLoopTurn: true })
+    times(10, () => enter(of('one')))
+    await Promise.resolve()
+    expect(begun).to.have.length(8)
+  })
+
+  it('are lost by the caller of the tenant that has the most waiting, when the tenant has too many', async () => {
+    const { enter, refused, begun, endOne } = start({ turns: () => 1 })
+    times(11, () => enter(probeAccount('192.0.2.1'), 'flood'))
+    times(10, () => enter(probeAccount('192.0.2.2'), 'flood'))
+    enter(probeAccount('192.0.2.3'), 'honest')
+    await nextTurn()
+    expect(refused).to.deep.equal(['flood: tenant'])
+    for (let n = 0; n < 3; n++) await endOne()
+    expect(begun).to.include('honest')
+  })
+
   it('end after a quarter of a second for work that waits for something else, which keeps its place', async () => {
     const { enter, begun, clock, refused } = start({ places: 12 })
     times(10, () => enter(of('hanging')))
@@ -134,11 +172,11 @@ describe('turns', () => {
   })
 
   it('are refused to the caller, then to the tenant, that has too many waiting', async () => {
-    const { turns, enter } = start({ turns: () => 1 })
+    const { turns, enter } = start({ turns: () => 1, waitingMax: { caller: 10, tenant: 20, all: 40 } })
     times(11, () => enter(of('one')))
     expect(await rejectionOf(turns.enter(of('one')))).to.include({ reason: 'caller' })
-    times(10, () => enter(of('one', 'second')))
-    expect(await rejectionOf(turns.enter(of('one', 'third')))).to.include({ reason: 'tenant' })
+    times(20, n => enter(of('two', `caller-${n}`)))
+    expect(await rejectionOf(turns.enter(of('two')))).to.include({ reason: 'tenant' })
   })
 
   it('are taken from the longest queue when too many wait in all', async () => {

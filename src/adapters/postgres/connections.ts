@@ -18,6 +18,7 @@ const TURN_LIMITS: Omit<TurnLimits, 'turns'> = {
   turnMaxMs: Infinity,
   shareAlone: 0.8,
   shareBesideOthers: 0.5,
+  onePerLoopTurn: false,
   waitMaxMs: CONNECT_TIMEOUT_MS,
   waitingMax: { caller: Infinity, tenant: Infinity, all: Infinity },
 }

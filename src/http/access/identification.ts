@@ -1,7 +1,7 @@
 import type { Request as Incoming, Response as Outgoing } from 'express'
 import type { Account } from '../../fairness/account.ts'
 import type { Principal } from '../../identity/principal.ts'
-import { strangerOf, turnOf } from '../server/requestTurn.ts'
+import { turnOf } from '../server/requestTurn.ts'
 import type { AccessControl } from './accessControl.ts'
 import { callerOf } from './rateLimits.ts'
 import type { AnyRoute } from '../route.ts'
@@ -15,20 +15,18 @@ export type Identification = (req: Incoming, res: Outgoing, declared: AnyRoute) 
 
 export const createIdentification =
   ({ authenticateCounting }: Pick<AccessControl, 'authenticateCounting'>): Identification =>
-  async (req, res, { scope }) => {
+  async (req, res, { scope, underAnyLoad }) => {
     const turn = turnOf(res)
-    const asStranger = async (): Promise<Identified> => {
-      const account = strangerOf(res)
-      await turn?.enter(account)
-      return { principal: undefined, account }
-    }
-    if (scope === 'none') return asStranger()
     // A caller is a stranger until its credential is verified, and so are those whose credential is refused.
+    const asStranger = (): Promise<void> => turn.enter()
+    if (scope === 'none') {
+      if (!underAnyLoad) await asStranger()
+      return { principal: undefined, account: turn.account() }
+    }
     const principal = await authenticateCounting(req, asStranger).catch(async (refused: unknown) => {
       await asStranger()
       throw refused
     })
-    const account = { tenant: principal.tenant, caller: callerOf(principal) }
-    await turn?.enter(account)
-    return { principal, account }
+    await turn.enter({ tenant: principal.tenant, caller: callerOf(principal) })
+    return { principal, account: turn.account() }
   }

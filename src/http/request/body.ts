@@ -110,7 +110,7 @@ const readBytes = async (req: IncomingMessage, awaiting: BodyWait): Promise<Buff
   const { turn, ...rest } = awaiting
   if (req.complete) return collectBytes(req, rest)
   const bytes = await collectBytes(req, awaiting)
-  await turn?.reenter()
+  await turn?.enter()
   return bytes
 }
 
@@ -141,7 +141,7 @@ export const bodyArrived = async (req: IncomingMessage, maxBytes: number, awaiti
   if (!isAnnounced(req)) return
   if (lengthOf(req) > maxBytes) throw tooLarge(maxBytes)
   await arrival(req, maxBytes, awaiting)
-  await awaiting.turn?.reenter()
+  await awaiting.turn?.enter()
 }
 
 const arrival = (req: IncomingMessage, maxBytes: number, awaiting: BodyWait): Promise<void> =>

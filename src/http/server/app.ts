@@ -7,9 +7,10 @@ import express, {
   type Response as Outgoing,
 } from 'express'
 import type { ApiVersionUsage } from '../../commands/apiVersionUsage.ts'
+import { probeAccount, strangerAccount } from '../../fairness/account.ts'
 import { workFor } from '../../fairness/currentAccount.ts'
 import type { Log } from '../../ports.ts'
-import { type AddressOf, createAddressOf } from './clientAddress.ts'
+import { type AddressOf, createAddressOf, networkOf } from './clientAddress.ts'
 import { bodyArrived, sendContinueTo } from '../request/body.ts'
 import { createRequestMetrics } from './requestMetrics.ts'
 import type { RequestPipeline } from '../requestPipeline.ts'
@@ -17,7 +18,7 @@ import { allowOf, routesByPath } from './routing.ts'
 import { correlationIdOf, traceIdOf } from '../request/correlation.ts'
 import { framingFault } from './framing.ts'
 import { type IssuerHandler, mountIssuer } from './issuerMount.ts'
-import { admit, type Admitting, strangerOf, turnOf } from './requestTurn.ts'
+import { type Admission, createRequestTurn, turnOf } from './requestTurn.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { sendProblem, sendReply } from '../response/respond.ts'
 import type { AnyRoute } from '../route.ts'
@@ -34,8 +35,8 @@ export type AppDependencies = {
   readonly routes: readonly AnyRoute[]
   readonly pipeline: RequestPipeline
   readonly log: Log
-  readonly admission: Admitting['admission']
-  /** Aborts at shutdown. */
+  readonly admission: Admission
+  /** Aborts at shutdown: from then on requests on open connections are refused. */
   readonly stopping: AbortSignal
   /** The client address behind trusted proxies; the address of the peer when absent. */
   readonly addressOf?: AddressOf
@@ -52,61 +53,76 @@ export type AppDependencies = {
 /** The request listener. Malformed requests do not reach Express, which would answer them with pages of its own. */
 export const createApp = (dependencies: AppDependencies): RequestListener => {
   const app: RequestListener = routerOf(dependencies)
+  const { routes, admission, stopping } = dependencies
   const { addressOf = createAddressOf([]), resolveVersion = resolveVersionWithout(new Set()) } = dependencies
+  const probes = new Set(routes.filter(({ underAnyLoad }) => underAnyLoad).map(({ path }) => path))
   const distrusted = new WeakSet<Socket>()
   const record = createRequestMetrics()
   return (req, res) => {
     // Bytes after an ambiguous request may be smuggled: they are not processed as a request.
     if (distrusted.has(req.socket)) return undefined
+    const fault = framingFault(req)
+    if (fault?.code === 'bad_request_framing') distrusted.add(req.socket)
+    if (!fault) req.url = normalizeUrl(req.url ?? '', req.method ?? '')
+    const isProbe = !fault && probes.has(pathOf(req))
+    const address = addressOf(req)
+    const account = (isProbe ? probeAccount : strangerAccount)(networkOf(address))
+    const turn = createRequestTurn(admission, account, closed => res.once('close', closed))
     const locals = {
       correlationId: correlationIdOf(req),
-      address: addressOf(req),
+      address,
+      turn,
       startedAt: performance.now(),
       publicUrl: dependencies.publicUrl,
       requestedVersion: resolveVersion(versionHeaderOf(req)),
     }
     const response = Object.assign(res, { locals })
     res.once('close', () => record(response))
-    const fault = framingFault(req)
-    if (fault?.code === 'bad_request_framing') distrusted.add(req.socket)
-    if (fault) return sendProblem(req, response, fault)
-    req.url = normalizeUrl(req.url ?? '', req.method ?? '')
-    return app(req, res)
+    // A probe gets no error that its contract does not have.
+    if (isProbe)
+      return void turn.enter().then(
+        () => app(req, res),
+        () => req.destroy(),
+      )
+    const refusal = fault ?? (stopping.aborted && new Problem('shutting_down', { headers: { Connection: 'close' } }))
+    return refusal ? refuse(req, response, refusal) : app(req, res)
   }
 }
+
+/** Sends the problem when it is the request's turn: refusals cost time too. */
+const refuse = (req: IncomingMessage, res: Parameters<typeof sendProblem>[1], problem: Problem): void => {
+  const send = (refusal: Problem): void => sendProblem(req, res, refusal)
+  turnOf(res)
+    .enter()
+    .then(() => send(problem), send)
+}
+
+const pathOf = ({ url = '' }: IncomingMessage): string => url.split('?', 1)[0] ?? ''
 
 /** Node joins several headers of this name with commas, which is no version. */
 const versionHeaderOf = ({ headers }: IncomingMessage): string | undefined => headers['api-version']?.toString()
 
 /** The Express application: the routes in the order of their declaration, then 405, 404 and error handling. */
-const routerOf = ({ routes, admission, stopping, issuer, ...exchange }: AppDependencies): Express => {
+const routerOf = ({ routes, issuer, ...exchange }: AppDependencies): Express => {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
 
-  const exempt = routes.filter(({ underAnyLoad }) => underAnyLoad).map(({ path }) => path)
-  app.use(admit({ admission, stopping, exempt }))
   if (issuer) app.use(issuer.path, asIssuer, takeTurn, waitForBody, mountIssuer(issuer.handler))
   for (const [path, declared] of routesByPath(routes)) {
     for (const route of declared) app[methodOf(route)](path, respondInVersion(route, exchange))
-    app.all(path, takeTurn, (req, res) => {
+    app.all(path, (req, res) => {
       // A path with a malformed id is 404 for any method.
       const isValidPath = declared[0]?.params?.safeParse(req.params).success ?? true
       const notAllowed = new Problem('method_not_allowed', { headers: { Allow: allowOf(declared) } })
-      sendProblem(req, res, isValidPath ? notAllowed : new Problem('route_not_found'))
+      refuse(req, res, isValidPath ? notAllowed : new Problem('route_not_found'))
     })
   }
-  app.use(takeTurn, (req: Incoming, res: Outgoing) => {
-    sendProblem(req, res, new Problem('route_not_found'))
-  })
+  app.use((req: Incoming, res: Outgoing) => refuse(req, res, new Problem('route_not_found')))
   app.use((error: unknown, req: Incoming, res: Outgoing, _next: () => void) => {
     if (error instanceof Problem) return sendProblem(req, res, error)
     // Express itself throws only for malformed requests, such as a path that does not decode.
-    sendProblem(
-      req,
-      res,
-      error instanceof URIError ? new Problem('route_not_found') : new Problem('bad_request_framing'),
-    )
+    refuse(req, res, new Problem(error instanceof URIError ? 'route_not_found' : 'bad_request_framing'))
   })
   return app
 }
@@ -118,9 +134,9 @@ const asIssuer: RequestHandler = (_req, res, next) => {
 
 /** The turn of a request that needs no credential. */
 const takeTurn: RequestHandler = async (_req, res, next) => {
-  const account = strangerOf(res)
-  await turnOf(res)?.enter(account)
-  workFor(account, next)
+  const turn = turnOf(res)
+  await turn.enter()
+  workFor(turn.account(), next)
 }
 
 /** Far above the largest form that the issuer accepts. */

@@ -1,11 +1,10 @@
-import type { RequestHandler, Response as Outgoing } from 'express'
+import type { Response as Outgoing } from 'express'
 import type { World } from '../../ports.ts'
-import { type Account, isStranger, strangerAccount } from '../../fairness/account.ts'
+import { type Account, isAnonymous } from '../../fairness/account.ts'
 import { createAdaptiveTurns } from '../../fairness/loopDelay.ts'
 import { createPendingBodies, type PendingBodies } from '../../fairness/pendingBodies.ts'
 import { type EndTurn, type RefusalReason, type TurnLimits, TurnRefused, Turns } from '../../fairness/turns.ts'
 import { Problem } from '../response/problemCatalogue.ts'
-import { networkOf } from './clientAddress.ts'
 
 /** The turn of a request: it begins when the caller is known, pauses while the body arrives, and ends with the response. */
 
@@ -15,6 +14,7 @@ export const REQUEST_LIMITS: Omit<TurnLimits, 'turns'> = {
   turnMaxMs: 250,
   shareAlone: 0.9,
   shareBesideOthers: 1 / 6,
+  onePerLoopTurn: true,
   waitMaxMs: 5_000,
   waitingMax: { caller: 500, tenant: 1_000, all: 2_000 },
 }
@@ -27,20 +27,23 @@ export const createAdmission = (
 ): Admission => ({ turns: new Turns({ ...REQUEST_LIMITS, turns }, clock), bodies: createPendingBodies() })
 
 export type RequestTurn = {
-  /** Resolves when it is this account's turn; the turn that the request held ends. Throws Problem. */
-  readonly enter: (account: Account) => Promise<void>
+  readonly account: () => Account
+  /**
+   * Resolves when it is the turn of the account, by default the one that the request has already; the turn that the
+   * request held ends. Throws Problem.
+   */
+  readonly enter: (account?: Account) => Promise<void>
   /** Ends the turn and registers the pending body. */
   readonly awaitBody: (bytes: number, giveUp: () => void) => void
-  /** Resolves when it is the turn of the same account again, after the body. Throws Problem. */
-  readonly reenter: () => Promise<void>
   /** Ends the turn for good: the response was sent, or goes on as a stream. */
   readonly end: () => void
 }
 
+/** Those who can be told what they did are told; 503 is for everybody else. */
 const problemOf = (account: Account, reason: RefusalReason): Problem => {
-  const isOwnFault = (reason === 'caller' || reason === 'tenant') && !isStranger(account)
-  if (!isOwnFault) return new Problem('overloaded')
-  const whose = reason === 'caller' ? 'You have' : 'Your tenant has'
+  if (reason !== 'caller' && (reason !== 'tenant' || isAnonymous(account))) return new Problem('overloaded')
+  const caller = isAnonymous(account) ? 'Your network has' : 'You have'
+  const whose = reason === 'caller' ? caller : 'Your tenant has'
   const max = REQUEST_LIMITS.waitingMax[reason]
   return new Problem('rate_limited', { detail: `${whose} ${max} requests waiting; send fewer at once.` })
 }
@@ -68,7 +71,7 @@ export const createRequestTurn = (
       throw error instanceof TurnRefused ? problemOf(own, error.reason) : error
     })
   }
-  const enter = async (next: Account): Promise<void> => {
+  const enter = async (next = own): Promise<void> => {
     release()
     own = next
     if (isOver) return
@@ -76,38 +79,14 @@ export const createRequestTurn = (
     if (isOver) release()
   }
   return {
+    account: () => own,
     enter,
     awaitBody: (bytes, giveUp) => {
       release()
       if (!isOver) release = bodies.add(own, { bytes, giveUp })
     },
-    reenter: () => enter(own),
     end,
   }
 }
 
-/** The account of a request whose caller is not known, or not known yet. */
-export const strangerOf = ({ locals }: Pick<Outgoing, 'locals'>): Account =>
-  strangerAccount(networkOf(String(locals['address'])))
-
-/** Undefined for health endpoints, which are answered under any load. */
-export const turnOf = ({ locals }: Pick<Outgoing, 'locals'>): RequestTurn | undefined =>
-  locals['turn'] as RequestTurn | undefined
-
-export type Admitting = {
-  readonly admission: Admission
-  /** Aborts at shutdown: from then on requests on open connections are refused. */
-  readonly stopping: AbortSignal
-  /** Paths that need no turn: health endpoints. */
-  readonly exempt: readonly string[]
-}
-
-/** Gives each request a turn to enter, unless the service is shutting down. */
-export const admit =
-  ({ admission, stopping, exempt }: Admitting): RequestHandler =>
-  (req, res, next) => {
-    if (exempt.includes(req.path)) return next()
-    if (stopping.aborted) return next(new Problem('shutting_down', { headers: { Connection: 'close' } }))
-    res.locals['turn'] = createRequestTurn(admission, strangerOf(res), closed => res.once('close', closed))
-    next()
-  }
+export const turnOf = ({ locals }: Pick<Outgoing, 'locals'>): RequestTurn => locals['turn'] as RequestTurn

@@ -91,6 +91,7 @@ describe('every error code of every endpoint', () => {
       services: usual => ({ ...usual, tenantStatuses: () => ({ isSuspended: true, revoked: PersistentMap.of() }) }),
     })
     await start('limited', variants.limited)
+    await start('crowded', variants.withoutTurns('caller'))
     await start('asApiKey', { authenticate: async () => ({ ...variants.caller, kind: 'api_key' }) })
     await start('usedUp', {
       authenticate: async () => ({ ...variants.caller, kind: 'api_key', quota: { requests: 0, windowSeconds: 60 } }),
@@ -142,7 +143,7 @@ describe('every error code of every endpoint', () => {
       return ask({ api: api['keyless'] ?? '' })
     },
     policy_denied: ask => ask({ api: api['suspended'] ?? '' }),
-    rate_limited: ask => ask({ api: api['limited'] ?? '' }),
+    rate_limited: (ask, { scope }) => ask({ api: api[scope === 'none' ? 'crowded' : 'limited'] ?? '' }),
     quota_exceeded: (ask, { operationId }) => ask({ api: api[FULL[operationId] ?? 'usedUp'] ?? '' }),
     credential_not_permitted: (ask, { kinds }) => ask({ api: api[kinds ? 'asUser' : 'asApiKey'] ?? '' }),
     deadline_exceeded: ask => ask({ api: api['unansweredAppends'] ?? '' }),
