@@ -494,4 +494,17 @@ const snapshotOf`,
     find: `end.next <= from && end.asOf >= position`,
     replace: `end.next <= from`,
   },
+  {
+    name: 'a tenant whose requests hold every turn is served before another one',
+    file: 'src/fairness/fairQueue.ts',
+    find: `one.used < other.used`,
+    replace: `false`,
+  },
+  {
+    name: 'a request that hangs holds its turn until it ends',
+    file: 'src/fairness/turns.ts',
+    find: `      this.#endLongTurns()
+      const sinceMs`,
+    replace: `      const sinceMs`,
+  },
 ]

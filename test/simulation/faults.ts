@@ -1,3 +1,4 @@
+import { greedyTenant } from './greedyTenant.ts'
 import { rebuildTables, setTenantStatus } from './operator.ts'
 import type { Condition, ServerName } from './network.ts'
 import { COUNTED_TIMED_FAULTS, timedFaults } from './timedFaults.ts'
@@ -151,6 +152,7 @@ export const faults: WeightedFaults = {
   suspension: { weight: 2, begin: suspension },
   rebuild: { weight: 0, begin: rebuild },
   'duplicated requests': { weight: 0, begin: duplicatedRequests },
+  'greedy tenant': { weight: 0, begin: greedyTenant },
   ...timedFaults,
 }
 

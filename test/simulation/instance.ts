@@ -45,6 +45,8 @@ export type InstanceDependencies = {
   readonly bus: FactBus
   readonly authenticate: Authenticate
   readonly log: Log
+  /** Called with the time for which a request of the tenant waited for its turn. */
+  readonly onWait: (tenant: string, waitedMs: number) => void
   /** Called when the process refuses the log, because it is not the log of its tables. */
   readonly onRefused: () => void
 }
@@ -53,8 +55,8 @@ const MINUTE_MS = 60_000
 export const RETENTION_MS = 30 * 24 * 60 * MINUTE_MS
 export const MANIFEST_EVERY_MS = 4_000
 const SECRET = Buffer.from('the cursors of a simulated service')
-/** As many requests as a process has at work while its event loop is on time. */
-const TURNS = 72
+/** Few, so that one tenant has more requests than there are turns. */
+const TURNS = 24
 const PEPPER = 'the pepper of the API keys of a simulated service'
 const UNLIMITED = { requests: 1_000_000, windowSeconds: 60 }
 const uncounted: RateCounter = { count: () => Promise.resolve({ used: 1, resetMs: MINUTE_MS }) }
@@ -137,6 +139,23 @@ const runWhileLogMatches = async (
 /** Logged by a process that ends because it found the log of another ledger, or another state of its log. */
 export const OTHER_LOG = 'the log is another one'
 
+/** Reports the waits for turns, but those of a process that was paused meanwhile. */
+const watchedAdmission = (
+  { turns, bodies }: Admission,
+  { world, isPaused, pauses }: Machine,
+  onWait: InstanceDependencies['onWait'],
+): Admission => {
+  const enter: Admission['turns']['enter'] = async (account, signal) => {
+    const [beganMs, before] = [world.monotonicMs(), isPaused() ? undefined : pauses()]
+    try {
+      return await turns.enter(account, signal)
+    } finally {
+      if (!signal?.aborted && pauses() === before) onWait(account.tenant, world.monotonicMs() - beganMs)
+    }
+  }
+  return { bodies, turns: { tryEnter: account => turns.tryEnter(account), enter } }
+}
+
 export const startInstance = (dependencies: InstanceDependencies): Instance => {
   const { machine, store, database, bus, log } = dependencies
   const stopping = new AbortController()
@@ -148,6 +167,6 @@ export const startInstance = (dependencies: InstanceDependencies): Instance => {
   }
   void runWhileLogMatches(dependencies, ledger, begin, dependencies.onRefused)
   const pipeline = createRequestPipeline(services, dependencies.authenticate)
-  const admission = createAdmission(machine.world, () => TURNS)
+  const admission = watchedAdmission(createAdmission(machine.world, () => TURNS), machine, dependencies.onWait)
   return { machine, pipeline, admission, feedStates: () => states, stopping }
 }

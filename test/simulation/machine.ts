@@ -10,6 +10,8 @@ export type Machine = {
   readonly name: string
   readonly isAlive: () => boolean
   readonly isPaused: () => boolean
+  /** How often it has been paused. */
+  readonly pauses: () => number
   readonly world: World
   /** Runs `work` in this process after the delay: later if the process is paused then, never if it was killed. */
   readonly deliver: (delayMs: number, work: () => void) => Cancel
@@ -36,6 +38,7 @@ export const createMachine = (name: string, { timeline, random }: MachineDepende
   let offsetMs = 0
   let alive = true
   let paused = false
+  let pauses = 0
   let backlog: (() => void)[] = []
 
   const deliver = (delayMs: number, work: () => void): Cancel =>
@@ -68,6 +71,7 @@ export const createMachine = (name: string, { timeline, random }: MachineDepende
     name,
     isAlive: () => alive,
     isPaused: () => paused,
+    pauses: () => pauses,
     world,
     deliver,
     kill: () => {
@@ -76,6 +80,7 @@ export const createMachine = (name: string, { timeline, random }: MachineDepende
     },
     pause: () => {
       paused = true
+      pauses += 1
     },
     resume: () => {
       paused = false

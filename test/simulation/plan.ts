@@ -43,6 +43,7 @@ const FAULT_WEIGHTS: Weights = Object.fromEntries(Object.entries(faults).map(([n
 const ONCE_AT_MOST: readonly (readonly [name: string, chance: number, kind: PlanEntry['kind']])[] = [
   ['rebuild', 0.08, 'fault'],
   ['duplicated requests', 0.15, 'fault'],
+  ['greedy tenant', 0.2, 'fault'],
   [RESTORED, 0.06, 'end'],
 ]
 

@@ -1,3 +1,4 @@
+import type { Wait } from './checks/fairness.ts'
 import type { Authenticate } from '../../src/http/index.ts'
 import { createDatabase, type SimulatedDatabase } from './database.ts'
 import { createDuplicateRequests, type DuplicateRequests } from './duplicateRequests.ts'
@@ -44,6 +45,8 @@ export type Service = {
   readonly faultsUntilMs: () => number
   /** The warnings and errors that the instances have logged. */
   readonly loggedProblems: readonly string[]
+  /** The waits of requests for their turns. */
+  readonly waits: readonly Wait[]
   /** Ends the run: kills every process, and releases what would stay in memory. */
   readonly end: () => void
 }
@@ -87,6 +90,7 @@ export const startService = (dependencies: ServiceDependencies): Service => {
   const refusals = createRefusedRows()
   const duplicates = createDuplicateRequests({ timeline, random: random.fork('duplicates') })
   const faultsLogged: string[] = []
+  const waits: Wait[] = []
   const running: RunningInstance[] = []
   const ends = new Map<RunningInstance, () => void>()
   let started = 0
@@ -110,6 +114,7 @@ export const startService = (dependencies: ServiceDependencies): Service => {
       bus: duplicates.bus(broker.open(machine)),
       authenticate,
       onRefused: () => endMachine(machine),
+      onWait: (tenant, waitedMs) => waits.push({ tenant, waitedMs }),
       log: { info: () => undefined, warn: write, error: write },
     })
     const ended = Promise.withResolvers<void>()
@@ -148,6 +153,7 @@ export const startService = (dependencies: ServiceDependencies): Service => {
     refusals,
     duplicates,
     loggedProblems: faultsLogged,
+    waits,
     instances: () => running.filter(({ machine }) => machine.isAlive()),
     extendFaults,
     faultsUntilMs: () => faultsUntilMs,

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { checkFairness } from './checks/fairness.ts'
 import type { Violation } from './checks/violation.ts'
 import { actionWeights, runnableActions } from './clients/actions.ts'
 import { createClient } from './clients/client.ts'
@@ -144,7 +145,10 @@ export const simulate = async (
   let isOver = false
   const readers = startReaders(run, () => isOver)
   await runPlan(run, busyMs, () => isOver)
-  const found = await runFinalChecks(run, readers, openActions)
+  const found = [
+    ...(await runFinalChecks(run, readers, openActions)),
+    ...checkFairness(service.waits, history.attempts, plan),
+  ]
   const isRestored = plan.some(({ name }) => name === RESTORED)
   const violations = found.length === 0 && isRestored ? await checkRestored(run) : found
   isOver = true
