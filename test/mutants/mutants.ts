@@ -1,3 +1,5 @@
+import { FAIRNESS_MUTANTS } from './fairnessMutants.ts'
+
 /**
  * Mutants: bugs to plant one at a time, to see which tests find them. `replace` takes the place of the text `find` in the file.
  * Each bug is plausible, or was once in the code; then `issue` is its number in the review that found it.
@@ -494,17 +496,5 @@ const snapshotOf`,
     find: `end.next <= from && end.asOf >= position`,
     replace: `end.next <= from`,
   },
-  {
-    name: 'a tenant whose requests hold every turn is served before another one',
-    file: 'src/fairness/fairQueue.ts',
-    find: `one.used < other.used`,
-    replace: `false`,
-  },
-  {
-    name: 'a request that hangs holds its turn until it ends',
-    file: 'src/fairness/turns.ts',
-    find: `      this.#endLongTurns()
-      const sinceMs`,
-    replace: `      const sinceMs`,
-  },
+  ...FAIRNESS_MUTANTS,
 ]

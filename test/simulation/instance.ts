@@ -167,6 +167,10 @@ export const startInstance = (dependencies: InstanceDependencies): Instance => {
   }
   void runWhileLogMatches(dependencies, ledger, begin, dependencies.onRefused)
   const pipeline = createRequestPipeline(services, dependencies.authenticate)
-  const admission = watchedAdmission(createAdmission(machine.world, () => TURNS), machine, dependencies.onWait)
+  const admission = watchedAdmission(
+    createAdmission(machine.world, () => TURNS),
+    machine,
+    dependencies.onWait,
+  )
   return { machine, pipeline, admission, feedStates: () => states, stopping }
 }
