@@ -15,13 +15,18 @@ import {
   pepper,
   processCount,
   publicUrl,
-  rateLimitsOver,
+  concurrencyLimits,
+  rateLimits,
 } from './configValues.ts'
 import { DEFAULT_IDEMPOTENCY_RETENTION_MS } from './commands/idempotencyRetention.ts'
 import { type NeedsFourEyes, needsFourEyesFrom } from './identity/approvalPolicy.ts'
-import { DEFAULT_RATE_LIMITS } from './defaultRateLimits.ts'
+import {
+  type ConcurrencyLimitSettings,
+  DEFAULT_CONCURRENCY_LIMITS,
+  DEFAULT_RATE_LIMITS,
+  type RateLimitSettings,
+} from './limits.ts'
 import { CRASH_POINTS, type CrashPoint } from './crashPoints.ts'
-import type { RateLimit, RatePolicy } from './ports.ts'
 import { StartupError } from './startupError.ts'
 
 /**
@@ -60,7 +65,8 @@ export type Config = {
   readonly publicUrl?: string
   readonly idempotencyRetentionMs: number
   readonly needsFourEyes: NeedsFourEyes
-  readonly rateLimits: Readonly<Record<RatePolicy, RateLimit>>
+  readonly rateLimits: RateLimitSettings
+  readonly concurrencyLimits: ConcurrencyLimitSettings
   /** `dev` outside production. In production keys need a pepper. */
   readonly apiKeys: {
     readonly environment: 'dev' | 'live'
@@ -70,8 +76,6 @@ export type Config = {
   }
   /** Its callers may operate read models over HTTP, with the scope `projections:operate`. */
   readonly operatorsTenant?: string
-  /** The number of exports that one caller may have under way. */
-  readonly exportsAtOnceMax: number
   readonly subscriptionsPerTenantMax: number
   /** The period after which the facts of each topic are sealed in a manifest. */
   readonly manifestEveryMs: number
@@ -116,14 +120,14 @@ const environment = z.object({
   OIDC_AUDIENCE: z.string().min(1).optional(),
   IDEMPOTENCY_RETENTION: duration.default(DEFAULT_IDEMPOTENCY_RETENTION_MS),
   APPROVAL_FOUR_EYES: approvalAmounts.default(new Map()),
-  RATE_LIMITS: rateLimitsOver(DEFAULT_RATE_LIMITS).default(DEFAULT_RATE_LIMITS),
+  RATE_LIMITS: rateLimits.default(DEFAULT_RATE_LIMITS),
+  CONCURRENCY_LIMITS: concurrencyLimits.default(DEFAULT_CONCURRENCY_LIMITS),
   API_KEY_PEPPER: pepper.optional(),
   API_KEYS_PER_TENANT: count.default(100),
   OPERATORS_TENANT: z
     .string()
     .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'the name of a tenant')
     .optional(),
-  EXPORTS_AT_ONCE: count.default(2),
   SUBSCRIPTIONS_PER_TENANT: count.default(50),
   MANIFEST_EVERY: duration.refine(everyMs => everyMs > 0, { message: 'more than none' }).default(HOUR_MS),
   EVIDENCE_SIGNING_KEY: z.string().min(1).optional(),
@@ -210,13 +214,13 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     idempotencyRetentionMs: given.IDEMPOTENCY_RETENTION,
     needsFourEyes: needsFourEyesFrom(given.APPROVAL_FOUR_EYES),
     rateLimits: given.RATE_LIMITS,
+    concurrencyLimits: given.CONCURRENCY_LIMITS,
     apiKeys: {
       environment: production ? 'live' : 'dev',
       perTenantMax: given.API_KEYS_PER_TENANT,
       ...(given.API_KEY_PEPPER === undefined ? {} : { pepper: given.API_KEY_PEPPER }),
     },
     ...(given.OPERATORS_TENANT === undefined ? {} : { operatorsTenant: given.OPERATORS_TENANT }),
-    exportsAtOnceMax: given.EXPORTS_AT_ONCE,
     subscriptionsPerTenantMax: given.SUBSCRIPTIONS_PER_TENANT,
     manifestEveryMs: given.MANIFEST_EVERY,
     evidence: {

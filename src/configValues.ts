@@ -1,7 +1,13 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { approvalKey } from './identity/approvalPolicy.ts'
-import { RATE_POLICIES, type RateLimit, type RatePolicy } from './ports.ts'
+import {
+  type ConcurrencyLimitSettings,
+  DEFAULT_CONCURRENCY_LIMITS,
+  DEFAULT_RATE_LIMITS,
+  rateLimitsWith,
+} from './limits.ts'
+import type { RateLimit } from './ports.ts'
 
 /** The formats of the values of settings. */
 
@@ -36,23 +42,41 @@ export const approvalAmounts = list.transform((rules, context) => {
   return amounts
 })
 
-const RATE_LIMIT = new RegExp(`^(${RATE_POLICIES.join('|')})=([0-9]{1,9})/([1-9][0-9]{0,5})$`)
+const RATE = /^([0-9]{1,9})\/([1-9][0-9]{0,5})$/
+const NUMBER = /^[0-9]{1,9}$/
 
-/** `payments=600/60,exports=10/3600`: requests per seconds. Policies that are not named keep their default. */
-export const rateLimitsOver = (defaults: Readonly<Record<RatePolicy, RateLimit>>) =>
+/** `name=value,name=value` with these names; `read` returns undefined for a value of another form. */
+const namedValues = <T>(names: readonly string[], form: string, read: (text: string) => T | undefined) =>
   list.transform((rules, context) => {
-    const limits = { ...defaults }
+    const values: Record<string, T> = {}
     for (const rule of rules) {
-      const [, policy, requests, windowSeconds] = RATE_LIMIT.exec(rule) ?? []
-      if (policy === undefined)
-        context.addIssue({
-          code: 'custom',
-          message: `${rule} is not policy=requests/seconds (${RATE_POLICIES.join(', ')})`,
-        })
-      else limits[policy as RatePolicy] = { requests: Number(requests), windowSeconds: Number(windowSeconds) }
+      const [name = '', text = ''] = rule.split('=', 2)
+      const value = names.includes(name) ? read(text) : undefined
+      if (value === undefined)
+        context.addIssue({ code: 'custom', message: `${rule} is not ${form} (${names.join(', ')})` })
+      else values[name] = value
     }
-    return limits
+    return values
   })
+
+const readRate = (text: string): RateLimit | undefined => {
+  const [, requests, windowSeconds] = RATE.exec(text) ?? []
+  return requests === undefined ? undefined : { requests: Number(requests), windowSeconds: Number(windowSeconds) }
+}
+
+/** `payments=600/60,tenant_payments=6000/60`: requests per seconds. Policies that are not named keep their default. */
+export const rateLimits = namedValues(Object.keys(DEFAULT_RATE_LIMITS), 'policy=requests/seconds', readRate).transform(
+  rateLimitsWith,
+)
+
+const readNumber = (text: string): number | undefined => (NUMBER.test(text) ? Number(text) : undefined)
+
+/** `streams=20,tenant_streams=200`: how many at once. Policies that are not named keep their default. */
+export const concurrencyLimits = namedValues(
+  Object.keys(DEFAULT_CONCURRENCY_LIMITS),
+  'policy=number',
+  readNumber,
+).transform((given): ConcurrencyLimitSettings => ({ ...DEFAULT_CONCURRENCY_LIMITS, ...given }))
 
 const PREFIX_MAX = { 4: 32, 6: 128 } as const
 

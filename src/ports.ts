@@ -195,9 +195,6 @@ export class BrokerAccessDenied extends Error {
 
 // --- Rates -----------------------------------------------------------------------------------------------------------
 
-export const RATE_POLICIES = ['default', 'payments', 'exports', 'auth_failures', 'api_keys'] as const
-export type RatePolicy = (typeof RATE_POLICIES)[number]
-
 export type RateLimit = { readonly requests: number; readonly windowSeconds: number }
 
 /** The requests of a key in its window, this one included, and the time until the next window. */

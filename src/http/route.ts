@@ -43,8 +43,6 @@ export type Services = {
   readonly denials: Denials
   /** Undefined without the setting API_KEY_PEPPER: then there are no API keys. */
   readonly keySecrets: ApiKeySecrets | undefined
-  /** How many unfinished exports a caller may have. */
-  readonly exportsAtOnceMax: number
   /** How many API keys a tenant may have that are neither revoked nor expired. */
   readonly apiKeysPerTenantMax: number
   /** How many subscriptions a tenant may have. */

@@ -27,7 +27,7 @@ const IDEMPOTENCY_RETENTION = 'src/commands/idempotencyRetention\\.ts'
 /** A promise about the topics, kept by the publisher and the subscriptions and stated in asyncapi.json. */
 const TOPIC_RETENTION = 'src/topicRetention\\.ts'
 /** The default of a setting, stated in openapi.json. */
-const RATE_LIMITS = 'src/defaultRateLimits\\.ts'
+const LIMITS = 'src/limits\\.ts'
 const REVALIDATION = 'src/staleWhileRevalidate\\.ts'
 /** The stored form of an event, shared by its writer and its readers. */
 const STORED_EVENTS = 'src/commands/storedEvents\\.ts'
@@ -69,7 +69,11 @@ const importRules: readonly ImportRule[] = [
   { layer: 'the clean-up', files: /^src\/cleanupStack\.ts$/, may: [PORTS] },
   { layer: 'revalidation', files: /^src\/staleWhileRevalidate\.ts$/, may: [] },
   { layer: 'the startup error', files: /^src\/startupError\.ts$/, may: [] },
-  { layer: 'the values of settings', files: /^src\/configValues\.ts$/, may: ['zod', PORTS, APPROVAL_POLICY, NODE] },
+  {
+    layer: 'the values of settings',
+    files: /^src\/configValues\.ts$/,
+    may: ['zod', PORTS, LIMITS, APPROVAL_POLICY, NODE],
+  },
   {
     layer: 'the configuration',
     files: /^src\/config\.ts$/,
@@ -81,11 +85,11 @@ const importRules: readonly ImportRule[] = [
       'src/configValues\\.ts',
       APPROVAL_POLICY,
       IDEMPOTENCY_RETENTION,
-      RATE_LIMITS,
+      LIMITS,
       NODE,
     ],
   },
-  { layer: 'the default rate limits', files: /^src\/defaultRateLimits\.ts$/, may: [PORTS] },
+  { layer: 'the limits', files: /^src\/limits\.ts$/, may: [PORTS] },
   { layer: 'the retention of topics', files: /^src\/topicRetention\.ts$/, may: [] },
   { layer: 'the file of addresses', files: /^src\/addressesFile\.ts$/, may: ['zod', NODE] },
   { layer: 'retries of requests', files: /^src\/retryAfter\.ts$/, may: [NODE] },
@@ -151,7 +155,7 @@ const importRules: readonly ImportRule[] = [
       ...PROJECTIONS,
       PORTS,
       TOPIC_RETENTION,
-      RATE_LIMITS,
+      LIMITS,
       FAIRNESS,
       'src/metrics\\.ts',
       NODE,

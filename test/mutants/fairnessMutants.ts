@@ -1,4 +1,4 @@
-import type { Mutant } from './mutants.ts'
+import type { Mutant } from './mutant.ts'
 
 /** Planted bugs that let one tenant slow down the others. */
 
@@ -15,5 +15,11 @@ export const FAIRNESS_MUTANTS: readonly Mutant[] = [
     find: `      this.#endLongTurns()
       const sinceMs`,
     replace: `      const sinceMs`,
+  },
+  {
+    name: 'each caller of a tenant has a tenant limit of its own',
+    file: 'src/http/access/rateLimits.ts',
+    find: `count(counter, tenant, tenantPolicy(policy))`,
+    replace: `count(counter, caller, tenantPolicy(policy))`,
   },
 ]

@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { copyTree } from './treeCopy.ts'
-import { type Mutant, mutants } from './mutants.ts'
+import type { Mutant } from './mutant.ts'
+import { mutants } from './mutants.ts'
 import { timeLimitOf, type PreparedStage, runStage, type Result, type Session } from './runStage.ts'
 import { createStages, STAGES } from './stages.ts'
 import { headerOf, isCaught, hasOutdatedRun, jsonOf, reasonsOf, type Row, rowOf, titleOf, totalsOf } from './table.ts'

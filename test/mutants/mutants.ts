@@ -1,17 +1,7 @@
 import { FAIRNESS_MUTANTS } from './fairnessMutants.ts'
+import type { Mutant } from './mutant.ts'
 
-/**
- * Mutants: bugs to plant one at a time, to see which tests find them. `replace` takes the place of the text `find` in the file.
- * Each bug is plausible, or was once in the code; then `issue` is its number in the review that found it.
- */
-export type Mutant = {
-  readonly name: string
-  readonly issue?: string
-  readonly file: string
-  readonly find: string
-  readonly replace: string
-}
-
+/** The mutants: bugs to plant. */
 export const mutants: readonly Mutant[] = [
   {
     name: 'a payment that is initiated and not yet accepted can be failed',
@@ -358,8 +348,8 @@ export const mutants: readonly Mutant[] = [
     name: 'each API key of a tenant has a quota of its own',
     issue: 'B13',
     file: 'src/http/access/rateLimits.ts',
-    find: `usage(local, tenant, 'api_keys', settings.api_keys)`,
-    replace: `usage(local, key, 'api_keys', settings.api_keys)`,
+    find: `count(local, tenant, 'api_keys')`,
+    replace: `count(local, caller, 'api_keys')`,
   },
   {
     name: 'exports start in the order of their requests instead of fairly by tenant',

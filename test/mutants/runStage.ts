@@ -1,5 +1,5 @@
 import type { TreeCopy } from './treeCopy.ts'
-import type { Mutant } from './mutants.ts'
+import type { Mutant } from './mutant.ts'
 import { type CommandResult, runCommand } from './runCommand.ts'
 import type { Command, Failure, Stage } from './stages.ts'
 

@@ -4,7 +4,7 @@ import { join, relative } from 'node:path'
 import { found } from '../simulation/found.ts'
 import { testsAffectedBy, createDistances, isFor, startsProcesses, type TestFile } from './affectedTests.ts'
 import { failedTestIn } from './mochaReport.ts'
-import type { Mutant } from './mutants.ts'
+import type { Mutant } from './mutant.ts'
 
 /** The stages: kinds of tests that should find a bug, from fast to slow. A stage ends with its first failure. */
 

@@ -1,4 +1,4 @@
-import type { Mutant } from './mutants.ts'
+import type { Mutant } from './mutant.ts'
 import type { Result, Verdict } from './runStage.ts'
 import { RECORDED_RUNS } from './stages.ts'
 

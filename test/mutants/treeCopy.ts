@@ -4,7 +4,7 @@ import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Mutant } from './mutants.ts'
+import type { Mutant } from './mutant.ts'
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 

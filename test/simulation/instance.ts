@@ -26,6 +26,7 @@ import {
   type RateCounter,
   Unavailable,
 } from '../../src/ports.ts'
+import { everyConcurrency, everyRate } from '../support/limits.ts'
 import type { Machine } from './machine.ts'
 
 /** One process of the service with all roles. Its code is that of the service; only its ports are simulated. */
@@ -69,17 +70,13 @@ const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping
     personalTexts: createPersonalTexts(database.sql, ledger),
     stopping,
     cursors: createCursors(SECRET, () => machine.world.now()),
-    rateLimits: createRateLimits(
-      { default: UNLIMITED, payments: UNLIMITED, exports: UNLIMITED, auth_failures: UNLIMITED, api_keys: UNLIMITED },
-      { local: uncounted, shared: uncounted },
-    ),
+    rateLimits: createRateLimits(everyRate(UNLIMITED), { local: uncounted, shared: uncounted }),
     keySecrets: createApiKeySecrets('dev', PEPPER),
-    concurrencyLimits: createConcurrencyLimits(),
+    concurrencyLimits: createConcurrencyLimits(everyConcurrency(100)),
     tail: createTail({ database, connections: EVENT_STREAMS_POOL_MAX, world: machine.world }),
     tenantStatuses: createTenantStatuses(ledger),
     denials: createDenials(ledger, () => undefined),
     operatorsTenant: undefined,
-    exportsAtOnceMax: 100,
     apiKeysPerTenantMax: 100,
     subscriptionsPerTenantMax: 100,
     topicWaitMs: 0,

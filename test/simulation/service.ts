@@ -1,4 +1,3 @@
-import type { Wait } from './checks/fairness.ts'
 import type { Authenticate } from '../../src/http/index.ts'
 import { createDatabase, type SimulatedDatabase } from './database.ts'
 import { createDuplicateRequests, type DuplicateRequests } from './duplicateRequests.ts'
@@ -15,6 +14,9 @@ import type { Engine } from './postgres.ts'
 import type { Random } from './random.ts'
 import { createRefusedRows, type RefusedRows } from './refusedRows.ts'
 import type { Timeline } from './timeline.ts'
+
+/** The time for which a request waited for its turn. */
+export type Wait = { readonly tenant: string; readonly waitedMs: number }
 
 /** The simulated servers of a run, and the instances of the service that use them. */
 export type Service = {

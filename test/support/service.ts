@@ -10,6 +10,7 @@ import type { EventStore, JsonObject } from '../../src/ports.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
 import { aggregates } from '../../streams/index.ts'
 import { removeFolder } from './folders.ts'
+import { UNLIMITED_SETTINGS } from './limits.ts'
 import { WITHOUT_LINKS } from './nodeFlags.ts'
 import { putPreparedCluster } from './preparedCluster.ts'
 
@@ -41,10 +42,7 @@ const UNLIMITED = {
   EVIDENCE_HEADS_EVERY: '1s',
   OPERATORS_TENANT: 'variants',
   MANIFEST_EVERY: '36500d',
-  RATE_LIMITS: ['default', 'payments', 'exports', 'auth_failures', 'api_keys']
-    .map(policy => `${policy}=100000000/60`)
-    .join(','),
-  EXPORTS_AT_ONCE: '1000',
+  ...UNLIMITED_SETTINGS,
   API_KEYS_PER_TENANT: '1000',
   SUBSCRIPTIONS_PER_TENANT: '9999',
 }

@@ -24,7 +24,8 @@ import { type Admission, createAdmission } from '../../src/http/server/requestTu
 import { createPendingBodies } from '../../src/fairness/pendingBodies.ts'
 import { type RefusalReason, TurnRefused } from '../../src/fairness/turns.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
-import type { RateLimitSettings } from '../../src/http/access/rateLimits.ts'
+import { DEFAULT_CONCURRENCY_LIMITS, type RateLimitSettings } from '../../src/limits.ts'
+import { everyRate } from './limits.ts'
 import { type Principal, SCOPES } from '../../src/identity/principal.ts'
 import { type Database, type EventStore, Unavailable, type World } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
@@ -62,17 +63,9 @@ export const caller: Principal = {
 
 const many = { requests: 1_000_000, windowSeconds: 60 }
 const none = { requests: 0, windowSeconds: 60 }
-const UNLIMITED: RateLimitSettings = {
-  default: many,
-  payments: many,
-  exports: many,
-  auth_failures: many,
-  api_keys: many,
-}
+const UNLIMITED = everyRate(many)
 /** Every rate limit is used up before the first request. */
-export const limited: Difference = {
-  limits: { default: none, payments: none, exports: none, auth_failures: none, api_keys: none },
-}
+export const limited: Difference = { limits: everyRate(none) }
 
 /** There is no turn for any request. */
 export const withoutTurns = (reason: RefusalReason): Difference => ({
@@ -106,11 +99,14 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
       shared: createLocalCounter(),
     }),
     keySecrets: createApiKeySecrets('dev', PEPPER),
-    concurrencyLimits: createConcurrencyLimits(),
+    concurrencyLimits: createConcurrencyLimits({
+      ...DEFAULT_CONCURRENCY_LIMITS,
+      exports: 1_000,
+      tenant_exports: 1_000,
+    }),
     tail: createTail({ database, connections: EVENT_STREAMS_POOL_MAX, world: ledger.world }),
     tenantStatuses: createTenantStatuses(ledger),
     denials,
-    exportsAtOnceMax: 1_000,
     apiKeysPerTenantMax: 1_000,
     subscriptionsPerTenantMax: 10_000,
     topicWaitMs: 0,

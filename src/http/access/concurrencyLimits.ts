@@ -1,35 +1,54 @@
 import type { Principal } from '../../identity/principal.ts'
-import { callerOf } from './rateLimits.ts'
-import { createLocalSlots, type SlotCounter } from './localSlots.ts'
+import { type ConcurrencyLimitSettings, type ConcurrencyPolicy, tenantPolicy } from '../../limits.ts'
 import { Problem } from '../response/problemCatalogue.ts'
+import { createLocalSlots, type SlotCounter } from './localSlots.ts'
+import { callerOf } from './rateLimits.ts'
 
-/** Limits of concurrent responses per caller: event streams, and requests that wait for a position. */
+/** Limits of what a caller, and all callers of its tenant together, may have in progress at once. */
 
-const STREAMS_MAX = 20
-const WAITING_MAX = 20
-/** A rough value: a place becomes free when one of the caller's own responses ends. */
+/** A rough value: a slot becomes free when one of the responses ends. */
 const RETRY_SECONDS = 5
 
-export type ConcurrencyLimit = {
-  /** Counts one more and resolves to the function that releases it. Throws Problem `rate_limited` beyond the limit. */
-  readonly take: (principal: Principal) => Promise<() => void>
+const NAMES: Readonly<Record<ConcurrencyPolicy, string>> = {
+  streams: 'event streams open',
+  waits: 'requests waiting for a position',
+  downloads: 'downloads in progress',
+  manifests: 'requests for manifests in progress',
+  exports: 'unfinished exports',
 }
 
-/** `counted` names the responses in the problem's detail. */
-const createConcurrencyLimit = (slots: SlotCounter, max: number, counted: string): ConcurrencyLimit => ({
-  take: async principal => {
-    const release = await slots.take(`${counted}:${callerOf(principal)}`, max)
-    if (release !== undefined) return release
-    throw new Problem('rate_limited', {
-      detail: `You have ${max} ${counted}, which is as many as a caller may have at once.`,
-      afterSeconds: RETRY_SECONDS,
-    })
+export type ConcurrencyLimits = {
+  readonly settings: ConcurrencyLimitSettings
+  /**
+   * Counts one more and resolves to the function that releases it. Throws Problem `rate_limited` when the caller or its
+   * tenant has as many as it may have.
+   */
+  readonly take: (policy: ConcurrencyPolicy, principal: Principal) => Promise<() => void>
+}
+
+const tooMany = (who: 'You have' | 'Your tenant has', max: number, counted: string, policy: string): Problem =>
+  new Problem('rate_limited', {
+    detail: `${who} ${max} ${counted}, and may have no more at once (the limit "${policy}"). Retry when one has ended.`,
+    afterSeconds: RETRY_SECONDS,
+  })
+
+export const createConcurrencyLimits = (
+  settings: ConcurrencyLimitSettings,
+  slots: SlotCounter = createLocalSlots(),
+): ConcurrencyLimits => ({
+  settings,
+  take: async (policy, principal) => {
+    const releaseCaller = await slots.take(`${policy}:${callerOf(principal)}`, settings[policy])
+    if (releaseCaller === undefined) throw tooMany('You have', settings[policy], NAMES[policy], policy)
+    const ofTenant = tenantPolicy(policy)
+    const releaseTenant = await slots.take(`${ofTenant}:${principal.tenant}`, settings[ofTenant])
+    if (releaseTenant === undefined) {
+      releaseCaller()
+      throw tooMany('Your tenant has', settings[ofTenant], NAMES[policy], ofTenant)
+    }
+    return () => {
+      releaseCaller()
+      releaseTenant()
+    }
   },
-})
-
-export type ConcurrencyLimits = { readonly streams: ConcurrencyLimit; readonly waiting: ConcurrencyLimit }
-
-export const createConcurrencyLimits = (slots = createLocalSlots()): ConcurrencyLimits => ({
-  streams: createConcurrencyLimit(slots, STREAMS_MAX, 'event streams open'),
-  waiting: createConcurrencyLimit(slots, WAITING_MAX, 'requests waiting for a position'),
 })

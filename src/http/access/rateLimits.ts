@@ -1,10 +1,11 @@
 import type { Principal } from '../../identity/principal.ts'
-import type { RateCounter, RateLimit, RatePolicy } from '../../ports.ts'
+import { type CallerRate, type RateLimitSettings, type RatePolicy, tenantPolicy } from '../../limits.ts'
+import type { RateCounter, RateLimit } from '../../ports.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 
-/** Rate limits of callers, their headers and their problems. */
+/** Rate limits of callers and tenants, their headers and their problems. */
 
-/** The usage of one limit by a caller, this request included. */
+/** The usage of one limit, this request included. */
 export type RateUsage = {
   readonly policy: string
   readonly limit: RateLimit
@@ -12,16 +13,18 @@ export type RateUsage = {
   readonly resetMs: number
 }
 
-export type RateClass = Exclude<RatePolicy, 'auth_failures' | 'api_keys'>
+export type RateClass = CallerRate
 
 export type RateLimits = {
-  /** Counts a request of the caller against the limit of all requests first, then against the limits of its class. */
+  /**
+   * Counts a request against the limits of all requests first, then against those of its class, and each time against
+   * the caller's before the tenant's: a caller over its limit takes nothing from the other callers of its tenant.
+   */
   readonly count: (principal: Principal, rateClass: RateClass) => Promise<readonly RateUsage[]>
   /** Counts a failed authentication from this network. */
   readonly countFailure: (network: string) => Promise<RateUsage>
 }
 
-export type RateLimitSettings = Readonly<Record<RatePolicy, RateLimit>>
 /** Cheap requests are counted per instance, expensive ones across all instances. */
 export type Counters = { readonly local: RateCounter; readonly shared: RateCounter }
 
@@ -38,35 +41,69 @@ export const createRateLimits = (settings: RateLimitSettings, { local, shared }:
     limit,
     ...(await counter.count(`${policy}:${key}`, limit)),
   })
+  const limitsOf = ({ tenant, subject, client, kind, quota }: Principal, rateClass: RateClass): readonly Count[] => {
+    const caller = callerOf({ tenant, subject, client })
+    const count =
+      (counter: RateCounter, key: string, policy: RatePolicy): Count =>
+      () =>
+        usage(counter, key, policy, settings[policy])
+    const both = (counter: RateCounter, policy: CallerRate): readonly Count[] => [
+      count(counter, caller, policy),
+      count(counter, tenant, tenantPolicy(policy)),
+    ]
+    return [
+      ...both(local, 'default'),
+      ...(kind === 'api_key' ? [count(local, tenant, 'api_keys')] : []),
+      ...(rateClass === 'default' ? [] : both(shared, rateClass)),
+      ...(quota ? [() => usage(shared, caller, 'quota', quota)] : []),
+    ]
+  }
   return {
-    count: async ({ tenant, subject, client, kind, quota }, rateClass) => {
-      const key = callerOf({ tenant, subject, client })
-      const all = await usage(local, key, 'default', settings.default)
-      if (isExceeded(all)) return [all]
-      const own = rateClass === 'default' ? [] : [await usage(shared, key, rateClass, settings[rateClass])]
-      // Counted per tenant: each key is a caller of its own, so many keys would multiply the other limits.
-      const keys = kind === 'api_key' ? [await usage(local, tenant, 'api_keys', settings.api_keys)] : []
-      const quotas = quota ? [await usage(shared, key, 'quota', quota)] : []
-      return [all, ...own, ...keys, ...quotas]
+    count: async (principal, rateClass) => {
+      const usages: RateUsage[] = []
+      for (const count of limitsOf(principal, rateClass)) {
+        const counted = await count()
+        usages.push(counted)
+        if (isExceeded(counted)) break
+      }
+      return usages
     },
     countFailure: network => usage(local, network, 'auth_failures', settings.auth_failures),
   }
 }
+
+type Count = () => Promise<RateUsage>
 
 /** Policies that are quotas of API keys; the others are limits of every caller. */
 const QUOTAS: ReadonlySet<string> = new Set(['quota', 'api_keys'])
 
 export const isExceeded = ({ used, limit }: RateUsage): boolean => used > limit.requests
 
+const leftOf = ({ used, limit }: RateUsage): number => Math.max(0, limit.requests - used)
+
+const isOfTenant = ({ policy }: RateUsage): boolean => policy.startsWith(tenantPolicy(''))
+
+/** The limit of a tenant is shown when it is nearer than the caller's own, which precedes it. */
+const isShown = (usage: RateUsage, index: number, usages: readonly RateUsage[]): boolean => {
+  const callers = usages[index - 1]
+  return !isOfTenant(usage) || callers === undefined || leftOf(usage) < leftOf(callers)
+}
+
 /** The headers RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers). */
-export const rateHeaders = (usages: readonly RateUsage[]): Record<string, string> => ({
-  'RateLimit-Policy': usages
-    .map(({ policy, limit }) => `"${policy}";q=${limit.requests};w=${limit.windowSeconds}`)
-    .join(', '),
-  RateLimit: usages
-    .map(usage => `"${usage.policy}";r=${Math.max(0, usage.limit.requests - usage.used)};t=${secondsUntilReset(usage)}`)
-    .join(', '),
-})
+export const rateHeaders = (all: readonly RateUsage[]): Record<string, string> => {
+  const usages = all.filter(isShown)
+  return {
+    'RateLimit-Policy': usages
+      .map(({ policy, limit }) => `"${policy}";q=${limit.requests};w=${limit.windowSeconds}`)
+      .join(', '),
+    RateLimit: usages.map(usage => `"${usage.policy}";r=${leftOf(usage)};t=${secondsUntilReset(usage)}`).join(', '),
+  }
+}
+
+const counted = (usage: RateUsage): string => {
+  if (usage.policy === 'api_keys') return 'All API keys of your tenant together'
+  return isOfTenant(usage) ? 'All callers of your tenant together' : 'You'
+}
 
 /** The problem of the first limit that the request exceeds, with the time until its window ends. */
 export const exceededBy = (usages: readonly RateUsage[]): Problem | undefined => {
@@ -74,7 +111,7 @@ export const exceededBy = (usages: readonly RateUsage[]): Problem | undefined =>
   if (!exceeded) return undefined
   const { policy, limit } = exceeded
   return new Problem(QUOTAS.has(policy) ? 'quota_exceeded' : 'rate_limited', {
-    detail: `The limit "${policy}" allows ${limit.requests} requests in ${limit.windowSeconds} s.`,
+    detail: `${counted(exceeded)} may make ${limit.requests} requests in ${limit.windowSeconds} s (the limit "${policy}").`,
     afterSeconds: secondsUntilReset(exceeded),
   })
 }

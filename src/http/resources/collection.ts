@@ -83,7 +83,7 @@ const hasWaited = async (
   wanted: bigint,
 ): Promise<boolean> => {
   if (waitMs === 0) return false
-  const release = await concurrencyLimits.waiting.take(principal)
+  const release = await concurrencyLimits.take('waits', principal)
   try {
     await tail.waitUntilReached(name, wanted, waitMs)
     return true

@@ -123,9 +123,10 @@ const replayed = ({ ledger }: AnyCall, id: OperationId, record: IdempotencyRecor
   replay(ledger, operationEntity, id, record)
 
 /** Takes the place of this export. Throws Problem: 429; Unavailable. */
-const takeSlot = async ({ database, principal, exportsAtOnceMax }: AnyCall, id: OperationId): Promise<void> => {
-  if (await takeExportSlot(database, principal, id, exportsAtOnceMax)) return
-  throw new Problem('quota_exceeded', { detail: `There are ${exportsAtOnceMax} exports of yours under way.` })
+const takeSlot = async ({ database, principal, concurrencyLimits }: AnyCall, id: OperationId): Promise<void> => {
+  const max = concurrencyLimits.settings.exports
+  if (await takeExportSlot(database, principal, id, max)) return
+  throw new Problem('quota_exceeded', { detail: `You have ${max} unfinished exports, and may not have more at once.` })
 }
 
 /**

@@ -4,15 +4,17 @@ import { createLocalCounter, openSharedCounter } from '../../../src/adapters/rat
 import { takeExportSlot } from '../../../src/commands/exportQuota.ts'
 import { readConfig } from '../../../src/config.ts'
 import { Problem } from '../../../src/http/response/problemCatalogue.ts'
-import { createRateLimits, type RateLimitSettings } from '../../../src/http/access/rateLimits.ts'
+import { createRateLimits } from '../../../src/http/access/rateLimits.ts'
+import type { RateLimitSettings } from '../../../src/limits.ts'
 import { type Database, type RateCounter, Unavailable } from '../../../src/ports.ts'
 import { type Answer, aPayment, approvedInvoice, clientOf, inParallel, pay } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
+import { everyRate } from '../../support/limits.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { caller, startVariant, TENANT, type Variant, type Difference } from '../../support/serviceVariants.ts'
 
 const many = { requests: 1_000_000, windowSeconds: 60 }
-const PLENTY: RateLimitSettings = { default: many, payments: many, exports: many, auth_failures: many, api_keys: many }
+const PLENTY = everyRate(many)
 const HOUR_SECONDS = 3_600
 const CONCURRENCY = 16
 const of = (requests: number, windowSeconds = 60) => ({ requests, windowSeconds })
@@ -161,6 +163,33 @@ describe('rate limits', () => {
     expect((await client.get('/orders')).status).to.equal(200)
   })
 
+  it('of a tenant count all its callers together, and no other tenant', async () => {
+    let who = { ...caller, client: 'app_1' }
+    const client = clientOf(await instance({ tenant_default: of(4) }, { authenticate: async () => who }))
+    const answers: Answer[] = []
+    for (const app of ['app_1', 'app_2', 'app_3', 'app_1', 'app_4']) {
+      who = { ...who, client: app }
+      answers.push(await client.get('/orders'))
+    }
+    expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 200, 200, 429])
+    expect(answers[4]?.body.detail).to.equal(
+      'All callers of your tenant together may make 4 requests in 60 s (the limit "tenant_default").',
+    )
+    expect(answers[4]?.headers.get('ratelimit-policy')).to.equal('"default";q=1000000;w=60, "tenant_default";q=4;w=60')
+    who = { ...who, tenant: 'another-tenant' }
+    expect((await client.get('/orders')).status).to.equal(200)
+  })
+
+  it('of a tenant are not used up by a caller over its own limit', async () => {
+    let who = caller
+    const client = clientOf(
+      await instance({ default: of(1), tenant_default: of(3) }, { authenticate: async () => who }),
+    )
+    for (let requests = 0; requests < 5; requests += 1) await client.get('/orders')
+    who = { ...caller, client: 'another' }
+    expect((await client.get('/orders')).status).to.equal(200)
+  })
+
   it('of failed authentications replace 401 by 429, and never refuse valid credentials', async () => {
     let isKnown = false
     const authenticate = async () => {
@@ -269,11 +298,19 @@ describe('RATE_LIMITS', () => {
   it('replaces the limits that it names', () => {
     expect(limitsOf('payments=5/1')).to.deep.equal({
       default: of(6_000),
+      tenant_default: of(60_000),
       payments: of(5, 1),
+      tenant_payments: of(50, 1),
       exports: of(10, 3_600),
+      tenant_exports: of(100, 3_600),
+      replays: of(10, 3_600),
+      tenant_replays: of(10, 3_600),
       auth_failures: of(60),
       api_keys: of(12_000),
     })
+  })
+  it('sets the limit of a tenant to ten times that of a caller, unless it names it', () => {
+    expect(limitsOf('payments=5/1,tenant_payments=7/1').tenant_payments).to.deep.equal(of(7, 1))
   })
   for (const text of ['payments', 'payments=5', 'payment=5/1', 'payments=5/0', 'payments=-1/60', 'payments=1e3/60'])
     it(`is refused as ${text}, with the expected format`, () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { OLDEST_VERSION, routes } from '../../../src/http/index.ts'
+import { createConcurrencyLimits, OLDEST_VERSION, routes } from '../../../src/http/index.ts'
 import { resolveVersionWithout } from '../../../src/http/versions/requestedVersion.ts'
 import { type ErrorCode, Problem, statusOf } from '../../../src/http/response/problemCatalogue.ts'
 import type { AnyRoute } from '../../../src/http/route.ts'
@@ -8,6 +8,7 @@ import { PersistentMap } from '../../../streams/persistentMap.ts'
 import { type Answer, type Client, clientOf, retryWhile } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { expiredToken } from '../../support/expiredToken.ts'
+import { everyConcurrency } from '../../support/limits.ts'
 import * as variants from '../../support/serviceVariants.ts'
 import { send, sendOnce, type Wire } from '../../support/rawHttp.ts'
 import { type Example, examples, refusals } from '../requestExamples.ts'
@@ -79,7 +80,13 @@ describe('every error code of every endpoint', () => {
         },
       }),
     })
-    await start('noExports', { services: usual => ({ ...usual, exportsAtOnceMax: 0, apiKeysPerTenantMax: 0 }) })
+    await start('noExports', {
+      services: usual => ({
+        ...usual,
+        concurrencyLimits: createConcurrencyLimits(everyConcurrency(0)),
+        apiKeysPerTenantMax: 0,
+      }),
+    })
     // The renewal of an expired key needs a slot of the quota again.
     await start('noKeysLater', {
       world: { now: () => Date.now() + 91 * 24 * 60 * 60 * 1000 },

@@ -1,12 +1,10 @@
 import { GREEDY } from '../greedyTenant.ts'
 import type { Attempt } from '../history.ts'
 import type { Plan } from '../plan.ts'
+import type { Wait } from '../service.ts'
 import { violation, type Violation } from './violation.ts'
 
-/** What a tenant with hundreds of open requests may do to the requests of the others. */
-
-/** The time for which a request waited for its turn. */
-export type Wait = { readonly tenant: string; readonly waitedMs: number }
+/** The limits of the delay that a tenant with hundreds of open requests causes to the others. */
 
 /** A turn lasts 250 ms at most, and a tenant's own requests may hang for as long when a server does. */
 const WAIT_MAX_MS = 1_000

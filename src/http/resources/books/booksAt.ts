@@ -55,7 +55,7 @@ const caughtUp = async (call: AnyCall): Promise<void> => {
   const leftMs = (): number => Math.max(0, untilMs - ledger.world.monotonicMs())
   const current = await positionOf(database.sql, BOOKS)
   if (current >= (await ledger.store.head())) return
-  const release = await concurrencyLimits.waiting.take(principal)
+  const release = await concurrencyLimits.take('waits', principal)
   try {
     const wanted = await lastMissing(call, current, leftMs())
     if (wanted === 'none') return

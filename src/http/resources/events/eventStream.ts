@@ -118,7 +118,7 @@ const run = async (call: EventsCall, sender: Sender, queue: LiveQueue, signal: A
 /** Throws Problem before the stream begins, for an invalid cursor or a caller with too many streams. */
 export const eventStream = async (call: EventsCall): Promise<Streamed> => {
   const from = startPlaceOf(call, call.lastEventId ?? call.query.cursor)
-  call.onClose(await call.concurrencyLimits.streams.take(call.principal))
+  call.onClose(await call.concurrencyLimits.take('streams', call.principal))
   return async (send, gone) => {
     const signal = AbortSignal.any([gone, call.stopping])
     await send(': the facts of this ledger\n\n')

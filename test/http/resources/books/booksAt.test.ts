@@ -3,6 +3,7 @@ import { booksReadModel } from '../../../../src/feeds/booksWriter.ts'
 import { projectorOf } from '../../../../src/feeds/projector.ts'
 import { realWorld } from '../../../../src/clockAndRandomness.ts'
 import { createConcurrencyLimits } from '../../../../src/http/access/concurrencyLimits.ts'
+import { DEFAULT_CONCURRENCY_LIMITS } from '../../../../src/limits.ts'
 import { type AsOf, booksAt } from '../../../../src/http/resources/books/booksAt.ts'
 import { createTail } from '../../../../src/http/resources/events/tail.ts'
 import type { Database, World } from '../../../../src/ports.ts'
@@ -44,7 +45,7 @@ describe('the position as of which the books are answered', () => {
         ledger: { store: log.open(), world },
         database,
         tail: createTail({ database, connections: 3, world }),
-        concurrencyLimits: createConcurrencyLimits(),
+        concurrencyLimits: createConcurrencyLimits(DEFAULT_CONCURRENCY_LIMITS),
         principal: { tenant: 'acme', subject: 'reader', client: 'tests' },
         prefer: { respondAsync: false, waitMs: undefined },
         minPosition,
