@@ -30,6 +30,8 @@ export type TurnLimits = {
   readonly shareBesideOthers: number
   /** Whether a single piece of work begins in each turn of the event loop, while there are several tenants. */
   readonly onePerLoopTurn: boolean
+  /** The least time between the beginnings of two pieces of work of strangers, beside tenants. */
+  readonly strangersEveryMs: number
   readonly waitMaxMs: number
   readonly waitingMax: { readonly caller: number; readonly tenant: number; readonly all: number }
 }
@@ -59,7 +61,7 @@ type Clock = Pick<World, 'monotonicMs' | 'sleep'>
 const RECENT_MS = 1_000
 const COST_MIN_MS = 1
 /** The times of those that wait, and of turns, are looked at so often. */
-const TICK_MS = 25
+const TICK_MS = 5
 
 export class Turns {
   readonly #limits: TurnLimits
@@ -71,6 +73,8 @@ export class Turns {
   #places = 0
   #isTicking = false
   #hasBegunInLoopTurn = false
+  /** When the last work of strangers, and of probes, began. */
+  readonly #strangersBegunAtMs = new Map<string, number>()
   /** The tenant that was seen last, and the one before it. */
   #latest: Seen = { tenant: undefined, atMs: -Infinity }
   #before: Seen = { tenant: undefined, atMs: -Infinity }
@@ -150,9 +154,15 @@ export class Turns {
   #mayBegin(tenant: string): boolean {
     const { atWork = 0, places = 0 } = this.#held.get(tenant) ?? {}
     const isAlone = this.#isAlone(tenant)
-    if (this.#hasBegunInLoopTurn && !isAlone) return false
+    if (!isAlone && (this.#hasBegunInLoopTurn || this.#isTooSoon(tenant))) return false
     const share = isAlone ? this.#limits.shareAlone : this.#limits.shareBesideOthers
     return atWork < Math.max(1, Math.floor(this.#limits.turns() * share)) && places < this.#limits.places / 2
+  }
+
+  /** Strangers cannot have a rate limit of their own, since their number is unknown: beside tenants they share one. */
+  #isTooSoon(tenant: string): boolean {
+    const begunAtMs = this.#strangersBegunAtMs.get(tenant)
+    return begunAtMs !== undefined && this.#clock.monotonicMs() - begunAtMs < this.#limits.strangersEveryMs
   }
 
   #isAlone(tenant: string): boolean {
@@ -169,6 +179,7 @@ export class Turns {
   #begin(account: Account): EndTurn {
     this.#countInLoopTurn()
     const turn = { account, sinceMs: this.#clock.monotonicMs() }
+    if (isAnonymous(account)) this.#strangersBegunAtMs.set(account.tenant, turn.sinceMs)
     const held = this.#held.get(account.tenant) ?? { atWork: 0, places: 0 }
     this.#held.set(account.tenant, held)
     this.#atWork.add(turn)

@@ -12,6 +12,7 @@ const LIMITS: TurnLimits = {
   shareAlone: 1,
   shareBesideOthers: 0.5,
   onePerLoopTurn: false,
+  strangersEveryMs: 0,
   waitMaxMs: 5_000,
   waitingMax: { caller: 10, tenant: 20, all: 30 },
 }
@@ -144,6 +145,18 @@ describe('turns', () => {
     times(10, () => enter(of('one')))
     await Promise.resolve()
     expect(begun).to.have.length(8)
+  })
+
+  it('of strangers begin no more often than each of their intervals beside a tenant', async () => {
+    const { enter, begun, clock, ends } = start({ strangersEveryMs: 10 })
+    enter(of('tenant'))
+    await nextTurn()
+    times(9, () => enter(strangerAccount('192.0.2.1'), 'stranger'))
+    for (let n = 0; n < 4; n++) {
+      for (const end of ends.splice(0)) end()
+      await clock.pass(10)
+    }
+    expect(begun.filter(name => name === 'stranger').length).to.be.within(4, 5)
   })
 
   it('are lost by the caller of the tenant that has the most waiting, when the tenant has too many', async () => {

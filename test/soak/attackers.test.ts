@@ -1,26 +1,50 @@
+import { globSync } from 'node:fs'
 import { expect } from 'chai'
-import { measureBesideAttackers, quantile } from '../support/besideAttackers.ts'
+import {
+  type Measured,
+  measureBesideAttack,
+  measureBesideAttackers,
+  quantile,
+  type Turns,
+} from '../support/besideAttackers.ts'
 
-const TURNS = { rounds: 12, roundMs: 10_000, settleMs: 1_000 }
+const LONG: Turns = { rounds: 12, roundMs: 10_000, settleMs: 1_000 }
+const TURNS: Turns = { rounds: 6, roundMs: 8_000, settleMs: 1_000 }
 const FRACTION = 0.99
 const TIMES_MAX = 2
+const MEMORY_TIMES_MAX = 1.5
+/** A process that has just started grows under any load. */
+const MEMORY_GROWTH_MIB = 100
+const CASE_MAX_MS = 900_000
 
-describe('a normal client beside two attackers, for a long time', function () {
-  this.timeout(600_000)
+const p99Of = (rounds: Measured['rounds'], phase: 'alone' | 'attacked'): number =>
+  quantile(
+    rounds.flatMap(round => round[phase]),
+    FRACTION,
+  )
 
-  it(`has a p99 within ${TIMES_MAX} × its own without them, and gets no 503 and no 429`, async () => {
-    const { rounds, statuses, attackers } = await measureBesideAttackers(TURNS)
-    const alone = quantile(
-      rounds.flatMap(round => round.alone),
-      FRACTION,
-    )
-    const attacked = quantile(
-      rounds.flatMap(round => round.attacked),
-      FRACTION,
-    )
-    const summary = `p99 ${alone.toFixed(1)} ms alone, ${attacked.toFixed(1)} ms attacked`
-    process.stdout.write(`      ${summary} ${JSON.stringify(statuses)} ${JSON.stringify(attackers)}\n`)
-    expect(Object.keys(statuses), 'statuses').to.deep.equal(['200', '201'])
-    expect(attacked / alone, summary).to.be.below(TIMES_MAX)
+const expectServed = ({ rounds, statuses, attackers, memoryMib }: Measured): void => {
+  const [alone, attacked] = [p99Of(rounds, 'alone'), p99Of(rounds, 'attacked')]
+  const { before, most, after } = memoryMib
+  const summary =
+    `p99 ${alone.toFixed(1)} ms alone, ${attacked.toFixed(1)} ms attacked (${(attacked / alone).toFixed(2)}); ` +
+    `memory ${before.toFixed(0)} MiB before, ${most.toFixed(0)} at most, ${after.toFixed(0)} after`
+  process.stdout.write(`      ${summary} ${JSON.stringify(statuses)} ${JSON.stringify(attackers)}\n`)
+  expect(Object.keys(statuses), 'statuses').to.deep.equal(['200', '201'])
+  expect(attacked / alone, summary).to.be.at.most(TIMES_MAX)
+  const permittedMib = Math.max(before * MEMORY_TIMES_MAX, before + MEMORY_GROWTH_MIB)
+  expect(most, summary).to.be.at.most(permittedMib)
+}
+
+describe('a normal client beside attackers, for a long time', function () {
+  this.timeout(CASE_MAX_MS)
+
+  it(`has a p99 within ${TIMES_MAX} × its own alone beside two that mix many kinds of request`, async () => {
+    expectServed(await measureBesideAttackers(LONG))
   })
+
+  for (const file of globSync('attacks/*.ts', { cwd: import.meta.dirname, exclude: ['attacks/attack*.ts'] }).sort())
+    it(`has a p99 within ${TIMES_MAX} × its own alone beside the attack of ${file}`, async () => {
+      expectServed(await measureBesideAttack(TURNS, new URL(file, import.meta.url)))
+    })
 })

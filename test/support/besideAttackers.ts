@@ -1,12 +1,14 @@
-import { type ChildProcess, fork } from 'node:child_process'
+import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Target } from './attackerProcess.ts'
+import { type Attack, ATTACKING_TENANT, type Target } from '../soak/attacks/attack.ts'
+import type { Target as MixedTarget } from './attackerProcess.ts'
 import { anOrder, newKey } from './client.ts'
 import { expiredToken } from './expiredToken.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from './service.ts'
 import { removeFolder } from './folders.ts'
+import { residentMib } from './residentMemory.ts'
 
 /**
  * Measures a normal client beside two attackers, with and without attacks in alternation, so that both samples have the
@@ -17,7 +19,7 @@ const ATTACKERS = ['mallory', 'm'.repeat(200)]
 /** Below every rate limit. */
 const PAUSE_MS = 20
 /** The limits of the default configuration, which the tests' services raise. */
-const LIMITS = {
+const DEFAULT_LIMITS = {
   RATE_LIMITS: '',
   CONCURRENCY_LIMITS: '',
   API_KEYS_PER_TENANT: '100',
@@ -30,6 +32,7 @@ export type Measured = {
   /** The number of responses to the normal client by status. */
   readonly statuses: Readonly<Record<number, number>>
   readonly attackers: readonly object[]
+  readonly memoryMib: MemoryMib
 }
 
 type Answer = { readonly status: number; readonly body: { readonly id?: string }; readonly etag: string }
@@ -92,50 +95,123 @@ const createNormalClient = (api: string, token: string) => {
   return { workFor, statuses }
 }
 
-const startAttacker = async (service: ServiceProcess, subject: string): Promise<ChildProcess> => {
+/** A process that attacks from the message `begin` to the message `pause`, which it answers with a report. */
+type Attacker = { readonly begin: () => void; readonly pause: () => Promise<object>; readonly kill: () => void }
+
+const startAttacker = async (program: string, parameters: readonly string[]): Promise<Attacker> => {
+  const child = fork(new URL(program, import.meta.url), parameters, {
+    execArgv: ['--disable-warning=ExperimentalWarning'],
+  })
+  await once(child, 'message')
+  return {
+    begin: () => void child.send('begin'),
+    pause: async () => {
+      const reply = once(child, 'message')
+      child.send('pause')
+      return (await reply)[0] as object
+    },
+    kill: () => void child.kill(),
+  }
+}
+
+const startMixedAttacker = async (service: ServiceProcess, subject: string): Promise<Attacker> => {
   const tenant = `attackers-${subject.slice(0, 10)}`
-  const target: Target = {
-    api: service.api.replace('localhost', '127.0.0.1'),
+  const target: MixedTarget = {
+    api: loopback(service.api),
     token: await service.token({ tenant, subject }),
     withoutScope: await service.token({ tenant, subject: `reader-${subject}`, scopes: ['ledger:read'] }),
     expired: await expiredToken(service, tenant),
   }
-  const child = fork(new URL('attackerProcess.ts', import.meta.url), [JSON.stringify(target)], { execArgv: [] })
-  await once(child, 'message')
-  return child
+  return startAttacker('attackerProcess.ts', [JSON.stringify(target)])
 }
+
+const loopback = (api: string): string => api.replace('localhost', '127.0.0.1')
+
+const ATTACKING_CALLERS = 100
+
+/** Prepares the attack of a file in test/soak/attacks, and starts its process. */
+const startAttackOf =
+  (file: URL) =>
+  async (service: ServiceProcess): Promise<readonly Attacker[]> => {
+    const { attack } = (await import(file.href)) as { readonly attack: Attack }
+    const callers = Array.from({ length: ATTACKING_CALLERS }, (_, index) => `caller-${index}`)
+    const target: Target = {
+      api: loopback(service.api),
+      tokens: await Promise.all(callers.map(subject => service.token({ tenant: ATTACKING_TENANT, subject }))),
+      databaseUrl: service.addresses.postgres,
+    }
+    await attack.prepare?.(target)
+    return [await startAttacker('../soak/attacks/attackProcess.ts', [file.href, JSON.stringify(target)])]
+  }
 
 export type Turns = { readonly rounds: number; readonly roundMs: number; readonly settleMs: number }
 
-export const measureBesideAttackers = async ({ rounds, roundMs, settleMs }: Turns): Promise<Measured> => {
+/** The resident memory of the service in MiB: before the attacks, the most beside them, and some time after the last. */
+export type MemoryMib = { readonly before: number; readonly most: number; readonly after: number }
+
+const RECOVERY_MS = 10_000
+const MEMORY_EVERY_MS = 250
+
+const watchMemory = async (pid: number) => {
+  const before = await residentMib(pid)
+  let most = before
+  const timer = setInterval(() => void residentMib(pid).then(mib => (most = Math.max(most, mib))), MEMORY_EVERY_MS)
+  return {
+    end: async (): Promise<MemoryMib> => {
+      clearInterval(timer)
+      await sleep(RECOVERY_MS)
+      return { before, most, after: await residentMib(pid) }
+    },
+  }
+}
+
+const measure = async (
+  { rounds, roundMs, settleMs }: Turns,
+  attackers: readonly Attacker[],
+  { workFor }: Pick<ReturnType<typeof createNormalClient>, 'workFor'>,
+): Promise<Pick<Measured, 'rounds' | 'attackers'>> => {
+  const measured: Round[] = []
+  let reports: object[] = []
+  for (let round = 0; round < rounds; round++) {
+    const alone = await workFor(roundMs)
+    for (const attacker of attackers) attacker.begin()
+    await sleep(settleMs)
+    const attacked = await workFor(roundMs)
+    reports = await Promise.all(attackers.map(attacker => attacker.pause()))
+    measured.push({ alone, attacked })
+    await sleep(settleMs)
+  }
+  return { rounds: measured, attackers: reports }
+}
+
+const measureBeside = async (
+  turns: Turns,
+  start: (service: ServiceProcess) => Promise<readonly Attacker[]>,
+): Promise<Measured> => {
   const dataDir = await temporaryDirectory()
-  const service = await startProcess(dataDir, LIMITS)
-  const attackers: ChildProcess[] = []
+  const service = await startProcess(dataDir, DEFAULT_LIMITS)
+  let attackers: readonly Attacker[] = []
   try {
-    for (const subject of ATTACKERS) attackers.push(await startAttacker(service, subject))
-    const token = await service.token({ tenant: 'normal', subject: 'normal' })
-    const { workFor, statuses } = createNormalClient(service.api, token)
-    await workFor(settleMs)
-    const measured: Round[] = []
-    let reports: object[] = []
-    for (let round = 0; round < rounds; round++) {
-      const alone = await workFor(roundMs)
-      for (const attacker of attackers) attacker.send('begin')
-      await sleep(settleMs)
-      const attacked = await workFor(roundMs)
-      const replies = attackers.map(async attacker => (await once(attacker, 'message'))[0] as object)
-      for (const attacker of attackers) attacker.send('pause')
-      reports = await Promise.all(replies)
-      measured.push({ alone, attacked })
-      await sleep(settleMs)
-    }
-    return { rounds: measured, statuses, attackers: reports }
+    attackers = await start(service)
+    const normal = createNormalClient(service.api, await service.token({ tenant: 'normal', subject: 'normal' }))
+    await normal.workFor(turns.roundMs)
+    const memory = await watchMemory(service.pid)
+    const measured = await measure(turns, attackers, normal)
+    return { ...measured, statuses: normal.statuses, memoryMib: await memory.end() }
   } finally {
     for (const attacker of attackers) attacker.kill()
     await service.end('SIGTERM')
     await removeFolder(dataDir)
   }
 }
+
+/** Two attackers who mix many kinds of request. */
+export const measureBesideAttackers = (turns: Turns): Promise<Measured> =>
+  measureBeside(turns, service => Promise.all(ATTACKERS.map(subject => startMixedAttacker(service, subject))))
+
+/** The attack of a file in test/soak/attacks. */
+export const measureBesideAttack = (turns: Turns, file: URL): Promise<Measured> =>
+  measureBeside(turns, startAttackOf(file))
 
 export const quantile = (times: readonly number[], fraction: number): number =>
   times.toSorted((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * fraction))] ?? 0

@@ -19,6 +19,7 @@ const TURN_LIMITS: Omit<TurnLimits, 'turns'> = {
   shareAlone: 0.8,
   shareBesideOthers: 0.5,
   onePerLoopTurn: false,
+  strangersEveryMs: 0,
   waitMaxMs: CONNECT_TIMEOUT_MS,
   waitingMax: { caller: Infinity, tenant: Infinity, all: Infinity },
 }

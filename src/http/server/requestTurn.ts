@@ -15,6 +15,7 @@ export const REQUEST_LIMITS: Omit<TurnLimits, 'turns'> = {
   shareAlone: 0.9,
   shareBesideOthers: 1 / 6,
   onePerLoopTurn: true,
+  strangersEveryMs: 5,
   waitMaxMs: 5_000,
   waitingMax: { caller: 500, tenant: 1_000, all: 2_000 },
 }
@@ -65,11 +66,15 @@ export const createRequestTurn = (
   }
   onClose(end)
 
-  const wait = (): Promise<EndTurn> => {
+  const wait = async (): Promise<EndTurn> => {
     closed = new AbortController()
-    return turns.enter(own, closed.signal).catch((error: unknown) => {
+    try {
+      return await turns.enter(own, closed.signal)
+    } catch (error) {
       throw error instanceof TurnRefused ? problemOf(own, error.reason) : error
-    })
+    } finally {
+      closed = undefined
+    }
   }
   const enter = async (next = own): Promise<void> => {
     release()
