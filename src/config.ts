@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import {
   addressBlock,
+  byteSize,
   approvalAmounts,
   count,
   defaultProcesses,
@@ -23,6 +24,7 @@ import { type NeedsFourEyes, needsFourEyesFrom } from './identity/approvalPolicy
 import {
   type ConcurrencyLimitSettings,
   DEFAULT_CONCURRENCY_LIMITS,
+  DEFAULT_BYTES,
   DEFAULT_RATE_LIMITS,
   type RateLimitSettings,
 } from './limits.ts'
@@ -77,6 +79,8 @@ export type Config = {
   /** Its callers may operate read models over HTTP, with the scope `projections:operate`. */
   readonly operatorsTenant?: string
   readonly subscriptionsPerTenantMax: number
+  readonly tenantBytesPerDay: number
+  readonly subscriptionTopicBytes: number
   /** The period after which the facts of each topic are sealed in a manifest. */
   readonly manifestEveryMs: number
   readonly evidence: {
@@ -129,6 +133,8 @@ const environment = z.object({
     .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'the name of a tenant')
     .optional(),
   SUBSCRIPTIONS_PER_TENANT: count.default(50),
+  TENANT_BYTES_PER_DAY: byteSize.default(DEFAULT_BYTES.tenantPerDay),
+  SUBSCRIPTION_TOPIC_BYTES: byteSize.default(DEFAULT_BYTES.subscriptionTopic),
   MANIFEST_EVERY: duration.refine(everyMs => everyMs > 0, { message: 'more than none' }).default(HOUR_MS),
   EVIDENCE_SIGNING_KEY: z.string().min(1).optional(),
   EVIDENCE_HEADS_FILE: z.string().min(1).optional(),
@@ -222,6 +228,8 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     },
     ...(given.OPERATORS_TENANT === undefined ? {} : { operatorsTenant: given.OPERATORS_TENANT }),
     subscriptionsPerTenantMax: given.SUBSCRIPTIONS_PER_TENANT,
+    tenantBytesPerDay: given.TENANT_BYTES_PER_DAY,
+    subscriptionTopicBytes: given.SUBSCRIPTION_TOPIC_BYTES,
     manifestEveryMs: given.MANIFEST_EVERY,
     evidence: {
       ...(given.EVIDENCE_SIGNING_KEY === undefined ? {} : { signingKey: given.EVIDENCE_SIGNING_KEY }),

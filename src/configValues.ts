@@ -95,6 +95,14 @@ const PEPPER_CHARS_MIN = 32
 
 export const pepper = z.string().min(PEPPER_CHARS_MIN, `at least ${PEPPER_CHARS_MIN} characters`)
 
+const BYTE_UNITS: Readonly<Record<string, number>> = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 }
+
+/** `5GiB`. */
+export const byteSize = z
+  .string()
+  .regex(/^[1-9]\d{0,3}(KiB|MiB|GiB|TiB)$/, 'a number of at most four digits with a unit, such as 512MiB or 5GiB')
+  .transform(text => Number(text.slice(0, -3)) * (BYTE_UNITS[text.slice(-3)] ?? 0))
+
 export const count = z
   .string()
   .regex(/^\d{1,4}$/, 'a number')

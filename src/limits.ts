@@ -2,7 +2,7 @@ import type { RateLimit } from './ports.ts'
 
 /**
  * The limits of a caller and of its tenant, which are all its callers together: their names and their defaults. The
- * settings RATE_LIMITS and CONCURRENCY_LIMITS change them.
+ * settings RATE_LIMITS, CONCURRENCY_LIMITS, TENANT_BYTES_PER_DAY and SUBSCRIPTION_TOPIC_BYTES change them.
  */
 
 type OfTenant<Policy extends string> = `tenant_${Policy}`
@@ -61,3 +61,8 @@ export const DEFAULT_CONCURRENCY_LIMITS = {
 type ConcurrencyName = keyof typeof DEFAULT_CONCURRENCY_LIMITS
 export type ConcurrencyPolicy = Exclude<ConcurrencyName, OfTenant<string>>
 export type ConcurrencyLimitSettings = Readonly<Record<ConcurrencyName, number>>
+
+const GIB = 2 ** 30
+
+/** `tenantPerDay`: what a tenant may store. `subscriptionTopic`: what Kafka keeps of each partition. */
+export const DEFAULT_BYTES = { tenantPerDay: 5 * GIB, subscriptionTopic: GIB }

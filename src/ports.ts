@@ -142,11 +142,13 @@ export type FactMessage = {
   readonly value: string
 }
 
-export type TopicSettings = { readonly topic: string; readonly partitions: number; readonly retentionMs: number }
+/** How long, and how many bytes of each partition, the topic keeps; the bytes are left as they are when absent. */
+type TopicRetention = { readonly retentionMs: number; readonly retentionBytes?: number }
+export type TopicSettings = TopicRetention & { readonly topic: string; readonly partitions: number }
 
 /** Publishes facts. */
 export type FactProducer = {
-  /** Creates missing topics and lengthens shorter retentions; throws for another number of partitions. */
+  /** Creates missing topics and corrects retentions; throws for another number of partitions. */
   ensureTopics(topics: readonly TopicSettings[]): Promise<void>
   /**
    * Resolves when every message is acknowledged by all replicas; order per key is the order given. Throws FactTooLarge

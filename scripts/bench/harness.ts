@@ -100,7 +100,8 @@ const startBroker = async ({ directory, log, releases, withKafka = true }: Start
 
 const startServiceOn = async (start: Start, dataDir: string, broker?: Broker): Promise<StoppableService> => {
   const kafkaSettings = broker && { KAFKA_BROKERS: broker.brokers.join(',') }
-  const env = { PORT: '0', LEDGER_DATA_DIR: dataDir, RATE_LIMITS: NO_LIMITS, ...kafkaSettings, ...start.serviceEnv }
+  const limits = { RATE_LIMITS: NO_LIMITS, TENANT_BYTES_PER_DAY: '1000TiB' }
+  const env = { PORT: '0', LEDGER_DATA_DIR: dataDir, ...limits, ...kafkaSettings, ...start.serviceEnv }
   const begunMs = performance.now()
   const child = startNode(['--import', TELEMETRY, SERVICE], env)
   const stop = (): Promise<void> => stopProcess(child.process)

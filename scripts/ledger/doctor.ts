@@ -12,6 +12,7 @@ import { compareLogs } from './doctor/log.ts'
 import { examineMachine, type Machine } from './doctor/machine.ts'
 import { checkParked } from './doctor/parked.ts'
 import { checkRights } from './doctor/rights.ts'
+import { checkTenantBytes } from './doctor/tenantBytes.ts'
 import { checkVersions, readVersions, type Versions } from './doctor/versions.ts'
 import { checkApi, checkIssuer, checkKafka, checkMetrics, checkPostgres, checkStore } from './doctor/dependencies.ts'
 import { exitWhenPrinted, print, printJson } from './print.ts'
@@ -45,7 +46,10 @@ const unknown = (check: string, setting: string): Check =>
 
 type OfDatabase = { readonly checks: readonly Check[]; readonly leases: readonly LeaseReport[] }
 
-const examineDatabase = async (database: Database, hasKafka: boolean): Promise<OfDatabase> => {
+const examineDatabase = async (
+  database: Database,
+  { hasKafka, tenantBytesPerDay }: { readonly hasKafka: boolean; readonly tenantBytesPerDay: number },
+): Promise<OfDatabase> => {
   let leases: readonly LeaseReport[] = []
   const locks = async (): Promise<Check> => {
     leases = await awaitLeases(database, neededLeases(hasKafka))
@@ -55,6 +59,7 @@ const examineDatabase = async (database: Database, hasKafka: boolean): Promise<O
     orFinding('clock', () => checkClock(database)),
     orFinding('locks', locks),
     orFinding('dead letters', () => checkParked(database)),
+    orFinding('bytes of tenants', () => checkTenantBytes(database, tenantBytesPerDay)),
     orFinding('feeds that do not go on', () => checkErrors(database)),
   ])
   return { checks, leases }
@@ -82,7 +87,10 @@ const examineRights = async (store: EventStore): Promise<readonly Check[]> => [
 ]
 
 /** Examines the stores that respond, each for itself and both together. */
-const examineOpened = async ({ running, addresses }: Connections, { store, database }: Stores): Promise<Examined> => {
+const examineOpened = async (
+  { running, addresses, config: { tenantBytesPerDay } }: Connections,
+  { store, database }: Stores,
+): Promise<Examined> => {
   const { event_store, postgres, kafka } = addresses
   const [stored, postgresCheck, versions] = await Promise.all([
     store ? checkStore(event_store ?? '', store) : { check: unknown('event store', 'EVENTSTORE_URL') },
@@ -92,7 +100,9 @@ const examineOpened = async ({ running, addresses }: Connections, { store, datab
   const hasKafka = kafka !== null
   const [rights, ofDatabase, both] = await Promise.all([
     store && 'head' in stored ? examineRights(store) : Promise.resolve([]),
-    database && postgresCheck.status === 'ok' ? examineDatabase(database, hasKafka) : NO_DATABASE,
+    database && postgresCheck.status === 'ok'
+      ? examineDatabase(database, { hasKafka, tenantBytesPerDay })
+      : NO_DATABASE,
     store && database && 'head' in stored && postgresCheck.status === 'ok'
       ? examineBoth({ store, database, hasKafka, isEmbedded: running?.pids['eventstore'] !== undefined }, stored.head)
       : NO_FEEDS,
@@ -174,8 +184,8 @@ export const doctorCommand = new Command('doctor')
   .addHelpText(
     'after',
     '\nChecks the configuration, Node, the data directory and its disk, the API, the event store and the rights on it, Postgres,\n' +
-      'Kafka and its topics, the issuer, the metrics, versions, the clock, the locks, whether tables and log belong together, and\n' +
-      'how far the projections, the processes and the publisher are behind the log. Exit code 1 if anything is down or behind.\n' +
+      'Kafka and its topics, the issuer, the metrics, versions, the clock, the locks, tenants near their quota of bytes, whether\n' +
+      'tables and log belong together, and how far the projections, the processes and the publisher are behind the log. Exit code 1 if anything is down or behind.\n' +
       'addresses: {api, event_store, postgres, kafka, issuer, metrics}. With --json the address of Postgres contains its password.',
   )
   .action(async ({ json }: { readonly json: boolean }) => {

@@ -13,7 +13,7 @@ export const asOneCommand = async <T>(ledger: Ledger, work: (ledger: Ledger) => 
     ledger.noteEffect()
   }
   try {
-    return await work({ ...ledger, noteEffect })
+    return await work({ ...ledger, noteEffect, hasEffect: () => isDurable })
   } catch (error) {
     const isContradicted = isDurable && error instanceof Unavailable && error.effect === 'none'
     throw isContradicted ? new Unavailable(error.dependency, { effect: 'unknown', cause: error }) : error

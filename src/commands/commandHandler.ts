@@ -3,6 +3,7 @@ import { type AnyEvent, isRejection, type Rejection } from '../../streams/decide
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
 import { type EventStore, Unavailable, type World } from '../ports.ts'
+import { bytesOf, type ByteQuota, type Charge, chargedTenant, checkQuota, NO_BYTE_QUOTA } from './byteQuota.ts'
 import type { Entity, Kind } from './entities.ts'
 import { eventIdOf } from './identifiers.ts'
 import { createLogSecret } from './idSecret.ts'
@@ -25,6 +26,7 @@ export type Context = Omit<Metadata, 'schemaVersion' | 'causationId'> & {
   readonly causationId?: string
   /** True when another process may send the same command, with this `commandId`, at another time: process managers do. */
   readonly mayBeRepeated?: boolean
+  readonly quota?: Charge
 }
 
 /** The dependencies of commands. */
@@ -34,6 +36,9 @@ export type Ledger = {
   readonly aggregates: AggregateRepository
   /** To be called as soon as a part of the command is durable; see asOneCommand.ts. */
   readonly noteEffect: () => void
+  /** Whether a part of the command is durable. */
+  readonly hasEffect: () => boolean
+  readonly byteQuota: ByteQuota
   /** The secret for ids derived from idempotency keys. Throws IdSecretLost, and Unavailable with no effect. */
   readonly idSecret: () => Promise<Uint8Array>
   /** Whether payments' references are personal texts in this log. Throws as idSecret does. */
@@ -65,7 +70,7 @@ const ATTEMPTS_MAX = 12
 const BACKOFF_MS = 5
 const BACKOFF_MAX_MS = 200
 
-export const createLedger = (store: EventStore, world: World): Ledger => {
+export const createLedger = (store: EventStore, world: World, byteQuota = NO_BYTE_QUOTA): Ledger => {
   const tails = new Map<string, Promise<unknown>>()
   const inTurn = <T>(stream: string, work: () => Promise<T>): Promise<T> => {
     const before = tails.get(stream) ?? Promise.resolve()
@@ -83,7 +88,8 @@ export const createLedger = (store: EventStore, world: World): Ledger => {
   const secret = createLogSecret({ store, world, aggregates })
   const idSecret = async () => (await secret()).bytes
   const hasKeyedReferences = async () => (await secret()).hasKeyedReferences
-  return { store, world, aggregates, idSecret, hasKeyedReferences, noteEffect: done, inTurn, idle }
+  const effect = { noteEffect: done, hasEffect: () => false }
+  return { store, world, aggregates, byteQuota, idSecret, hasKeyedReferences, ...effect, inTurn, idle }
 }
 
 const recordAll = <E extends AnyEvent>(
@@ -92,7 +98,7 @@ const recordAll = <E extends AnyEvent>(
   context: Context,
   after: bigint,
 ): Recorded<E>[] => {
-  const { commandId, causationId = commandId, mayBeRepeated: _, ...metadata } = context
+  const { commandId, causationId = commandId, mayBeRepeated: _, quota: __, ...metadata } = context
   return events.map((event, index) => {
     const revision = after + BigInt(index) + 1n
     const eventId = eventIdOf(commandId, id, revision)
@@ -180,13 +186,14 @@ const append = async <K extends Kind>(
   before: Loaded<K>,
   decided: readonly K['event'][],
 ): Promise<Loaded<K> | undefined> => {
-  const { store, aggregates, noteEffect } = ledger
+  const { store, aggregates, byteQuota, noteEffect } = ledger
   const after = before.revision === 'no_stream' ? -1n : before.revision
   const events = recordAll(decided, id, context, after)
   const encoded = events.map(recorded => newEventOf(entity.aggregate.codec, recorded))
   const appended = await store.append(streamOf(entity.aggregate, id), encoded, before.revision)
   if (!appended.ok) return undefined
   noteEffect()
+  byteQuota.count(chargedTenant(context), bytesOf(encoded))
   const sent = events.map(event => ({ ...event, position: appended.position }))
   return aggregates.advance(entity, before, context.mayBeRepeated ? await asStored(ledger, entity, sent) : sent)
 }
@@ -194,7 +201,7 @@ const append = async <K extends Kind>(
 /**
  * The only optimistic loop of the service: fold, decide, append at exactly the revision that was folded. Returns the stream
  * as it is afterwards; a command that was executed before appends nothing. Throws Unavailable when the store does not
- * answer, and Contended when other processes were first at every attempt.
+ * answer, Contended when other processes were first at every attempt, and QuotaExceeded.
  *
  * The first attempt uses the cached state, because the store refuses an append to a stream that has moved on. A result that
  * appends nothing has no such check, so that it is only ever returned from a state that was just read.
@@ -220,6 +227,13 @@ export const handle = <K extends Kind>(
         // The command was executed before, or its idempotency key was used: either way a part of it is durable.
         if (decided.answer.ok || (isNew && before.revision !== 'no_stream')) noteEffect()
         return decided.answer
+      }
+      try {
+        await checkQuota(ledger, context)
+      } catch (error) {
+        // Read the stream first: the command may have been executed before, or its idempotency key used.
+        if (!isCached) throw error
+        continue
       }
       const appended = await append(ledger, { entity, id, context }, before, decided.events)
       if (appended) return { ok: true, ...appended }

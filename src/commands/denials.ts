@@ -1,4 +1,5 @@
 import type { DenyAccess } from '../../streams/access/index.ts'
+import { chargedTenant } from './byteQuota.ts'
 import { recordAuditedDecision } from './recordAuditedDecision.ts'
 import type { Context, Ledger } from './commandHandler.ts'
 
@@ -11,15 +12,15 @@ const WINDOW_MS = 10_000
 /**
  * The first refusals of a caller get a record each. Those that follow are counted, until a window passes without any.
  */
-const RECORDED_EACH_MAX = 20
+export const DENIALS_RECORDED_EACH_MAX = 20
 
 export type Denial = Omit<DenyAccess, 'type' | 'count'>
 
 export type Denials = {
   /**
    * Records a refusal. The first ones of a caller are durable when this resolves; further ones are counted, and their
-   * number is recorded at the end of the window by operation, check and code. Throws Unavailable; the request must then
-   * be answered with that failure in place of the refusal.
+   * number is recorded at the end of the window by operation, check and code. Throws Unavailable and QuotaExceeded; the
+   * request must then be answered with that failure in place of the refusal.
    */
   readonly record: (denial: Denial, context: Context) => Promise<void>
   /** Records the refusals that are only counted so far. Nothing is left to record when this resolves. */
@@ -74,11 +75,14 @@ export const createDenials = (ledger: Ledger, onFailure: (error: unknown) => voi
   }
 
   return {
-    record: async (denial, context) => {
-      const { tenant, subject, client } = context
-      const name = JSON.stringify([tenant, subject, client])
+    record: async (denial, asked) => {
+      const { tenant, subject, client, quota } = asked
+      await ledger.byteQuota.check(chargedTenant(asked), 'audit_record')
+      // From here on nothing is refused: what is counted now is recorded later.
+      const context: Context = { ...asked, quota: { ...quota, use: 'completion' } }
+      const name = JSON.stringify([tenant, subject, client, quota?.tenant])
       const caller = callers.get(name) ?? open(name)
-      if (caller.recorded < RECORDED_EACH_MAX) {
+      if (caller.recorded < DENIALS_RECORDED_EACH_MAX) {
         caller.recorded++
         return write(ledger, { denial, context, count: 1 })
       }

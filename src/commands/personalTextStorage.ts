@@ -116,3 +116,13 @@ export const createPersonalTextStorage = (sql: Sql, world: Pick<World, 'sleep'>)
     storeAgain: async row => (await runFor(sql, STORE_AGAIN, [row])).get(row.digest),
   }
 }
+
+/** Throws Unavailable with the effect `none`, whatever the effect on the table. */
+export const withoutEffect = async <T>(work: Promise<T>): Promise<T> => {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof Unavailable)) throw error
+    throw new Unavailable(error.dependency, { effect: 'none', cause: error })
+  }
+}

@@ -1,9 +1,10 @@
 import { LRUCache } from 'lru-cache'
 import { isId, type Id } from '../../streams/ids.ts'
 import { type Sql, Unavailable, type World } from '../ports.ts'
+import { QuotaExceeded } from './byteQuota.ts'
 import type { Ledger } from './commandHandler.ts'
 import { keyedHash, randomId } from './identifiers.ts'
-import { createPersonalTextStorage, type PersonalTextStorage } from './personalTextStorage.ts'
+import { createPersonalTextStorage, type PersonalTextStorage, withoutEffect } from './personalTextStorage.ts'
 
 /**
  * The side store of personal texts: the table personal_texts. Events are never changed, so a text that may have to be
@@ -108,7 +109,8 @@ export type PersonalTexts = {
   /**
    * Stores the text, and resolves to its token; a text that is stored already keeps its token. Undefined for a text
    * that was erased, or that another process stores at this moment: `storeAgain` gives it a new token. Both throw
-   * Unavailable with the effect `none`, because a stored text that no event names is no effect for the caller.
+   * QuotaExceeded, and Unavailable with the effect `none`, because a stored text that no event names is no effect for
+   * the caller.
    */
   readonly store: (personal: PersonalText) => Promise<PersonalToken | undefined>
   readonly storeAgain: (personal: PersonalText) => Promise<PersonalToken>
@@ -123,15 +125,6 @@ const CACHED_FOR_MS = 2_000
 const CACHED_MAX = 10_000
 /** Other requests may store or erase the same text meanwhile. */
 const STORE_ATTEMPTS_MAX = 5
-
-const withoutEffect = async <T>(work: Promise<T>): Promise<T> => {
-  try {
-    return await work
-  } catch (error) {
-    if (!(error instanceof Unavailable)) throw error
-    throw new Unavailable(error.dependency, { effect: 'none', cause: error })
-  }
-}
 
 /** The texts that were read or stored in the last CACHED_FOR_MS. */
 type TextCache = {
@@ -184,7 +177,7 @@ const createDigests = (ledger: Pick<Ledger, 'idSecret'>): PersonalTexts['digest'
   }
 }
 
-type TextsLedger = Pick<Ledger, 'idSecret' | 'hasKeyedReferences' | 'world'>
+type TextsLedger = Pick<Ledger, 'idSecret' | 'hasKeyedReferences' | 'world' | 'byteQuota'>
 
 export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalTexts => {
   const { world } = ledger
@@ -197,10 +190,12 @@ export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalText
     personal: PersonalText,
   ): Promise<PersonalToken | undefined> => {
     const { tenant, kind, text } = personal
+    await ledger.byteQuota.check(tenant, 'command')
     const sinceMs = world.monotonicMs()
     const row = { ...personal, token: randomId(PREFIXES[kind], world), digest: await digest(personal) }
     const token = await withoutEffect(store(row))
     if (token === undefined) return undefined
+    if (token === row.token) ledger.byteQuota.count(tenant, Buffer.byteLength(text))
     cache.remember({ tenant, token, text }, sinceMs)
     return token as PersonalToken
   }
@@ -228,8 +223,8 @@ export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalText
 /**
  * Stores the text of a creating command whose idempotency key may have been used before. A used key is answered by
  * `answerOfKey` where storing would be wrong or is not possible: the text was erased since the first request, and would
- * be there again; or Postgres does not answer, and a 503 would tell the caller that nothing was created. Throws
- * Unavailable with the effect `none` for a new key.
+ * be there again; or Postgres does not answer or the quota is used up, and a 503 or 429 would tell the caller that
+ * nothing was created. Throws Unavailable with the effect `none`, or QuotaExceeded, for a new key.
  */
 export const storeUnlessBound = async <T>(
   texts: PersonalTexts,
@@ -240,7 +235,7 @@ export const storeUnlessBound = async <T>(
     const token = await texts.store(personal)
     if (token !== undefined) return { token }
   } catch (error) {
-    if (!(error instanceof Unavailable)) throw error
+    if (!(error instanceof Unavailable || error instanceof QuotaExceeded)) throw error
     const answer = await answerOfKey()
     if (answer === undefined) throw error
     return { answer }

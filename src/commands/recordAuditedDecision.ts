@@ -5,13 +5,19 @@ import { randomId } from './identifiers.ts'
 
 /**
  * Records a decision that leaves no other event, such as a denial, for auditors. It is durable when this resolves.
- * Throws Unavailable; the caller must then refuse the request, because an unrecorded decision must not take effect.
+ * Throws Unavailable and QuotaExceeded; the caller must then refuse the request, because an unrecorded decision must not
+ * take effect.
  */
 export const recordAuditedDecision = async (
   ledger: Ledger,
   command: AccessCommand,
   context: Context,
 ): Promise<void> => {
-  const recorded = await handle(ledger, accessEntity, randomId('acc', ledger.world), { command, context, isNew: true })
+  const request = {
+    command,
+    context: { ...context, quota: { use: 'audit_record' as const, ...context.quota } },
+    isNew: true,
+  }
+  const recorded = await handle(ledger, accessEntity, randomId('acc', ledger.world), request)
   if (!recorded.ok) throw new Error('A new id was used before.')
 }

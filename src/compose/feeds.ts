@@ -46,7 +46,7 @@ const saveError = async ({ sql }: Database, { name, error }: FeedState): Promise
   await saved.catch(() => undefined)
 }
 
-export type FeedSettings = Pick<Config, 'roles' | 'manifestEveryMs' | 'kafka'> & {
+export type FeedSettings = Pick<Config, 'roles' | 'manifestEveryMs' | 'kafka' | 'subscriptionTopicBytes'> & {
   /** Opens the feed that seals the log, which is not sealed without it. */
   readonly openSealing?: (services: Pick<CoreServices, 'database' | 'store'> & { world: World }) => Feed
 }
@@ -88,11 +88,10 @@ export const startFeeds = async (
   if (config.roles.includes('worker') && config.openSealing)
     startGroup('sealer', [config.openSealing({ database, store, world })])
   if (buses) {
-    const isStillAllowed = watchedAllowance(ledger)
+    const topicBytes = config.subscriptionTopicBytes
+    const delivery = { ...services, topicBytes, isStillAllowed: watchedAllowance(ledger), projector }
     startGroup('publisher', [publisherOf({ database, bus: buses.publisher, store, world })])
-    startGroup('subscriptions', [
-      subscriptionsFeed({ database, bus: buses.subscriptions, ledger, isStillAllowed, log, projector }),
-    ])
+    startGroup('subscriptions', [subscriptionsFeed({ ...delivery, bus: buses.subscriptions })])
   }
   return states
 }

@@ -5,6 +5,7 @@ import { realWorld } from '../clockAndRandomness.ts'
 import { createLedger, type Ledger } from '../commands/commandHandler.ts'
 import { IdSecretLost } from '../commands/idSecret.ts'
 import { AnotherLog, adoptLog, checkLog, type SeenFact } from '../commands/logIdentity.ts'
+import { openTenantBytes } from '../commands/tenantBytes.ts'
 import { APPEND_DEADLINE_MS } from '../commands/timeBudgets.ts'
 import type { Config } from '../config.ts'
 import { createLedgerTables } from '../feeds/ledgerTables.ts'
@@ -109,7 +110,7 @@ const watchLog = (ledger: Ledger, database: Database, onRefused: (reason: Error)
 }
 
 const openDependencies = async (options: ServiceOptions, cleanup: CleanupStack) => {
-  const { config, databaseUrl, eventStoreUrl, siblings } = options
+  const { config, log, databaseUrl, eventStoreUrl, siblings } = options
   const pools = openPools(databaseUrl, poolSizesOf(siblings?.apiProcesses ?? 1), cleanup)
   const opened = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: APPEND_DEADLINE_MS })
   const store = withTracedAppends(opened)
@@ -117,7 +118,13 @@ const openDependencies = async (options: ServiceOptions, cleanup: CleanupStack) 
   await createLedgerTables(pools.database)
   await createTables(pools.database, 'evidence')
   const apiProcesses = siblings?.apiProcesses ?? 1
-  const ledger = { ...createLedger(store, realWorld(config.crashAt)), hasSiblings: apiProcesses > 1 }
+  const world = realWorld(config.crashAt)
+  const onFailure = (error: unknown): void =>
+    log.warn({ error }, 'the bytes of tenants are counted in this process alone; it is tried again')
+  const bytesPerDay = config.tenantBytesPerDay
+  const tenantBytes = openTenantBytes({ database: pools.database, world, bytesPerDay, onFailure })
+  cleanup.defer(tenantBytes.close)
+  const ledger = { ...createLedger(store, world, tenantBytes), hasSiblings: apiProcesses > 1 }
   return { ...pools, ledger }
 }
 
@@ -164,7 +171,8 @@ export const startService = async (
   const schemaBaseUrl = await rememberSchemaBaseUrl(database, known)
   await serve(options, { ...dependencies, schemaBaseUrl, states: () => states.values() }, cleanup)
   const runsFeeds = config.roles.some(role => role !== 'api')
-  const stopObserving = observeService({ database, ledger, runsFeeds, feeds: () => states.values() })
+  const observed = { database, ledger, runsFeeds, bytesPerDay: config.tenantBytesPerDay }
+  const stopObserving = observeService({ ...observed, feeds: () => states.values() })
   cleanup.defer(async () => stopObserving())
   await untilAnswered(check, log, starting)
   if (runsFeeds) {

@@ -1,4 +1,5 @@
 import type { Ledger } from '../commands/commandHandler.ts'
+import { tenantsAbove } from '../commands/tenantBytes.ts'
 import type { FeedState } from '../feeds/feedLoop.ts'
 import { observe, type Sample } from '../metrics.ts'
 import type { Database } from '../ports.ts'
@@ -12,6 +13,7 @@ export type ServiceMetricsOptions = {
   /** The feeds of this process; none in a process of the API. */
   readonly feeds: () => Iterable<FeedState>
   readonly runsFeeds: boolean
+  readonly bytesPerDay: number
 }
 
 /** Every word that a feed may have at /readyz, so that each state is a series of its own. */
@@ -47,6 +49,12 @@ const parkedSamples = async ({ database: { sql } }: ServiceMetricsOptions): Prom
   return [...rows, ...known].map(({ delivery, waiting }) => ({ labels: { delivery }, value: Number(waiting) }))
 }
 
+/** The metric names no tenant; `ledger doctor` does. */
+const quotaSamples = async ({ database, bytesPerDay }: ServiceMetricsOptions): Promise<readonly Sample[]> => {
+  const [largest] = await tenantsAbove(database.sql, 0)
+  return [{ labels: {}, value: (largest?.bytes ?? 0) / bytesPerDay }]
+}
+
 /** Adds the metrics of this process' part of the service. Returns the function that removes them. */
 export const observeService = (options: ServiceMetricsOptions): (() => void) => {
   const monotonicMs = (): number => options.ledger.world.monotonicMs()
@@ -71,6 +79,12 @@ export const observeService = (options: ServiceMetricsOptions): (() => void) => 
         unit: '',
         help: 'Events that wait for an operator, by delivery.',
         read: cachedFor(() => parkedSamples(options), monotonicMs),
+      }),
+      observe({
+        name: 'ledger.tenant.bytes.used',
+        unit: '1',
+        help: 'The largest part of TENANT_BYTES_PER_DAY that any tenant has used today; ledger doctor names the tenants.',
+        read: cachedFor(() => quotaSamples(options), monotonicMs),
       }),
     )
   return () => {

@@ -22,6 +22,8 @@ export type SubscriptionDelivery = SubscriptionRow & {
   readonly replay: number | null
   readonly position: bigint | null
   readonly acl: Acl | null
+  /** The bytes that Kafka keeps of each partition; null in the row of an earlier build. */
+  readonly topic_bytes: bigint | null
   /** Facts of its tenant come after its position. */
   readonly is_behind: boolean
 }
@@ -38,11 +40,11 @@ const NEXT_FACT = `select f.position from facts_v1 f where ${ofTenantBetween('s.
  * subscription has new facts is a single probe of an index.
  */
 const DELIVERIES = `
-  select s.*, d.replay, d.position, d.acl, s.state = 'active' and (${NEXT_FACT}) is not null as is_behind
+  select s.*, d.replay, d.position, d.acl, d.topic_bytes, s.state = 'active' and (${NEXT_FACT}) is not null as is_behind
   from subscriptions_v1 s left join subscription_deliveries d on d.subscription_id = s.id
   where s.state <> 'deleted'
   union all
-  select s.*, d.replay, d.position, d.acl, false
+  select s.*, d.replay, d.position, d.acl, d.topic_bytes, false
   from subscription_deliveries d join subscriptions_v1 s on s.id = d.subscription_id and s.state = 'deleted'
   order by id`
 
@@ -86,6 +88,12 @@ export const restartDelivery = (sql: Sql, checkpoint: DeliveryCheckpoint): Promi
 
 export const noteAcl = (sql: Sql, checkpoint: DeliveryCheckpoint, acl: Acl | null): Promise<void> =>
   updateDelivery(sql, checkpoint, 'acl = $3', [acl])
+
+export const noteTopics = (
+  sql: Sql,
+  checkpoint: DeliveryCheckpoint,
+  { acl, topicBytes }: { readonly acl: Acl; readonly topicBytes: number },
+): Promise<void> => updateDelivery(sql, checkpoint, 'acl = $3, topic_bytes = $4', [acl, topicBytes])
 
 /** Removes the checkpoint and the parked facts of a deleted subscription. */
 export const removeDelivery = async (sql: Sql, id: string): Promise<void> => {

@@ -106,6 +106,7 @@ const contextOf = (
     correlationId,
     commandId: newUuid(world),
     at: new Date(world.now()).toISOString(),
+    ...(declared.endsWork ? { quota: { use: 'completion' as const } } : {}),
     ...(traceparent === undefined ? {} : { traceparent }),
   }
 }

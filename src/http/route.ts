@@ -171,6 +171,11 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
   readonly audited?: AuditedResource<z.output<B>>
   readonly idempotencyKey?: K
   readonly ifMatch?: 'required'
+  /**
+   * Ends what an earlier request began, once for each resource: settles it, revokes it, removes it. The quota of bytes
+   * never refuses it.
+   */
+  readonly endsWork?: true
   /** Serves deleted resources too, as a history does. */
   readonly showsDeleted?: true
   /** Exempt from load shedding: health endpoints answer also when the service is overloaded or shutting down. */

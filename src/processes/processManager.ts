@@ -43,6 +43,7 @@ export const contextOf = (manager: string, recorded: Recorded<AnyEvent>, world: 
     causationId: recorded.eventId,
     commandId: `${manager}/${recorded.eventId}`,
     mayBeRepeated: true,
+    quota: { use: 'completion' },
     at: new Date(world.now()).toISOString(),
   }
 }

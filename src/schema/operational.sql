@@ -1,6 +1,6 @@
 -- The tables of feeds, processes and requests. `ledger projections reset` empties those that are made from the log
 -- (src/commands/logIdentity.ts) and keeps the others: export_chunks, operation_progress, fact_base, late_facts, facts_head,
--- retired_api_versions, api_version_usage, personal_texts, export_erasures.
+-- retired_api_versions, api_version_usage, tenant_bytes, personal_texts, export_erasures.
 
 -- The checkpoint of each feed and of each read model.
 create table if not exists checkpoints (
@@ -112,6 +112,8 @@ create table if not exists subscription_deliveries (
   acl text check (acl in ('granted', 'not_enforced', 'none')),
   updated_at timestamptz not null default now()
 );
+-- retention.bytes of its topics as they were last set; null: by an earlier build, which set none.
+alter table subscription_deliveries add column if not exists topic_bytes bigint;
 -- Facts that became visible after facts with later positions, because they were parked. Readers get them at their arrival,
 -- so that a reader who has passed their positions misses none, also after the facts were rebuilt (src/feeds/arrivalOrder.ts).
 create table if not exists late_facts (
@@ -162,6 +164,10 @@ create table if not exists api_version_usage (
   client text not null,
   requests bigint not null,
   primary key (day, version, route, tenant_id, client)
+);
+-- The bytes that each tenant has stored, added by all instances (src/commands/tenantBytes.ts). Days in UTC.
+create table if not exists tenant_bytes (
+  day date not null, tenant_id text not null, bytes bigint not null, primary key (day, tenant_id)
 );
 -- Rebuilds of read models (src/feeds/rebuild), the newest last. Their state is here and not in the log, because it is that of
 -- the tables of this database.

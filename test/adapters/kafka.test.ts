@@ -70,10 +70,13 @@ const limits = (kafka: () => KafkaForTests): void => {
     return small
   }
 
-  const settingsOf = async (name: string): Promise<Record<string, string>> => {
+  const settingsOf = async (
+    name: string,
+    configNames = ['retention.ms', 'segment.ms'],
+  ): Promise<Record<string, string>> => {
     const admin = new KafkaClient({ brokers: [...kafka().brokers], logLevel: logLevel.NOTHING }).admin()
     await admin.connect()
-    const resources = [{ type: kafkajs.ConfigResourceTypes.TOPIC, name, configNames: ['retention.ms', 'segment.ms'] }]
+    const resources = [{ type: kafkajs.ConfigResourceTypes.TOPIC, name, configNames }]
     const described = await admin.describeConfigs({ includeSynonyms: false, resources })
     await admin.disconnect()
     const entries = described.resources[0]?.configEntries ?? []
@@ -111,6 +114,23 @@ const limits = (kafka: () => KafkaForTests): void => {
     const settings = await topicOfOperator('-1')
     await bus.ensureTopics([settings])
     expect(await settingsOf(settings.topic)).to.deep.equal({ 'retention.ms': '-1', 'segment.ms': OWN_SEGMENT_MS })
+  })
+
+  it('limits the bytes of a partition at its creation, and follows the setting in both directions', async () => {
+    const limited = (settings: TopicSettings, retentionBytes: number) =>
+      bus.ensureTopics([{ ...settings, retentionBytes }])
+    const all = ['retention.bytes', 'retention.ms', 'segment.ms']
+    const created = newTopic()
+    await limited(created, 4_096)
+    expect(await settingsOf(created.topic, ['retention.bytes'])).to.deep.equal({ 'retention.bytes': '4096' })
+    const existing = await topicOfOperator('-1')
+    for (const bytes of [8_192, 1_024]) {
+      await limited(existing, bytes)
+      const expected = { 'retention.bytes': String(bytes), 'retention.ms': '-1', 'segment.ms': OWN_SEGMENT_MS }
+      expect(await settingsOf(existing.topic, all)).to.deep.equal(expected)
+    }
+    await bus.ensureTopics([existing])
+    expect((await settingsOf(existing.topic, all))['retention.bytes'], 'without a limit').to.equal('1024')
   })
 
   it("names a fact over the broker's limit, before it sends anything of the call", async () => {

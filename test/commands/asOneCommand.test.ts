@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { orderEntity } from '../../src/commands/entities.ts'
+import { type ByteQuota, bytesOf, QuotaExceeded } from '../../src/commands/byteQuota.ts'
 import { asOneCommand } from '../../src/commands/asOneCommand.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
 import { newIdempotencyRecord, idOfKey } from '../../src/commands/identifiers.ts'
@@ -127,5 +128,57 @@ describe('a command whose store becomes unavailable', () => {
       effects.set(steps, failure instanceof Unavailable && failure.effect)
     }
     expect([...effects.values()].at(-1), 'at the last step before an append').to.equal('unknown')
+  })
+})
+
+/** A quota that is used up from the check after `checks` on. Process managers' work and used keys are not checked. */
+const usedUpAfter = (checks: number): ByteQuota & { readonly counted: () => number } => {
+  let left = checks
+  let bytes = 0
+  const refusal = new QuotaExceeded({ usedBytes: 10, bytesPerDay: 10, resetMs: 1 })
+  return {
+    check: async (_tenant, use) => {
+      left -= 1
+      if (left < 0 && use !== 'completion') throw refusal
+    },
+    count: (_tenant, added) => void (bytes += added),
+    counted: () => bytes,
+  }
+}
+
+describe('a command whose tenant has used up its quota of bytes', () => {
+  for (const [name, command] of Object.entries(commands))
+    it(`stores nothing, or is finished once it has begun: ${name}`, async () => {
+      for (const checks of [0, 1, 2]) {
+        const log = createMemoryLog()
+        await command.before(createLedger(log.open(), createVirtualWorld()))
+        const before = log.events.length
+        const quota = usedUpAfter(checks)
+        const failure = await failureOf(createLedger(log.open(), createVirtualWorld(), quota), command)
+        if (checks === 0) {
+          expect(failure).to.be.instanceOf(QuotaExceeded)
+          expect(log.events.length, 'nothing is stored').to.equal(before)
+          expect(quota.counted()).to.equal(0)
+          continue
+        }
+        expect(failure).to.equal(undefined)
+        const stored = log.events.slice(before)
+        expect(quota.counted()).to.equal(bytesOf(stored))
+        const again = await failureOf(createLedger(log.open(), createVirtualWorld(), usedUpAfter(0)), command)
+        if (again !== undefined) expect(name).to.equal('an invoice without a key')
+        expect(log.events.length, 'a repetition stores nothing').to.equal(before + stored.length)
+      }
+    })
+
+  it('is finished by another attempt under the same key', async () => {
+    const log = createMemoryLog()
+    await order(createLedger(log.open(), createVirtualWorld()))
+    await paid(immediate)(createLedger(log.open(), createVirtualWorld()))
+    const refunding = { before: order, run: (ledger: Ledger) => refund(ledger, refundOf, context()) }
+    expect(await failureOf(losing(log, 3), refunding)).to.be.instanceOf(Unavailable)
+    expect(await failureOf(createLedger(log.open(), createVirtualWorld(), usedUpAfter(0)), refunding)).to.equal(
+      undefined,
+    )
+    expect(log.events.at(-1)?.type).to.equal('RefundApplied')
   })
 })

@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { expect } from 'chai'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
+import { NO_BYTE_QUOTA } from '../../src/commands/byteQuota.ts'
 import { createPersonalTexts, type PersonalText, type PersonalTexts } from '../../src/commands/personalTexts.ts'
 import { createLedgerTables } from '../../src/feeds/ledgerTables.ts'
 import { type Database, type Sql, Unavailable, type World } from '../../src/ports.ts'
@@ -34,7 +35,12 @@ describe('the storage of personal texts', () => {
   const aText = (text = `INV Jane Doe ${++texts}`): PersonalText => ({ tenant: 't', kind: 'payment_reference', text })
   const someTexts = (count: number): PersonalText[] => Array.from({ length: count }, () => aText())
   const textsOn = (sql: Sql, world: World = realWorld()): PersonalTexts =>
-    createPersonalTexts(sql, { world, idSecret: async () => SECRET, hasKeyedReferences: async () => true })
+    createPersonalTexts(sql, {
+      world,
+      byteQuota: NO_BYTE_QUOTA,
+      idSecret: async () => SECRET,
+      hasKeyedReferences: async () => true,
+    })
 
   /** The statements that were sent. They wait for `release`, which decides about all of them. */
   const held = (real: Sql) => {

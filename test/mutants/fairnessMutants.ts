@@ -22,4 +22,10 @@ export const FAIRNESS_MUTANTS: readonly Mutant[] = [
     find: `count(counter, tenant, tenantPolicy(policy))`,
     replace: `count(counter, caller, tenantPolicy(policy))`,
   },
+  {
+    name: 'a tenant over its quota of bytes may store more',
+    file: 'src/commands/byteQuota.ts',
+    find: `if (!hasEffect()) await`,
+    replace: `if (hasEffect()) await`,
+  },
 ]

@@ -103,7 +103,7 @@ describe('the feeds of an idle service', () => {
     memory = createMemoryLog(world.now)
     const store = memory.open()
     cleanup = createCleanupStack(error => expect.fail(String(error)))
-    const settings = { roles, manifestEveryMs: 60 * MINUTE_MS, kafka: {} as never }
+    const settings = { roles, manifestEveryMs: 60 * MINUTE_MS, kafka: {} as never, subscriptionTopicBytes: 1 }
     const services = { database: statements.database, store, log, schemaBaseUrl: 'https://ledger.example' }
     const ledger = createLedger(store, world)
     await prepare(ledger)

@@ -10,7 +10,7 @@ import { parkedOfKey, requestParked } from '../../src/feeds/parkedEvents.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import { type FeedState, runFeeds } from '../../src/feeds/feedLoop.ts'
-import { type Database, type FactBus, type FactMessage, Unavailable } from '../../src/ports.ts'
+import { type Database, type FactBus, type FactMessage, type TopicSettings, Unavailable } from '../../src/ports.ts'
 import { subscriptionsFeed } from '../../src/processes/subscriptions/subscriptionsFeed.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { SubscriptionId } from '../../streams/ids.ts'
@@ -25,12 +25,14 @@ const IDLE = 300
 const IDLE_STATEMENTS_A_SECOND_MAX = 30
 const WATCHED_MS = 2_000
 const BOTH = ['order.created', 'invoice.paid']
+const TOPIC_BYTES = 4_096
 
 /** A bus that records its calls, refuses those on dead topics, and delays the work on topics while `slow` is set. */
 const createBus = () => {
   const sent: FactMessage[] = []
   const dead = new Set<string>()
   const calls: string[] = []
+  const ensured: TopicSettings[] = []
   const slow: { until?: PromiseWithResolvers<void> } = {}
   const check = (topics: readonly string[]): void => {
     const refused = topics.find(topic => dead.has(topic))
@@ -43,6 +45,7 @@ const createBus = () => {
       await slow.until?.promise
       check(topics.map(({ topic }) => topic))
       calls.push(`ensure ${topics[0]?.topic}`)
+      ensured.push(...topics)
     },
     publish: async messages => {
       check(messages.map(({ topic }) => topic))
@@ -59,7 +62,7 @@ const createBus = () => {
     revokeReading: async ({ groupPrefix }) => void calls.push(`revoke ${groupPrefix}`),
     close: async () => undefined,
   }
-  return { bus, sent, dead, calls, slow }
+  return { bus, sent, dead, calls, ensured, slow }
 }
 
 describe('the delivery of subscriptions', () => {
@@ -95,6 +98,7 @@ describe('the delivery of subscriptions', () => {
     const feed = subscriptionsFeed({
       database: counted,
       bus: broker.bus,
+      topicBytes: TOPIC_BYTES,
       ledger,
       isStillAllowed: async () => allowance,
       log: quiet,
@@ -236,6 +240,23 @@ describe('the delivery of subscriptions', () => {
     await eventually(async () => (await ledger.aggregates.load(subscriptionEntity, id)).row?.state === 'stopped')
     await delay(500)
     expect([broker.sent, broker.calls.filter(call => call.startsWith('grant'))]).to.deep.equal([[], []])
+  })
+
+  it('limits the bytes of its topics, also of those that were created with another limit', async () => {
+    const id = await subscribe()
+    await delivered(id)
+    const { topic, deadLetterTopic } = topicNamesOf(id)
+    const limits = () => broker.ensured.map(one => [one.topic, one.retentionBytes])
+    const expected = [topic, deadLetterTopic].map(name => [name, TOPIC_BYTES])
+    expect(limits()).to.deep.equal(expected)
+    await database.sql('update subscription_deliveries set topic_bytes = 1')
+    await fillMore()
+    await eventually(() => broker.ensured.length > expected.length)
+    expect(limits()).to.deep.equal([...expected, ...expected])
+    await delivered(id)
+    const ensured = broker.ensured.length
+    await delay(WATCHED_MS)
+    expect(broker.ensured.length).to.equal(ensured)
   })
 
   it('deletes the topics of a deleted subscription', async () => {

@@ -94,6 +94,7 @@ const FEED_SETTINGS: FeedSettings = {
   roles: ['projector', 'publisher', 'worker'],
   manifestEveryMs: MANIFEST_EVERY_MS,
   kafka: { brokers: ['simulated'], ssl: false },
+  subscriptionTopicBytes: 2 ** 30,
 }
 
 /** A simulated process always ends without warning and releases nothing. */

@@ -21,4 +21,5 @@ const setting = (values: object, value: string): string =>
 export const UNLIMITED_SETTINGS = {
   RATE_LIMITS: setting(DEFAULT_RATE_LIMITS, '100000000/60'),
   CONCURRENCY_LIMITS: setting(DEFAULT_CONCURRENCY_LIMITS, '1000'),
+  TENANT_BYTES_PER_DAY: '1000TiB',
 }

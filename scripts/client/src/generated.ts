@@ -3432,7 +3432,7 @@ export namespace Subscriptions {
   }
 
   /**
-   * @description Permitted with a user’s token or a workload’s token that has the scope events:subscribe. An Idempotency-Key makes the request safe to repeat. Rate class: default. Deadline: 10 s.
+   * @description Permitted with a user’s token or a workload’s token that has the scope events:subscribe. An Idempotency-Key makes the request safe to repeat. Rate class: replays. Deadline: 10 s.
    * @tags Subscriptions
    * @name ReplaySubscription
    * @summary Deliver the facts again from an earlier position, byte for byte the same; it replaces a replay in progress
@@ -5906,7 +5906,7 @@ export class Api<
       }),
 
     /**
-     * @description Permitted with a user’s token or a workload’s token that has the scope events:subscribe. An Idempotency-Key makes the request safe to repeat. Rate class: default. Deadline: 10 s.
+     * @description Permitted with a user’s token or a workload’s token that has the scope events:subscribe. An Idempotency-Key makes the request safe to repeat. Rate class: replays. Deadline: 10 s.
      *
      * @tags Subscriptions
      * @name ReplaySubscription

@@ -4,7 +4,7 @@ import type { TopicSettings } from '../../ports.ts'
 import { TopicMismatch, withAdmin } from './adminClient.ts'
 import { type FactBusOptions, protocolErrorOf } from './client.ts'
 
-/** Creates topics, lengthens their retention to that of src/topicRetention.ts, and deletes topics. */
+/** Creates topics, corrects their retention, and deletes topics. */
 
 const REPLICAS_MAX = 3
 /**
@@ -13,6 +13,7 @@ const REPLICAS_MAX = 3
  */
 const IN_SYNC_OF_THREE = 2
 const RETENTION = 'retention.ms'
+const RETENTION_BYTES = 'retention.bytes'
 const LEADERS_DEADLINE_MS = 15_000
 const LEADERS_POLL_MS = 50
 /** Errors of a topic that was just created and that not every broker knows yet. */
@@ -24,12 +25,13 @@ const create = async (admin: Admin, missing: readonly TopicSettings[]): Promise<
   const inSync = replicationFactor === REPLICAS_MAX ? IN_SYNC_OF_THREE : 1
   await admin.createTopics({
     waitForLeaders: false,
-    topics: missing.map(({ topic, partitions, retentionMs }) => ({
+    topics: missing.map(({ topic, partitions, retentionMs, retentionBytes }) => ({
       topic,
       numPartitions: partitions,
       replicationFactor,
       configEntries: [
         { name: RETENTION, value: String(retentionMs) },
+        ...(retentionBytes === undefined ? [] : [{ name: RETENTION_BYTES, value: String(retentionBytes) }]),
         { name: 'min.insync.replicas', value: String(inSync) },
       ],
     })),
@@ -64,9 +66,10 @@ const awaitLeaders = async (admin: Admin, names: string[]): Promise<Map<string, 
 }
 
 type Setting = { readonly name: string; readonly value: string }
+type Found = { readonly set: readonly Setting[]; readonly effective: ReadonlyMap<string, string> }
 
 /** The settings of each topic, and its effective retention. */
-const settingsOf = async (admin: Admin, names: readonly string[]) => {
+const settingsOf = async (admin: Admin, names: readonly string[]): Promise<ReadonlyMap<string, Found>> => {
   const { resources } = await admin.describeConfigs({
     includeSynonyms: false,
     resources: names.map(name => ({ type: kafkajs.ConfigResourceTypes.TOPIC, name })),
@@ -74,9 +77,9 @@ const settingsOf = async (admin: Admin, names: readonly string[]) => {
   return new Map(
     resources.map(({ resourceName, configEntries }) => {
       const own = configEntries.filter(({ configSource }) => configSource === kafkajs.ConfigSource.TOPIC_CONFIG)
-      const retention = configEntries.find(({ configName }) => configName === RETENTION)?.configValue
-      const set: Setting[] = own.map(({ configName, configValue }) => ({ name: configName, value: configValue }))
-      return [resourceName, { set, retention: retention ?? 'unset' }] as const
+      const set = own.map(({ configName, configValue }) => ({ name: configName, value: configValue }))
+      const effective = new Map(configEntries.map(({ configName, configValue }) => [configName, configValue]))
+      return [resourceName, { set, effective }] as const
     }),
   )
 }
@@ -86,33 +89,54 @@ const FOR_EVER = -1
 const isLongEnough = (retention: string, wantedMs: number): boolean =>
   Number(retention) === FOR_EVER || Number(retention) >= wantedMs
 
-/**
- * Lengthens the retention of topics whose retention is shorter than promised. The request replaces all settings of a
- * topic, so the present ones are sent too. Throws TopicMismatch with the command if the broker does not permit it.
- */
-const lengthenRetention = async (admin: Admin, topics: readonly TopicSettings[]): Promise<void> => {
-  const found = await settingsOf(
-    admin,
-    topics.map(({ topic }) => topic),
+type Correction = Setting & { readonly topic: string; readonly difference: string }
+
+/** The settings of a topic that differ from what is promised, or from what protects the broker's disks. */
+const correctionsOf = (
+  { topic, retentionMs, retentionBytes }: TopicSettings,
+  effective: ReadonlyMap<string, string> = new Map(),
+): readonly Correction[] => {
+  const ms = effective.get(RETENTION) ?? 'unset'
+  const bytes = effective.get(RETENTION_BYTES) ?? 'unset'
+  const corrections: Correction[] = []
+  if (!isLongEnough(ms, retentionMs)) {
+    const difference = `${topic} has ${RETENTION} ${ms}, at least ${retentionMs} is promised`
+    corrections.push({ topic, name: RETENTION, value: String(retentionMs), difference })
+  }
+  if (retentionBytes !== undefined && bytes !== String(retentionBytes)) {
+    const difference = `${topic} has ${RETENTION_BYTES} ${bytes}, and SUBSCRIPTION_TOPIC_BYTES is ${retentionBytes}`
+    corrections.push({ topic, name: RETENTION_BYTES, value: String(retentionBytes), difference })
+  }
+  return corrections
+}
+
+/** The request replaces all settings of a topic, so the present ones are sent too. */
+const alteration = (topic: string, set: readonly Setting[], corrections: readonly Correction[]) => ({
+  type: kafkajs.ConfigResourceTypes.TOPIC,
+  name: topic,
+  configEntries: [
+    ...set.filter(({ name }) => corrections.every(correction => correction.name !== name)),
+    ...corrections.map(({ name, value }) => ({ name, value })),
+  ],
+})
+
+/** Corrects the retentions. Throws TopicMismatch with the commands if the broker does not permit it. */
+const correctRetentions = async (admin: Admin, topics: readonly TopicSettings[]): Promise<void> => {
+  const names = topics.map(({ topic }) => topic)
+  const found = await settingsOf(admin, names)
+  const corrections = topics.flatMap(topic => correctionsOf(topic, found.get(topic.topic)?.effective))
+  if (corrections.length === 0) return
+  const resources = [...Map.groupBy(corrections, ({ topic }) => topic)].map(([topic, ofTopic]) =>
+    alteration(topic, found.get(topic)?.set ?? [], ofTopic),
   )
-  const short = topics.filter(({ topic, retentionMs }) => !isLongEnough(found.get(topic)?.retention ?? '', retentionMs))
-  if (short.length === 0) return
-  const resources = short.map(({ topic, retentionMs }) => ({
-    type: kafkajs.ConfigResourceTypes.TOPIC,
-    name: topic,
-    configEntries: [
-      ...(found.get(topic)?.set ?? []).filter(({ name }) => name !== RETENTION),
-      { name: RETENTION, value: String(retentionMs) },
-    ],
-  }))
   try {
     await admin.alterConfigs({ validateOnly: false, resources })
   } catch (error) {
     if (protocolErrorOf(error) !== 'TOPIC_AUTHORIZATION_FAILED') throw error
     throw new TopicMismatch(
-      short.map(({ topic, retentionMs }) => {
-        const command = `kafka-configs.sh --alter --entity-type topics --entity-name ${topic} --add-config ${RETENTION}=${retentionMs}`
-        return `${topic} has ${RETENTION} ${found.get(topic)?.retention}, at least ${retentionMs} is promised, and the broker does not let this service change it (${command})`
+      corrections.map(({ topic, name, value, difference }) => {
+        const command = `kafka-configs.sh --alter --entity-type topics --entity-name ${topic} --add-config ${name}=${value}`
+        return `${difference}, and the broker does not let this service change it (${command})`
       }),
     )
   }
@@ -131,11 +155,11 @@ const ensure = async (admin: Admin, topics: readonly TopicSettings[]): Promise<v
   })
   // Another number of partitions would move keys between partitions and break their order, so it cannot be changed.
   if (differences.length > 0) throw new TopicMismatch(differences)
-  await lengthenRetention(admin, topics)
+  await correctRetentions(admin, topics)
 }
 
 /**
- * Creates missing topics, waits until each partition has a leader, and lengthens retentions that are too short. Throws
+ * Creates missing topics, waits until each partition has a leader, and corrects retentions. Throws
  * TopicMismatch with the found and wanted values, BrokerAccessDenied, or Unavailable.
  */
 export const ensureTopics = async (options: FactBusOptions, topics: readonly TopicSettings[]): Promise<void> => {

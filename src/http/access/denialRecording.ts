@@ -109,11 +109,13 @@ const recordDenial = async (
 
 /**
  * The context of the owner's record, which does not name the caller. The caller's own record is the same whether the
- * resource belongs to another tenant or does not exist. Operators, who see both, join them by correlation id.
+ * resource belongs to another tenant or does not exist. Operators, who see both, join them by correlation id. Its bytes
+ * count against the caller's quota, so that no stranger uses up the owner's.
  */
 const asSeenBy = (owner: string, context: Context): Context => ({
   ...context,
   tenant: owner,
+  quota: { tenant: context.tenant },
   subject: ANOTHER_TENANT,
   client: ANOTHER_TENANT,
 })

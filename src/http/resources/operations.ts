@@ -164,6 +164,7 @@ const cancelOperation = route({
   method: 'POST',
   path: `${PATH}/{id}:cancel`,
   operationId: 'cancel_operation',
+  endsWork: true,
   summary: 'Cancel an export; one that has ended is returned unchanged',
   scope: 'exports:write',
   params: byId,

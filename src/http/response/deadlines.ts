@@ -1,4 +1,5 @@
 import { REQUEST_DEADLINE_MS } from '../../commands/timeBudgets.ts'
+import { bytesText, QuotaExceeded } from '../../commands/byteQuota.ts'
 import { Contended } from '../../commands/commandHandler.ts'
 import { Unavailable, type World } from '../../ports.ts'
 import { Problem } from './problemCatalogue.ts'
@@ -31,7 +32,10 @@ export const withDeadline = async (
   return Promise.race([work(), late]).finally(() => answered.abort('answered'))
 }
 
-/** Throws the Problem of a failing dependency: which one depends on whether the request may have had an effect. */
+/**
+ * Throws the Problem of a quota that is used up, or of a failing dependency: which one depends on whether the request may
+ * have had an effect.
+ */
 export const unavailableAsProblem = async <T>(
   { method }: Pick<AnyRoute, 'method'>,
   work: () => Promise<T>,
@@ -39,6 +43,7 @@ export const unavailableAsProblem = async <T>(
   try {
     return await work()
   } catch (error) {
+    if (error instanceof QuotaExceeded) throw overQuota(error)
     if (error instanceof Contended) throw new Problem('concurrent_modification')
     if (!(error instanceof Unavailable)) throw error
     const nothingDone = method === 'GET' || error.effect === 'none'
@@ -55,6 +60,17 @@ export const unavailableAs503 = async <T>(work: () => Promise<T>): Promise<T> =>
     throw error
   }
 }
+
+const MS_PER_SECOND = 1_000
+
+const overQuota = ({ usedBytes, bytesPerDay, resetMs }: QuotaExceeded): Problem =>
+  new Problem('quota_exceeded', {
+    detail:
+      `The quota "tenant_bytes" allows your tenant to store ${bytesText(bytesPerDay)} a day, and ` +
+      `${bytesText(usedBytes)} have been stored since 00:00 UTC. Nothing of this request was stored. ` +
+      'Repeat it after the next 00:00 UTC, or ask the operator of the service for a larger quota.',
+    afterSeconds: Math.max(1, Math.ceil(resetMs / MS_PER_SECOND)),
+  })
 
 const unanswered = ({ dependency }: Unavailable, code: 'dependency_unavailable' | 'deadline_exceeded'): Problem =>
   new Problem(code, { detail: `The ${dependency} did not answer in time.` })

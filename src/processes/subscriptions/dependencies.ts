@@ -18,6 +18,11 @@ export type SubscriptionDependencies = {
   readonly database: Database
   /** A connection of its own: requests are serialized per bus, and the publisher must not wait for subscriptions. */
   readonly bus: FactBus
+  /**
+   * The bytes that Kafka keeps of each partition. Replays send the same facts again and again, and would fill its disks
+   * within the time that facts are kept.
+   */
+  readonly topicBytes: number
   readonly ledger: Ledger
   readonly isStillAllowed: IsStillAllowed
   readonly log: Log

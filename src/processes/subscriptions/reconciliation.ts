@@ -81,12 +81,12 @@ export const createDeliveries = (
     work.then(() => void failed.delete(subscription.id))
 
   const dueFor = async (subscription: SubscriptionDelivery): Promise<Due> => {
-    const { id, state, acl } = subscription
+    const { id, state, acl, topic_bytes } = subscription
     if (state === 'deleted') return () => ensured(subscription, removeTopics(dependencies, subscription))
     // The delivery is closed before this work begins, so that no fact is sent that the principal can no longer read.
     if (state === 'stopped' || !(await permissionMonitor.isAllowed(subscription)))
       return acl === 'granted' ? () => withdrawRights(dependencies, subscription, epoch) : 'none'
-    if (acl === null || failed.has(id))
+    if (acl === null || Number(topic_bytes) !== dependencies.topicBytes || failed.has(id))
       return () => ensured(subscription, provideTopics(dependencies, subscription, epoch))
     return state === 'active' ? 'deliver' : 'none'
   }

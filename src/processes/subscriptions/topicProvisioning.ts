@@ -4,6 +4,7 @@ import {
   removeDelivery,
   type SubscriptionDelivery,
   noteAcl,
+  noteTopics,
   acquireDelivery,
 } from '../../feeds/subscriptionCheckpoints.ts'
 import { TOPIC_RETENTION_MS } from '../../topicRetention.ts'
@@ -33,23 +34,20 @@ const rightsOf = (id: string) => {
 
 /** The row is written before the topics are created, so that the topics of a deleted subscription are always found. */
 export const provideTopics = async (
-  { database: { sql }, bus }: SubscriptionDependencies,
+  { database: { sql }, bus, topicBytes }: SubscriptionDependencies,
   subscription: SubscriptionDelivery,
   epoch: bigint,
 ): Promise<void> => {
   const checkpoint = await acquireDelivery(sql, checkpointOf(subscription, epoch))
   const { topic, deadLetterTopic } = topicNamesOf(subscription.id)
-  const settings = { retentionMs: TOPIC_RETENTION_MS }
+  const settings = { retentionMs: TOPIC_RETENTION_MS, retentionBytes: topicBytes }
   await bus.ensureTopics([
     { topic, partitions: PARTITIONS, ...settings },
     { topic: deadLetterTopic, partitions: DEAD_LETTER_PARTITIONS, ...settings },
   ])
   const { principal } = subscription
-  await noteAcl(
-    sql,
-    checkpoint,
-    principal === null ? 'none' : await bus.grantReading(principal, rightsOf(subscription.id)),
-  )
+  const acl = principal === null ? 'none' : await bus.grantReading(principal, rightsOf(subscription.id))
+  await noteTopics(sql, checkpoint, { acl, topicBytes })
 }
 
 /** Revokes the right to read, so that the broker refuses the next fetch. */

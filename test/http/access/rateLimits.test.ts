@@ -5,7 +5,7 @@ import { takeExportSlot } from '../../../src/commands/exportQuota.ts'
 import { readConfig } from '../../../src/config.ts'
 import { Problem } from '../../../src/http/response/problemCatalogue.ts'
 import { createRateLimits } from '../../../src/http/access/rateLimits.ts'
-import type { RateLimitSettings } from '../../../src/limits.ts'
+import { DEFAULT_RATE_LIMITS, type RateLimitSettings } from '../../../src/limits.ts'
 import { type Database, type RateCounter, Unavailable } from '../../../src/ports.ts'
 import { type Answer, aPayment, approvedInvoice, clientOf, inParallel, pay } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -118,6 +118,28 @@ describe('rate limits', () => {
       pay(index % 2 ? one : two, payment, `limit-${index}`),
     )
     expect([statuses(answers, 201), statuses(answers, 429)]).to.deep.equal([40, 60])
+  })
+
+  it('permit a tenant ten replays of subscriptions an hour, whoever of its callers replays', async () => {
+    const { replays, tenant_replays } = DEFAULT_RATE_LIMITS
+    const started = await openSharedCounter(database, fail)
+    let subject = 'first'
+    const authenticate = async () => ({ ...caller, tenant: 'replaying', subject, client: subject })
+    const client = clientOf(await instance({ replays, tenant_replays }, { authenticate }, started))
+    const { id } = (await client.post('/subscriptions', { types: ['order.created'], start: 'now' })).body
+    const replay = () => client.post(`/subscriptions/${id}:replay`, { from: 'beginning' })
+    for (let number = 1; number <= 10; number++) {
+      subject = `caller ${number % 3}`
+      expect((await replay()).status).to.equal(202)
+    }
+    subject = 'another'
+    const refused = await replay()
+    expect([refused.status, refused.body.code]).to.deep.equal([429, 'rate_limited'])
+    expect(refused.body.detail).to.match(/^All callers of your tenant together may make 10 .*"tenant_replays"/)
+    expect(refused.headers.get('ratelimit-policy')).to.include('"tenant_replays";q=10;w=3600')
+    expect(Number(refused.headers.get('retry-after'))).to.be.within(3_000, HOUR_SECONDS)
+    expect((await client.get(`/subscriptions/${id}`)).status, 'other requests').to.equal(200)
+    await started.close()
   })
 
   it('are counted by each instance alone while Postgres does not answer', async () => {

@@ -209,6 +209,7 @@ const revokeApiKey = route({
   method: 'DELETE',
   path: `${PATH}/{id}`,
   operationId: 'revoke_api_key',
+  endsWork: true,
   audited: 'path',
   summary: 'Revoke an API key; it stops working within seconds',
   params: byId,

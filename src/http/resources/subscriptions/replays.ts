@@ -36,7 +36,7 @@ const replayedBy = async (
 
 const replaySubscription = route({
   tag: 'Subscriptions',
-  rateClass: 'default',
+  rateClass: 'replays',
   scope: 'events:subscribe',
   method: 'POST',
   path: '/subscriptions/{id}:replay',

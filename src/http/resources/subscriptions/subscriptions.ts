@@ -151,6 +151,7 @@ const deleteSubscription = route({
   method: 'DELETE',
   path: `${PATH}/{id}`,
   operationId: 'delete_subscription',
+  endsWork: true,
   audited: 'path',
   summary: 'Delete a subscription together with its topics',
   params: byId,
