@@ -136,11 +136,7 @@ export const keyedId = <P extends IdPrefix>(prefix: P, secret: Uint8Array, parts
   idFromBytes(prefix, hmac(secret, [prefix, ...parts]))
 
 /** The idempotency record of a request. `request` is the validated request without server-made values. */
-export const newIdempotencyRecord = (
-  key: ScopedKey,
-  request: JsonObject,
-  expiresAt: string,
-): IdempotencyRecord => ({
+export const newIdempotencyRecord = (key: ScopedKey, request: JsonObject, expiresAt: string): IdempotencyRecord => ({
   key_hash: hmacOfKey('idempotency key', key).toString('hex'),
   caller: { subject: key.scope.subject, client: key.scope.client },
   fingerprint: hexSha256(canonicalJson(request)),
