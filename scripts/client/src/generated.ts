@@ -1293,6 +1293,7 @@ export interface AuditRecord {
   client: string;
   /** The required scope, or the internal process that completed the operation. */
   authority: string;
+  /** The id of the request; one made by the service where the subject is "another tenant". */
   correlation_id: string;
   /** The position of the event in the log. */
   position: string;
