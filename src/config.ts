@@ -16,8 +16,10 @@ import {
   processCount,
   publicUrl,
   rateLimitsOver,
+  workloadClaim,
 } from './configValues.ts'
 import { DEFAULT_IDEMPOTENCY_RETENTION_MS } from './commands/idempotencyRetention.ts'
+import type { WorkloadClaim } from './identity/claims.ts'
 import { type NeedsFourEyes, needsFourEyesFrom } from './identity/approvalPolicy.ts'
 import { DEFAULT_RATE_LIMITS } from './defaultRateLimits.ts'
 import { CRASH_POINTS, type CrashPoint } from './crashPoints.ts'
@@ -56,6 +58,8 @@ export type Config = {
   readonly kafka?: KafkaConfig
   readonly issuer?: string
   readonly audience: string
+  /** The claim by which OIDC_ISSUER marks tokens of workloads. */
+  readonly workloadClaim?: WorkloadClaim
   /** The base URL for callers, without a slash at its end. The default is the address that the service prints. */
   readonly publicUrl?: string
   readonly idempotencyRetentionMs: number
@@ -114,6 +118,7 @@ const environment = z.object({
   PUBLIC_URL: publicUrl.optional(),
   OIDC_ISSUER: z.url().optional(),
   OIDC_AUDIENCE: z.string().min(1).optional(),
+  OIDC_WORKLOAD_CLAIM: workloadClaim.optional(),
   IDEMPOTENCY_RETENTION: duration.default(DEFAULT_IDEMPOTENCY_RETENTION_MS),
   APPROVAL_FOUR_EYES: approvalAmounts.default(new Map()),
   RATE_LIMITS: rateLimitsOver(DEFAULT_RATE_LIMITS).default(DEFAULT_RATE_LIMITS),
@@ -195,6 +200,8 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     )
   if (given.OIDC_ISSUER !== undefined && given.OIDC_AUDIENCE === undefined)
     throw new StartupError('OIDC_ISSUER is set and OIDC_AUDIENCE is not: without it any audience would do.')
+  if (given.OIDC_WORKLOAD_CLAIM !== undefined && given.OIDC_ISSUER === undefined)
+    throw new StartupError('OIDC_WORKLOAD_CLAIM is set and OIDC_ISSUER is not: the embedded issuer has no such claim.')
   if (production && given.OIDC_ISSUER?.toLowerCase().startsWith('http:'))
     throw new StartupError(
       'OIDC_ISSUER is plain http, and NODE_ENV is production: an attacker on the network could substitute signing keys. Use https.',
@@ -233,6 +240,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     ...(given.DATABASE_URL === undefined ? {} : { databaseUrl: given.DATABASE_URL }),
     ...(kafka === undefined ? {} : { kafka }),
     ...(given.OIDC_ISSUER === undefined ? {} : { issuer: given.OIDC_ISSUER }),
+    ...(given.OIDC_WORKLOAD_CLAIM === undefined ? {} : { workloadClaim: given.OIDC_WORKLOAD_CLAIM }),
     ...(given.NODE_ENV === 'test' && given.CRASH_AT !== undefined ? { crashAt: given.CRASH_AT } : {}),
   }
 }

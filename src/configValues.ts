@@ -76,6 +76,14 @@ export const count = z
   .regex(/^\d{1,4}$/, 'a number')
   .transform(Number)
 
+const WORKLOAD_CLAIM = /^([^=\s]{1,100})=(\S{1,255})$/
+
+/** `gty=client-credentials`: the name of a claim and its value. */
+export const workloadClaim = z
+  .string()
+  .regex(WORKLOAD_CLAIM, 'a claim and its value, such as gty=client-credentials')
+  .transform(text => ({ name: text.slice(0, text.indexOf('=')), value: text.slice(text.indexOf('=') + 1) }))
+
 /** Paths begin at the root, so the address ends with the port. */
 export const publicUrl = z
   .url({ protocol: /^https?$/, error: 'an http or https URL, such as https://ledger.example' })
