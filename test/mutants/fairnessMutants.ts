@@ -16,4 +16,10 @@ export const FAIRNESS_MUTANTS: readonly Mutant[] = [
       const sinceMs`,
     replace: `      const sinceMs`,
   },
+  {
+    name: 'a proof shows the stored part of an API key',
+    file: 'src/evidence/withholding.ts',
+    find: `if (holdsCredentials(stream)) return`,
+    replace: `if (holdsLogSecret(stream)) return`,
+  },
 ]
