@@ -19,7 +19,6 @@ import {
   workloadClaim,
 } from './configValues.ts'
 import { DEFAULT_IDEMPOTENCY_RETENTION_MS } from './commands/idempotencyRetention.ts'
-import type { WorkloadClaim } from './identity/claims.ts'
 import { type NeedsFourEyes, needsFourEyesFrom } from './identity/approvalPolicy.ts'
 import { DEFAULT_RATE_LIMITS } from './defaultRateLimits.ts'
 import { CRASH_POINTS, type CrashPoint } from './crashPoints.ts'
@@ -59,7 +58,7 @@ export type Config = {
   readonly issuer?: string
   readonly audience: string
   /** The claim by which OIDC_ISSUER marks tokens of workloads. */
-  readonly workloadClaim?: WorkloadClaim
+  readonly workloadClaim?: { readonly name: string; readonly value: string }
   /** The base URL for callers, without a slash at its end. The default is the address that the service prints. */
   readonly publicUrl?: string
   readonly idempotencyRetentionMs: number

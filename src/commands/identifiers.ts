@@ -116,7 +116,7 @@ const keyOf = (secret: Uint8Array): KeyObject => {
   return known
 }
 
-/** Nobody can compute it without the secret. The first part says what is hashed, so that no two uses share a hash. */
+/** It cannot be computed without the secret. The first part says what is hashed, so that no two uses share a hash. */
 const hmac = (secret: Uint8Array, parts: readonly string[]): Buffer =>
   createHmac('sha256', keyOf(secret)).update(JSON.stringify(parts)).digest()
 

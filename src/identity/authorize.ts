@@ -35,7 +35,7 @@ const owns = (principal: Principal, owner: Demand['owner']): boolean =>
   owner === undefined || (owner.subject === principal.subject && owner.client === principal.client)
 
 /**
- * Whether both may be one person. Whoever has the secret of a client acts as the client and, through it, as a user: so
+ * Whether both may be one person. The holder of a client's secret acts as the client and, through it, as a user: so
  * a client that acts by itself and the users that act through it count as one.
  */
 const mayBeSame = ({ subject, client, kind }: Principal, other: Caller): boolean =>
