@@ -10,6 +10,8 @@ import {
   duration,
   flag,
   HOUR_MS,
+  type KafkaConfig,
+  kafkaOf,
   list,
   portNumber,
   portOrOff,
@@ -18,6 +20,7 @@ import {
   publicUrl,
   concurrencyLimits,
   rateLimits,
+  workloadClaim,
 } from './configValues.ts'
 import { DEFAULT_IDEMPOTENCY_RETENTION_MS } from './commands/idempotencyRetention.ts'
 import { type NeedsFourEyes, needsFourEyesFrom } from './identity/approvalPolicy.ts'
@@ -36,18 +39,10 @@ import { StartupError } from './startupError.ts'
  * telemetry.ts, which starts before everything else, and the launcher of Postgres, which passes PATH on.
  */
 
+export type { KafkaConfig }
+
 export const ROLES = ['api', 'projector', 'publisher', 'worker'] as const
 export type Role = (typeof ROLES)[number]
-
-export type KafkaConfig = {
-  readonly brokers: readonly string[]
-  readonly ssl: boolean
-  readonly sasl?: {
-    readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
-    readonly username: string
-    readonly password: string
-  }
-}
 
 export type Config = {
   readonly port: number
@@ -63,6 +58,8 @@ export type Config = {
   readonly kafka?: KafkaConfig
   readonly issuer?: string
   readonly audience: string
+  /** The claim by which OIDC_ISSUER marks tokens of workloads. */
+  readonly workloadClaim?: { readonly name: string; readonly value: string }
   /** The base URL for callers, without a slash at its end. The default is the address that the service prints. */
   readonly publicUrl?: string
   readonly idempotencyRetentionMs: number
@@ -122,6 +119,7 @@ const environment = z.object({
   PUBLIC_URL: publicUrl.optional(),
   OIDC_ISSUER: z.url().optional(),
   OIDC_AUDIENCE: z.string().min(1).optional(),
+  OIDC_WORKLOAD_CLAIM: workloadClaim.optional(),
   IDEMPOTENCY_RETENTION: duration.default(DEFAULT_IDEMPOTENCY_RETENTION_MS),
   APPROVAL_FOUR_EYES: approvalAmounts.default(new Map()),
   RATE_LIMITS: rateLimits.default(DEFAULT_RATE_LIMITS),
@@ -166,18 +164,6 @@ const parse = (env: NodeJS.ProcessEnv): Environment => {
   throw new StartupError(sentences.join(' '))
 }
 
-const kafkaOf = (env: Environment): KafkaConfig | undefined => {
-  const { KAFKA_BROKERS: brokers, KAFKA_SSL: ssl } = env
-  if (brokers === undefined) return undefined
-  const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = env
-  if (mechanism === undefined && username === undefined && password === undefined) return { brokers, ssl }
-  if (mechanism === undefined || username === undefined || password === undefined)
-    throw new StartupError(
-      'KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD go together: set all three.',
-    )
-  return { brokers, ssl, sasl: { mechanism, username, password } }
-}
-
 /**
  * API processes share a port. The feeds run in one process at a time, so that more processes of them would have no
  * work.
@@ -205,6 +191,8 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     )
   if (given.OIDC_ISSUER !== undefined && given.OIDC_AUDIENCE === undefined)
     throw new StartupError('OIDC_ISSUER is set and OIDC_AUDIENCE is not: without it any audience would do.')
+  if (given.OIDC_WORKLOAD_CLAIM !== undefined && given.OIDC_ISSUER === undefined)
+    throw new StartupError('OIDC_WORKLOAD_CLAIM is set and OIDC_ISSUER is not: the embedded issuer has no such claim.')
   if (production && given.OIDC_ISSUER?.toLowerCase().startsWith('http:'))
     throw new StartupError(
       'OIDC_ISSUER is plain http, and NODE_ENV is production: an attacker on the network could substitute signing keys. Use https.',
@@ -245,6 +233,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     ...(given.DATABASE_URL === undefined ? {} : { databaseUrl: given.DATABASE_URL }),
     ...(kafka === undefined ? {} : { kafka }),
     ...(given.OIDC_ISSUER === undefined ? {} : { issuer: given.OIDC_ISSUER }),
+    ...(given.OIDC_WORKLOAD_CLAIM === undefined ? {} : { workloadClaim: given.OIDC_WORKLOAD_CLAIM }),
     ...(given.NODE_ENV === 'test' && given.CRASH_AT !== undefined ? { crashAt: given.CRASH_AT } : {}),
   }
 }

@@ -8,6 +8,7 @@ import {
   rateLimitsWith,
 } from './limits.ts'
 import type { RateLimit } from './ports.ts'
+import { StartupError } from './startupError.ts'
 
 /** The formats of the values of settings. */
 
@@ -108,6 +109,14 @@ export const count = z
   .regex(/^\d{1,4}$/, 'a number')
   .transform(Number)
 
+const WORKLOAD_CLAIM = /^([^=\s]{1,100})=(\S{1,255})$/
+
+/** `gty=client-credentials`: the name of a claim and its value. */
+export const workloadClaim = z
+  .string()
+  .regex(WORKLOAD_CLAIM, 'a claim and its value, such as gty=client-credentials')
+  .transform(text => ({ name: text.slice(0, text.indexOf('=')), value: text.slice(text.indexOf('=') + 1) }))
+
 /** Paths begin at the root, so the address ends with the port. */
 export const publicUrl = z
   .url({ protocol: /^https?$/, error: 'an http or https URL, such as https://ledger.example' })
@@ -156,4 +165,34 @@ export const defaultProcesses = (
   if (cores < CORES_MIN[stores]) return 1
   const apis = Math.min(DEFAULT_APIS_MAX, Math.max(1, Math.round(cores * API_SHARE[stores])))
   return hasFeeds ? apis + 1 : apis
+}
+
+export type KafkaConfig = {
+  readonly brokers: readonly string[]
+  readonly ssl: boolean
+  readonly sasl?: {
+    readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
+    readonly username: string
+    readonly password: string
+  }
+}
+
+type KafkaSettings = {
+  readonly KAFKA_BROKERS?: readonly string[] | undefined
+  readonly KAFKA_SSL: boolean
+  readonly KAFKA_SASL_MECHANISM?: 'plain' | 'scram-sha-256' | 'scram-sha-512' | undefined
+  readonly KAFKA_SASL_USERNAME?: string | undefined
+  readonly KAFKA_SASL_PASSWORD?: string | undefined
+}
+
+export const kafkaOf = (env: KafkaSettings): KafkaConfig | undefined => {
+  const { KAFKA_BROKERS: brokers, KAFKA_SSL: ssl } = env
+  if (brokers === undefined) return undefined
+  const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = env
+  if (mechanism === undefined && username === undefined && password === undefined) return { brokers, ssl }
+  if (mechanism === undefined || username === undefined || password === undefined)
+    throw new StartupError(
+      'KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD go together: set all three.',
+    )
+  return { brokers, ssl, sasl: { mechanism, username, password } }
 }

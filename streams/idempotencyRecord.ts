@@ -5,7 +5,7 @@ import { z } from 'zod'
  * binding the key and creating the resource are one append.
  */
 export const idempotencyRecordSchema = z.object({
-  /** SHA-256 of tenant, caller, operation and key; the key itself is not stored. */
+  /** HMAC-SHA-256 of tenant, caller, operation and key, hexadecimal: a reader of the log cannot test a guessed key. */
   key_hash: z.string(),
   /** The authenticated caller: subject and client. */
   caller: z.object({ subject: z.string(), client: z.string() }),

@@ -116,28 +116,29 @@ const keyOf = (secret: Uint8Array): KeyObject => {
   return known
 }
 
+/** It cannot be computed without the secret. The first part says what is hashed, so that no two uses share a hash. */
+const hmac = (secret: Uint8Array, parts: readonly string[]): Buffer =>
+  createHmac('sha256', keyOf(secret)).update(JSON.stringify(parts)).digest()
+
+const hmacOfKey = (use: string, { scope, key, secret }: ScopedKey): Buffer =>
+  hmac(secret, [use, scope.tenant, scope.subject, scope.client, scope.operation, key])
+
 /** The same key in the same scope always gives the same id; without the secret it cannot be computed. */
-export const idOfKey = <P extends IdPrefix>(prefix: P, { scope, key, secret }: ScopedKey): Id<P> => {
-  const parts = [prefix, scope.tenant, scope.subject, scope.client, scope.operation, key]
-  return idFromBytes(prefix, createHmac('sha256', keyOf(secret)).update(JSON.stringify(parts)).digest())
-}
+export const idOfKey = <P extends IdPrefix>(prefix: P, key: ScopedKey): Id<P> =>
+  idFromBytes(prefix, hmacOfKey(prefix, key))
 
 /** The keyed hash of the parts, as base64url: equal for equal parts, and not to be computed without the secret. */
 export const keyedHash = (secret: Uint8Array, parts: readonly string[]): string =>
-  createHmac('sha256', keyOf(secret)).update(JSON.stringify(parts)).digest('base64url')
+  hmac(secret, parts).toString('base64url')
 
 /** An id that only holders of the secret can compute from the parts. */
 export const keyedId = <P extends IdPrefix>(prefix: P, secret: Uint8Array, parts: readonly string[]): Id<P> =>
-  idFromBytes(prefix, Buffer.from(keyedHash(secret, [prefix, ...parts]), 'base64url'))
+  idFromBytes(prefix, hmac(secret, [prefix, ...parts]))
 
 /** The idempotency record of a request. `request` is the validated request without server-made values. */
-export const newIdempotencyRecord = (
-  { scope, key }: Omit<ScopedKey, 'secret'>,
-  request: JsonObject,
-  expiresAt: string,
-): IdempotencyRecord => ({
-  key_hash: hexSha256(JSON.stringify([scope.tenant, scope.subject, scope.client, scope.operation, key])),
-  caller: { subject: scope.subject, client: scope.client },
+export const newIdempotencyRecord = (key: ScopedKey, request: JsonObject, expiresAt: string): IdempotencyRecord => ({
+  key_hash: hmacOfKey('idempotency key', key).toString('hex'),
+  caller: { subject: key.scope.subject, client: key.scope.client },
   fingerprint: hexSha256(canonicalJson(request)),
   request: request as IdempotencyRecord['request'],
   expires_at: expiresAt,

@@ -91,7 +91,7 @@ export const startHttp = async (
   const opened = { embedded, keySecrets, denials, stopping: stopping.signal }
   const services = await createServices(config, dependencies, { opened, sharedCounter })
   const apiKeys = keySecrets && verifierOf(keySecrets, ledger)
-  const known = { audience, revocations, embedded, apiKeys }
+  const known = { audience, workloadClaim: config.workloadClaim, revocations, embedded, apiKeys }
   const authenticate = isApi ? await openAuthentication(dependencies, known, cleanup) : refuseEveryone
   const { resolveVersion, usage } = await openVersions(dependencies, cleanup)
   const app = createApp({
@@ -178,6 +178,7 @@ const openIssuer = (
 
 type Known = {
   readonly audience: string
+  readonly workloadClaim: Config['workloadClaim']
   readonly revocations: Revocations
   readonly embedded: Issuer | undefined
   readonly apiKeys: ApiKeyVerifier | undefined
@@ -185,12 +186,13 @@ type Known = {
 
 const openAuthentication = async (
   { issuer, log }: HttpDependencies,
-  { audience, revocations, embedded, apiKeys }: Known,
+  { audience, workloadClaim, revocations, embedded, apiKeys }: Known,
   cleanup: CleanupStack,
 ): Promise<Authenticate> => {
   const verifier = await openTokenVerifier({
     issuer,
     audience,
+    ...(workloadClaim === undefined ? {} : { workloadClaim }),
     isRevoked: revocations.isRevoked,
     ...(embedded ? { fetchJwks: embedded.jwks } : {}),
     onKeysUnreachable: error => log.warn({ error }, 'the keys of the issuer cannot be had'),

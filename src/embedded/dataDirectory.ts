@@ -16,6 +16,7 @@ export type DataDirectory = {
 const LOCK_FILE = 'lock'
 const HOLDER_FILE = 'lock.pid'
 const OWNER_ONLY = 0o700
+const OWNER_ONLY_FILE = 0o600
 const OTHERS = 0o077
 /** The sticky bit of directories such as /tmp, which everybody may write into. */
 const STICKY = 0o1000
@@ -81,8 +82,15 @@ const create = async (path: string): Promise<void> => {
   await keepPrivate(path)
   // A write test before the lock, because SQLite's errors about a directory are less specific.
   const probe = join(path, `.probe-${process.pid}`)
-  await writeFile(probe, 'x')
+  await writeFile(probe, 'x', { mode: OWNER_ONLY_FILE })
   await rm(probe)
+}
+
+const writeHolder = async (path: string): Promise<void> => {
+  const file = join(path, HOLDER_FILE)
+  await writeFile(file, `${process.pid}\n`, { mode: OWNER_ONLY_FILE })
+  // The mode counts for a new file only.
+  await chmod(file, OWNER_ONLY_FILE)
 }
 
 /**
@@ -95,7 +103,7 @@ export const openDataDirectory = async (directory: string, { waitMs = 0 } = {}):
   try {
     await create(path)
     const lock = await lockWithin(path, waitMs)
-    await writeFile(join(path, HOLDER_FILE), `${process.pid}\n`)
+    await writeHolder(path)
     return { path, release: async () => lock.release() }
   } catch (error) {
     throw directoryRefusal(path, error)

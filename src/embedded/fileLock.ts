@@ -1,4 +1,6 @@
+import { chmodSync, closeSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
+import { systemCode } from '../startupError.ts'
 
 /**
  * Exclusive locks between processes of one machine. The lock is a SQLite file held in an exclusive transaction. The
@@ -17,12 +19,42 @@ const SQLITE_FULL = 13
 const sqliteCode = (error: unknown): number | undefined =>
   error instanceof Error && 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : undefined
 
+const OWNER_ONLY = 0o600
+
+/** A file of another owner keeps its mode, and may be a lock all the same. */
+const keepPrivate = (path: string): void => {
+  try {
+    chmodSync(path, OWNER_ONLY)
+  } catch (error) {
+    if (systemCode(error) !== 'EPERM') throw error
+  }
+}
+
+/**
+ * SQLite creates its files readable for others; the journal gets the mode of the file. A file that is there is not
+ * opened here, because to close it would release the lock that this process may hold on it.
+ */
+const createPrivate = (path: string): void => {
+  try {
+    closeSync(openSync(path, 'wx', OWNER_ONLY))
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') throw error
+    keepPrivate(path)
+  }
+}
+
+/** SQLite's file for a lock, readable for its owner alone. It waits `timeoutMs` for another holder. */
+export const openLockFile = (path: string, timeoutMs: number): DatabaseSync => {
+  createPrivate(path)
+  return new DatabaseSync(path, { timeout: timeoutMs })
+}
+
 /**
  * The lock of this file, which is created; undefined while another process, or another caller in this one, holds it.
  * Throws a system error with the code ENOSPC on a full disk, and SQLite's error where the file cannot be locked.
  */
 export const tryFileLock = (path: string): FileLock | undefined => {
-  const lock = new DatabaseSync(path, { timeout: 0 })
+  const lock = openLockFile(path, 0)
   try {
     lock.exec('begin exclusive')
     return { release: () => void (lock.isOpen && lock.close()) }

@@ -1,9 +1,10 @@
-import { authorize, type Authorization } from './authorize.ts'
+import { authorize, type Authorization, type Caller } from './authorize.ts'
 import type { Principal } from './principal.ts'
 
 /**
  * The approval policy of invoices (four eyes): from an amount that the setting APPROVAL_FOUR_EYES gives for a tenant
- * and a currency, an invoice must be approved by another subject than the one that created it.
+ * and a currency, an invoice is approved by another subject than its creator, and never by a user through the client that
+ * created it by itself, or by a client by itself whose user created it.
  */
 
 /** The amounts, in minor units, by tenant and currency. */
@@ -23,22 +24,9 @@ export const needsFourEyesFrom =
     return from !== undefined && amount >= from
   }
 
-type Approved = {
-  readonly tenant_id: string
-  readonly currency: string
-  readonly amount_due: bigint
-  readonly created_by: string
-}
-
 /**
- * Decides whether the caller may approve the invoice. Its scope and the visibility of the invoice are checked before.
+ * Decides whether the caller may approve an invoice that needs four eyes and that `creator` raised. Its scope and the
+ * visibility of the invoice are checked before.
  */
-export const authorizeApproval = (
-  principal: Principal,
-  { tenant_id, currency, amount_due, created_by }: Approved,
-  needsFourEyes: NeedsFourEyes,
-): Authorization => {
-  const scope = 'invoice:approve'
-  if (!needsFourEyes(tenant_id, currency, amount_due)) return { granted: true, authority: scope }
-  return authorize(principal, { scope, otherThan: created_by })
-}
+export const authorizeApproval = (principal: Principal, creator: Caller): Authorization =>
+  authorize(principal, { scope: 'invoice:approve', otherThan: creator })

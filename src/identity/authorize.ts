@@ -2,6 +2,8 @@ import type { Principal, PrincipalKind, Scope } from './principal.ts'
 
 /** The authorization decision. */
 
+export type Caller = { readonly subject: string; readonly client: string }
+
 /** The requirements of an operation. Absent members are not checked. */
 export type Demand = {
   readonly scope: Scope
@@ -10,9 +12,9 @@ export type Demand = {
   /** The tenant that the resource belongs to. */
   readonly tenant?: string
   /** The owner of the resource, if only the same caller may see it. */
-  readonly owner?: { readonly subject: string; readonly client: string }
-  /** Four eyes: the subject that must not decide. */
-  readonly otherThan?: string
+  readonly owner?: Caller
+  /** Four eyes: the caller that must not decide. */
+  readonly otherThan?: Caller
 }
 
 export type Check = 'credential' | 'scope' | 'tenant' | 'ownership' | 'state' | 'policy'
@@ -33,6 +35,13 @@ const owns = (principal: Principal, owner: Demand['owner']): boolean =>
   owner === undefined || (owner.subject === principal.subject && owner.client === principal.client)
 
 /**
+ * Whether both may be one person. The holder of a client's secret acts as the client and, through it, as a user: so
+ * a client that acts by itself and the users that act through it count as one.
+ */
+const mayBeSame = ({ subject, client, kind }: Principal, other: Caller): boolean =>
+  subject === other.subject || client === other.subject || (kind === 'workload' && client === other.client)
+
+/**
  * Decides whether a caller may execute an operation, in the order of the contract: first the credential and its scopes,
  * which reveal nothing about the resource; then visibility, which is a 404; only then the policy of a visible resource.
  */
@@ -43,6 +52,6 @@ export const authorize = (principal: Principal, demand: Demand): Authorization =
     return { refused: 'resource_not_found', check: 'tenant' }
   }
   if (!owns(principal, demand.owner)) return { refused: 'resource_not_found', check: 'ownership' }
-  if (demand.otherThan === principal.subject) return { refused: 'policy_denied', check: 'policy' }
+  if (demand.otherThan && mayBeSame(principal, demand.otherThan)) return { refused: 'policy_denied', check: 'policy' }
   return { granted: true, authority: demand.scope }
 }

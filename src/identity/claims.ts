@@ -20,7 +20,15 @@ const NAME = /^[\x21-\x7e]+$/
 /** RFC 6749, section 3.3: tokens of visible ASCII but `"` and `\`, with single spaces between them. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/
 
-export type Expected = { readonly issuer: string; readonly audience: string }
+/** The claim by which an issuer marks tokens of the client credentials grant. */
+export type WorkloadClaim = { readonly name: string; readonly value: string }
+
+export type Expected = {
+  readonly issuer: string
+  readonly audience: string
+  /** Without it a workload is recognized by RFC 9068: its subject is its client. */
+  readonly workloadClaim?: WorkloadClaim
+}
 
 /** The claims that are used once the signature is verified. Times are Unix seconds. */
 export type Claims = {
@@ -48,10 +56,16 @@ const includesAudience = (aud: unknown, audience: string): boolean => {
 }
 
 /**
- * In a token of the client credentials grant the subject is the client itself (RFC 9068, section 2.2); every other
- * subject is a user who delegated to the client.
+ * In a token of the client credentials grant the subject is the client itself (RFC 9068, section 2.2). Not every issuer
+ * keeps to that, and where users choose their subject, one could name itself as a client (section 5): a configured claim
+ * decides alone.
  */
-const readPrincipal = (claims: JsonMembers): Principal | TokenFault => {
+const isWorkload = (claims: JsonMembers, claim: WorkloadClaim | undefined): boolean => {
+  if (claim === undefined) return claims['sub'] === claims['client_id']
+  return Object.hasOwn(claims, claim.name) && claims[claim.name] === claim.value
+}
+
+const readPrincipal = (claims: JsonMembers, claim: WorkloadClaim | undefined): Principal | TokenFault => {
   const { sub, client_id, jti, tenant, scope } = claims
   if (!isName(sub)) return 'sub_malformed'
   if (!isName(client_id)) return 'client_id_malformed'
@@ -59,7 +73,7 @@ const readPrincipal = (claims: JsonMembers): Principal | TokenFault => {
   if (typeof tenant !== 'string' || !TENANT_PATTERN.test(tenant)) return 'tenant_malformed'
   if (!isText(scope, SCOPE, MAX_SCOPE_CHARACTERS)) return 'scope_malformed'
   const scopes = new Set(scope.split(' ').filter(isScope))
-  return { tenant, subject: sub, client: client_id, scopes, kind: sub === client_id ? 'workload' : 'user' }
+  return { tenant, subject: sub, client: client_id, scopes, kind: isWorkload(claims, claim) ? 'workload' : 'user' }
 }
 
 const lifetimeFits = (kind: Principal['kind'], seconds: number): boolean =>
@@ -75,7 +89,7 @@ export const readClaims = (claims: JsonMembers, expected: Expected): Claims | To
   if (!includesAudience(aud, expected.audience)) return 'aud_mismatch'
   // A sender-constrained token must not be accepted as a bearer token, and proof of possession is not supported.
   if (cnf !== undefined) return 'sender_constrained'
-  const principal = readPrincipal(claims)
+  const principal = readPrincipal(claims, expected.workloadClaim)
   if (typeof principal === 'string') return principal
   if (!isSeconds(exp)) return 'exp_malformed'
   if (!isSeconds(iat)) return 'iat_malformed'

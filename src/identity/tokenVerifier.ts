@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import jwt from 'jsonwebtoken'
 import { LRUCache } from 'lru-cache'
-import { type Claims, faultAt, LEEWAY_SECONDS, readClaims } from './claims.ts'
+import { type Claims, faultAt, LEEWAY_SECONDS, readClaims, type WorkloadClaim } from './claims.ts'
 import { readCompactToken, type TokenHeader } from './compactToken.ts'
 import { type FetchJwks, fetchJwksFrom } from './fetchJwks.ts'
 import { flawOf } from './keySetFlaws.ts'
@@ -22,6 +22,8 @@ export type TokenVerifierOptions = {
   readonly issuer: string
   /** Must be among the token's audiences. */
   readonly audience: string
+  /** Marks tokens of workloads; by default those whose subject is their client. */
+  readonly workloadClaim?: WorkloadClaim
   /** Reads the issuer's JWK set; by default over HTTP, by the issuer's metadata. */
   readonly fetchJwks?: FetchJwks
   /** Called for each valid token; without it a token is valid until it expires. Must not reject. */

@@ -72,7 +72,7 @@ const importRules: readonly ImportRule[] = [
   {
     layer: 'the values of settings',
     files: /^src\/configValues\.ts$/,
-    may: ['zod', PORTS, LIMITS, APPROVAL_POLICY, NODE],
+    may: ['zod', PORTS, LIMITS, APPROVAL_POLICY, STARTUP_ERROR, NODE],
   },
   {
     layer: 'the configuration',

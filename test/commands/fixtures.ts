@@ -46,7 +46,7 @@ export const newPayment = (
     waitMs: 60_000,
     ...terms,
     id: idOfKey('pay', { scope, key, secret }),
-    idempotencyRecord: newIdempotencyRecord({ scope, key }, request, '2026-02-01T00:00:00.000Z'),
+    idempotencyRecord: newIdempotencyRecord({ scope, key, secret }, request, '2026-02-01T00:00:00.000Z'),
   }
 }
 

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import fc from 'fast-check'
 import {
@@ -11,6 +11,7 @@ import {
   randomId,
 } from '../../src/commands/identifiers.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
+import { ID_PREFIXES } from '../../streams/ids.ts'
 
 const RANDOM_IDS = 10_000
 const UUID_V8 = /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
@@ -145,8 +146,8 @@ describe('ids of commands', () => {
 })
 
 describe('the idempotency record of a key', () => {
-  const claim = (request: Parameters<typeof newIdempotencyRecord>[1], key = 'secret-key') =>
-    newIdempotencyRecord({ scope, key }, request, '2026-12-31T00:00:00.000Z')
+  const claim = (request: Parameters<typeof newIdempotencyRecord>[1], key = 'secret-key', of = secret) =>
+    newIdempotencyRecord({ scope, key, secret: of }, request, '2026-12-31T00:00:00.000Z')
 
   it('has the fingerprint of the request, in any order of its members', () => {
     const one = claim({ amount: 10, metadata: { b: '1', a: '2' } })
@@ -163,5 +164,25 @@ describe('the idempotency record of a key', () => {
     })
     expect(JSON.stringify(claim({}))).to.not.contain('secret-key')
     expect(claim({}, 'a').key_hash).to.not.equal(claim({}, 'b').key_hash)
+  })
+
+  it('has a hash of the key that cannot be computed without the secret of the log', () => {
+    const { key_hash } = claim({})
+    const text = JSON.stringify([scope.tenant, scope.subject, scope.client, scope.operation, 'secret-key'])
+    expect(key_hash)
+      .to.match(/^[0-9a-f]{64}$/)
+      .and.to.equal(claim({}).key_hash)
+    expect(key_hash).to.not.equal(createHash('sha256').update(text).digest('hex'))
+    expect(key_hash).to.not.equal(claim({}, 'secret-key', Buffer.alloc(32, 8)).key_hash)
+  })
+
+  it('has a hash of the key that is not the one from which an id is made', () => {
+    const { tenant, subject, client, operation } = scope
+    const hashOf = (use: string): string =>
+      createHmac('sha256', secret)
+        .update(JSON.stringify([use, tenant, subject, client, operation, 'secret-key']))
+        .digest('hex')
+    const ids = ID_PREFIXES.map(hashOf)
+    expect(ids).to.not.include(claim({}).key_hash)
   })
 })

@@ -24,7 +24,7 @@ const newInvoice = (key: string, order: number): NewInvoice => ({
   due_date: '2026-03-01',
   metadata: {},
   idempotencyRecord: newIdempotencyRecord(
-    { scope, key },
+    { scope, key, secret },
     { order_id: id('ord', order), metadata: {} },
     '2026-02-01T00:00:00.000Z',
   ),

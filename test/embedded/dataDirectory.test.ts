@@ -100,6 +100,24 @@ describe('the data directory', () => {
     expect(await modeOf()).to.equal(0o700)
   })
 
+  it('has private lock files, also those that were readable for others, and keeps its lock while it makes them so', async () => {
+    const FILES = ['lock', 'lock-journal', 'lock.pid']
+    const modesOf = async (): Promise<string[]> => {
+      const files = await Promise.all(FILES.map(async name => await stat(join(path, name))))
+      return files.map(({ mode }) => (mode & 0o777).toString(8))
+    }
+    const fresh = await openDataDirectory(path)
+    expect(await modesOf()).to.deep.equal(['600', '600', '600'])
+    await fresh.release()
+    for (const name of ['lock', 'lock.pid']) await chmod(join(path, name), 0o644)
+    const taken = await openDataDirectory(path)
+    expect(await modesOf()).to.deep.equal(['600', '600', '600'])
+    await messageOf(openDataDirectory(path))
+    const other = holder(path)
+    expect((await other.exited).stderr, 'the attempts in this process have not released the lock').to.contain('in use')
+    await taken.release()
+  })
+
   it('has a private log', async () => {
     const { dataDir } = await sharedService()
     expect((await stat(join(dataDir, 'ledger.log'))).mode & 0o777).to.equal(0o600)

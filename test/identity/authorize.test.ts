@@ -59,13 +59,31 @@ describe('identity: authorize', () => {
   })
 
   it('requires another subject where four eyes are demanded', () => {
-    const demand: Demand = { scope: 'invoice:approve', tenant: 'acme', otherThan: 'alice' }
+    const demand: Demand = { scope: 'invoice:approve', tenant: 'acme', otherThan: { subject: 'alice', client: 'web' } }
     expect(authorize(principal(), demand)).to.deep.equal({ refused: 'policy_denied', check: 'policy' })
     expect(authorize(principal({ subject: 'bob' }), demand)).to.have.property('granted', true)
   })
 
+  const user = { subject: 'alice', client: 'web' }
+  const workload = { subject: 'web', client: 'web' }
+  const cases: readonly [what: string, creator: typeof user, approver: Partial<Principal>, granted: boolean][] = [
+    ['a user, another user of the same client', user, { subject: 'bob' }, true],
+    ['a user, the same user through another client', user, { client: 'cli' }, false],
+    ['a client by itself, its user', workload, { subject: 'bob' }, false],
+    ['a client by itself, the user of another client', workload, { client: 'cli' }, true],
+    ['a user, its client by itself', user, { subject: 'web', kind: 'workload' }, false],
+    ['a user, its client by itself with a subject of another form', user, { subject: 'svc', kind: 'workload' }, false],
+    ['a user, another client by itself', user, { subject: 'cli', client: 'cli', kind: 'workload' }, true],
+    ['a client by itself, the same', workload, { ...workload, kind: 'workload' }, false],
+  ]
+  for (const [what, otherThan, approver, granted] of cases)
+    it(`${granted ? 'takes' : 'does not take'} these for four eyes: ${what}`, () => {
+      const decision = authorize(principal(approver), { scope: 'invoice:approve', otherThan })
+      expect('granted' in decision).to.equal(granted)
+    })
+
   it('checks the scope before the tenant, and the tenant before the policy', () => {
-    const demand: Demand = { scope: 'invoice:approve', tenant: 'globex', otherThan: 'alice' }
+    const demand: Demand = { scope: 'invoice:approve', tenant: 'globex', otherThan: user }
     expect(authorize(principal(), demand)).to.have.property('check', 'tenant')
     expect(authorize(principal({ scopes: new Set() }), demand)).to.have.property('check', 'scope')
   })

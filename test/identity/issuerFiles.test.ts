@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { loadClients } from '../../src/embedded/issuer/clients.ts'
+import { addClient, loadClients } from '../../src/embedded/issuer/clients.ts'
 import { readOrCreatePrivate } from '../../src/embedded/issuer/privateFile.ts'
 import { loadSigningKey } from '../../src/embedded/issuer/signingKey.ts'
 import { rejectionOf } from '../support/rejection.ts'
@@ -41,6 +41,16 @@ describe('identity: reading the files of the embedded issuer', () => {
     expect((await stat(path)).mode & 0o077).to.not.equal(0)
     expect(await loadSigningKey(dataDir)).to.deep.equal(keys[0])
     expect((await stat(path)).mode & 0o777).to.equal(0o600)
+  })
+
+  it('has a lock file that others cannot read', async () => {
+    await addClient(dataDir, {
+      client_id: 'a',
+      client_secret: 'x'.repeat(32),
+      tenant: 'acme',
+      scope: 'orders:read',
+    })
+    expect((await stat(join(dataDir, 'issuer', 'lock'))).mode & 0o777).to.equal(0o600)
   })
 
   it('fails with the name of a damaged file, and without its content', async () => {

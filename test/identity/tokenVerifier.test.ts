@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { openTokenVerifier, type TokenVerifierOptions } from '../../src/identity/tokenVerifier.ts'
 import { eventually } from '../support/eventually.ts'
+import { readConfig } from '../../src/config.ts'
 import { rejectionOf } from '../support/rejection.ts'
 import {
   claimsFor,
@@ -39,6 +40,44 @@ describe('identity: the token verifier', () => {
     expect((await rejectionOf(open())).message).to.contain('OIDC_ISSUER')
     issuer.publish(await generateTestKey('ES384'))
     expect((await rejectionOf(open())).message).to.contain('OIDC_ISSUER')
+  })
+
+  const kindOf = async (claims: object, changes: Partial<TokenVerifierOptions> = {}): Promise<unknown> => {
+    const verifier = await open(changes)
+    const verified = await verifier.verify(signToken(key, claimsFor(issuer.issuer, { ...claims })))
+    verifier.close()
+    return 'refused' in verified ? verified.fault : verified.kind
+  }
+  const AUTH0 = { workloadClaim: { name: 'gty', value: 'client-credentials' } }
+
+  it('recognizes a workload by its subject, unless a claim is configured, which decides alone', async () => {
+    const named = { sub: 'client-1', client_id: 'client-1' }
+    const service = { sub: 'client-1@clients', client_id: 'client-1', gty: 'client-credentials' }
+    expect([await kindOf(named), await kindOf(service)]).to.deep.equal(['workload', 'user'])
+    expect([await kindOf(named, AUTH0), await kindOf(service, AUTH0)]).to.deep.equal(['user', 'workload'])
+  })
+
+  it('reads the claim from its setting, which belongs to an outside issuer', () => {
+    const outside = { OIDC_ISSUER: 'https://issuer.test', OIDC_AUDIENCE: 'ledger' }
+    const read = (claim: string, more = {}) => readConfig({ ...more, OIDC_WORKLOAD_CLAIM: claim }).workloadClaim
+    expect(read('gty=client-credentials', outside)).to.deep.equal(AUTH0.workloadClaim)
+    expect(read('a=b=c', outside)).to.deep.equal({ name: 'a', value: 'b=c' })
+    for (const wrong of ['gty', '=x', 'gty=']) expect(() => read(wrong, outside)).to.throw('OIDC_WORKLOAD_CLAIM')
+    expect(() => read('gty=client-credentials')).to.throw('OIDC_ISSUER is not')
+  })
+
+  it('takes no other value or type of the configured claim for a workload', async () => {
+    for (const gty of ['password', '', ['client-credentials'], true, null, undefined])
+      expect(await kindOf({ gty }, AUTH0), JSON.stringify(gty)).to.equal('user')
+    const inherited = { workloadClaim: { name: 'constructor', value: 'x' } }
+    expect(await kindOf({}, inherited)).to.equal('user')
+  })
+
+  it('gives a workload by the configured claim the lifetime of workloads', async () => {
+    const iat = Math.floor(Date.now() / 1000)
+    const long = { iat, exp: iat + 900 }
+    expect(await kindOf(long, AUTH0)).to.equal('user')
+    expect(await kindOf({ ...long, gty: 'client-credentials' }, AUTH0)).to.equal('lifetime_not_allowed')
   })
 
   it('reads the keys of an issuer over HTTP, by its metadata', async () => {

@@ -28,4 +28,10 @@ export const FAIRNESS_MUTANTS: readonly Mutant[] = [
     find: `if (!hasEffect()) await`,
     replace: `if (hasEffect()) await`,
   },
+  {
+    name: 'a proof shows the stored part of an API key',
+    file: 'src/evidence/withholding.ts',
+    find: `if (holdsCredentials(stream)) return`,
+    replace: `if (holdsLogSecret(stream)) return`,
+  },
 ]

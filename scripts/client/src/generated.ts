@@ -1293,6 +1293,7 @@ export interface AuditRecord {
   client: string;
   /** The required scope, or the internal process that completed the operation. */
   authority: string;
+  /** The id of the request; one made by the service where the subject is "another tenant". */
   correlation_id: string;
   /** The position of the event in the log. */
   position: string;
@@ -1490,15 +1491,22 @@ export interface AuditProof {
    */
   leaf_index: number;
   /**
-   * SHA-256 of a zero byte and the bytes of `event`, hexadecimal.
+   * SHA-256 of a zero byte and the event’s canonical JSON, hexadecimal. Where nothing is withheld, those are the bytes of `event`.
    * @pattern ^[0-9a-f]{64}$
    */
   leaf_hash: string;
   /** The hashes from the leaf to the root (RFC 9162, section 2.1.3), hexadecimal. */
   inclusion_path: string[];
   head: AuditHead;
-  /** The event as it is in the log now, in the canonical JSON of which the leaf is the hash, as a text. Null when the log has it no more. An event that does not have `leaf_hash` was changed. */
+  /** The event as it is in the log now, as a text of canonical JSON (RFC 8785), without what is withheld. Null if the event is missing or is withheld whole. */
   event: string | null;
+  /** How the service finds the event in the log now: `present` if it has leaf_hash, `changed` if it has another hash, or `missing`. */
+  event_state: "present" | "changed" | "missing";
+  /** The parts that `event` does not show, each by its JSON pointer (RFC 6901), which is empty for the whole event, and the reason. If there are any, you cannot compute leaf_hash from `event`: the path proves that leaf_hash is under the signed head, and event_state is what the service says of the event behind it. An operator can check that against the store with `ledger streams show`. */
+  withheld: {
+    pointer: string;
+    reason: "credential" | "idempotency_record" | "not_readable";
+  }[];
 }
 
 export namespace Orders {
@@ -4313,7 +4321,7 @@ export namespace Audit {
   }
 
   /**
-   * @description The inclusion proof of an event of the caller’s tenant, with the signed head that it leads to. An event is sealed some seconds after it was stored; until then it is a 404. Looking at a proof is an audit record. Permitted with a user’s token or a workload’s token or an API key that has the scope audit:read. Rate class: default. Deadline: 10 s.
+   * @description The inclusion proof of an event of the caller’s tenant, with the signed head that it leads to. An event is sealed some seconds after it was stored; until then it is a 404. Events of API keys and idempotency records are withheld, as histories withhold them. Looking at a proof is an audit record. Permitted with a user’s token or a workload’s token or an API key that has the scope audit:read. Rate class: default. Deadline: 10 s.
    * @tags Audit
    * @name ReadAuditProof
    * @summary Prove that an event is in the log as it was stored
@@ -6579,7 +6587,7 @@ export class Api<
       }),
 
     /**
-     * @description The inclusion proof of an event of the caller’s tenant, with the signed head that it leads to. An event is sealed some seconds after it was stored; until then it is a 404. Looking at a proof is an audit record. Permitted with a user’s token or a workload’s token or an API key that has the scope audit:read. Rate class: default. Deadline: 10 s.
+     * @description The inclusion proof of an event of the caller’s tenant, with the signed head that it leads to. An event is sealed some seconds after it was stored; until then it is a 404. Events of API keys and idempotency records are withheld, as histories withhold them. Looking at a proof is an audit record. Permitted with a user’s token or a workload’s token or an API key that has the scope audit:read. Rate class: default. Deadline: 10 s.
      *
      * @tags Audit
      * @name ReadAuditProof

@@ -13,7 +13,7 @@ ${tenant === null ? '' : '\nThe export of one tenant proves each event that it h
 | File | Lines |
 |---|---|
 | ${FILES.events} | one event a line, in the order of the log |
-| ${FILES.leaves} | one leaf of the Merkle tree a line: \`index\` from 0, \`leaf\` (hexadecimal), \`id\` and \`position\` of its event; \`withheld\` in place of them for events of other tenants and of streams with secrets of the service (\`secret-…\`) |
+| ${FILES.leaves} | one leaf of the Merkle tree a line: \`index\` from 0, \`leaf\` (hexadecimal), \`id\` and \`position\` of its event; \`withheld\` in place of them for the secret of the log (\`secret-…\`)${tenant === null ? '' : ', for API keys (`apiKey-…`), and for events of other tenants'} |
 | ${FILES.heads} | one signed head a line |
 | ${MANIFEST} | the head that the export ends with, the public keys, and the SHA-256 of each file |
 

@@ -7,6 +7,7 @@ import { leavesBelow } from '../../../src/evidence/leaves.ts'
 import { leafHash } from '../../../src/evidence/merkle.ts'
 import { eventsUpTo, type Pair, pairsOf } from '../../../src/evidence/pairing.ts'
 import { canonicalRecord, tenantOf } from '../../../src/evidence/record.ts'
+import { holdsCredentials, holdsLogSecret } from '../../../src/evidence/withholding.ts'
 import type { Database, EventStore, World } from '../../../src/ports.ts'
 import { StartupError } from '../../../src/startupError.ts'
 import type { StartProgress } from '../progress.ts'
@@ -47,12 +48,16 @@ type Writing = {
   readonly counts: { events: number; missing: number; surplus: number }
 }
 
-/** Streams with secrets of the service, which leave it in no export. */
-const SECRETS = 'secret-'
+/**
+ * The secret of the log leaves the service in no export, and the stored parts of API keys in none that is made for one
+ * tenant. That of all tenants keeps the latter, so that the verification can count what it withholds.
+ */
+const isSecret = (stream: string, tenant: string | null): boolean =>
+  tenant === null ? holdsLogSecret(stream) : holdsCredentials(stream)
 
 /** An event that was sealed for this tenant belongs to it, whatever the store says of it now. */
 const isOwn = ({ leaf, event }: Pair, tenant: string | null): boolean => {
-  if (leaf?.stream.startsWith(SECRETS) || event?.stream.startsWith(SECRETS)) return false
+  if ([leaf, event].some(of => of !== undefined && isSecret(of.stream, tenant))) return false
   return tenant === null || (leaf ? leaf.tenant === tenant : event !== undefined && tenantOf(event) === tenant)
 }
 

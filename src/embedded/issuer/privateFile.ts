@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { chmod, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import { StartupError, systemCode } from '../../startupError.ts'
+import { openLockFile } from '../fileLock.ts'
 
 /** Private files of the issuer: created once, edited atomically. */
 
@@ -75,7 +76,7 @@ export const readOrCreatePrivate = async (
 
 /** One editor at a time; the kernel releases the lock with its process, as for the data directory. */
 const lockFolder = (folder: string): DatabaseSync => {
-  const lock = new DatabaseSync(join(folder, LOCK_FILE), { timeout: LOCK_MAX_MS })
+  const lock = openLockFile(join(folder, LOCK_FILE), LOCK_MAX_MS)
   try {
     lock.exec('begin exclusive')
     return lock

@@ -108,14 +108,17 @@ const recordDenial = async (
 }
 
 /**
- * The context of the owner's record, which does not name the caller. The caller's own record is the same whether the
- * resource belongs to another tenant or does not exist. Operators, who see both, join them by correlation id. Its bytes
+ * The context of the owner's record, which does not name the caller and has no text that the caller chose: its
+ * correlation id is made by the service, and the caller's trace is left out. The caller's own record is the same
+ * whether the resource belongs to another tenant or does not exist. Operators, who see both, join them by the command:
+ * it is the correlation id of the owner's record and the causation id of both. Its bytes
  * count against the caller's quota, so that no stranger uses up the owner's.
  */
-const asSeenBy = (owner: string, context: Context): Context => ({
+const asSeenBy = (owner: string, { traceparent: _, ...context }: Context): Context => ({
   ...context,
   tenant: owner,
   quota: { tenant: context.tenant },
+  correlationId: context.commandId,
   subject: ANOTHER_TENANT,
   client: ANOTHER_TENANT,
 })

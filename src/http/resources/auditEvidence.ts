@@ -3,8 +3,10 @@ import { isDeletedStream } from '../../evidence/continuity.ts'
 import type { Head } from '../../evidence/heads.ts'
 import { headOfSize, headsBefore, lastHead, provableHead, publicKeys } from '../../evidence/headStore.ts'
 import { leafOfEvent, type SealedLeaf } from '../../evidence/leaves.ts'
+import { leafHash } from '../../evidence/merkle.ts'
 import { canonicalRecord } from '../../evidence/record.ts'
 import { inclusionProof } from '../../evidence/tree.ts'
+import { EVENT_STATES, shownTo, WITHHELD_REASONS } from '../../evidence/withholding.ts'
 import type { EventStore } from '../../ports.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { type AnyRoute, route } from '../route.ts'
@@ -122,7 +124,10 @@ const proofSchema = z
   .object({
     event_id: z.uuid(),
     leaf_index: sizeSchema.meta({ description: 'The index of the event in the tree, from 0.' }),
-    leaf_hash: hashSchema.meta({ description: 'SHA-256 of a zero byte and the bytes of `event`, hexadecimal.' }),
+    leaf_hash: hashSchema.meta({
+      description:
+        'SHA-256 of a zero byte and the event’s canonical JSON, hexadecimal. Where nothing is withheld, those are the bytes of `event`.',
+    }),
     inclusion_path: z.array(hashSchema).meta({
       description: 'The hashes from the leaf to the root (RFC 9162, section 2.1.3), hexadecimal.',
     }),
@@ -132,24 +137,39 @@ const proofSchema = z
       .nullable()
       .meta({
         description:
-          'The event as it is in the log now, in the canonical JSON of which the leaf is the hash, as a text. Null when the log has ' +
-          'it no more. An event that does not have `leaf_hash` was changed.',
+          'The event as it is in the log now, as a text of canonical JSON (RFC 8785), without what is withheld. Null if the event is ' +
+          'missing or is withheld whole.',
       }),
+    event_state: z.enum(EVENT_STATES).meta({
+      description:
+        'How the service finds the event in the log now: `present` if it has leaf_hash, `changed` if it has another hash, or `missing`.',
+    }),
+    withheld: z.array(z.object({ pointer: z.string(), reason: z.enum(WITHHELD_REASONS) })).meta({
+      description:
+        'The parts that `event` does not show, each by its JSON pointer (RFC 6901), which is empty for the whole event, and the reason. ' +
+        'If there are any, you cannot compute leaf_hash from `event`: the path proves that leaf_hash is under the signed head, and event_state ' +
+        'is what the service says of the event behind it. An operator can check that against the store with `ledger streams show`.',
+    }),
   })
   .meta({ id: 'AuditProof' })
 
-/** The canonical record of the event that stands at the place of the leaf; null when none does. */
-const recordAt = async (
+type EventOfProof = Pick<z.input<typeof proofSchema>, 'event' | 'event_state' | 'withheld'>
+
+/** The members of the proof about the event that is at the place of the leaf. */
+const eventAt = async (
   store: Pick<EventStore, 'readStream'>,
-  { stream, revision }: SealedLeaf,
-): Promise<string | null> => {
+  { stream, revision, hash }: SealedLeaf,
+): Promise<EventOfProof> => {
   try {
-    for await (const event of store.readStream(stream, { from: revision, limit: 1, withBytes: true }))
-      if (event.revision === revision) return canonicalRecord(event).toString('utf8')
+    for await (const event of store.readStream(stream, { from: revision, limit: 1, withBytes: true })) {
+      if (event.revision !== revision) continue
+      const record = canonicalRecord(event)
+      return { ...shownTo(stream, record), event_state: leafHash(record).equals(hash) ? 'present' : 'changed' }
+    }
   } catch (error) {
     if (!isDeletedStream(error)) throw error
   }
-  return null
+  return { event: null, event_state: 'missing', withheld: [] }
 }
 
 const readAuditProof = route({
@@ -159,7 +179,8 @@ const readAuditProof = route({
   summary: 'Prove that an event is in the log as it was stored',
   description:
     'The inclusion proof of an event of the caller’s tenant, with the signed head that it leads to. An event is sealed some ' +
-    'seconds after it was stored; until then it is a 404. Looking at a proof is an audit record.',
+    'seconds after it was stored; until then it is a 404. Events of API keys and idempotency records are withheld, as histories ' +
+    'withhold them. Looking at a proof is an audit record.',
   tag: 'Audit',
   scope: 'audit:read',
   rateClass: 'default',
@@ -188,7 +209,7 @@ const readAuditProof = route({
       leaf_hash: leaf.hash.toString('hex'),
       inclusion_path: path.map(hash => hash.toString('hex')),
       head: render(head, await publicKeys(sql)),
-      event: await recordAt(call.ledger.store, leaf),
+      ...(await eventAt(call.ledger.store, leaf)),
     }
     return { status: 200, body, headers: PRIVATE_CACHING }
   },

@@ -31,7 +31,9 @@ const recordSchema = z
     authority: z
       .string()
       .meta({ description: 'The required scope, or the internal process that completed the operation.' }),
-    correlation_id: z.string(),
+    correlation_id: z.string().meta({
+      description: `The id of the request; one made by the service where the subject is "${ANOTHER_TENANT}".`,
+    }),
     position: z.string().meta({ description: 'The position of the event in the log.' }),
     count: z
       .int()

@@ -18,6 +18,7 @@ type Connection = { readonly open: Set<ServerResponse>; readonly waiting: (() =>
 /** Calls `work` when it is the request's turn on its connection. */
 export type Pipelining = (req: IncomingMessage, res: ServerResponse, work: () => void) => void
 
+/** Long because its functions share the connections of one server. */
 export const createPipelining = (): Pipelining => {
   const connections = new WeakMap<Socket, Connection>()
   let allWaiting = 0

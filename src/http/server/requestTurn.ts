@@ -49,7 +49,11 @@ const problemOf = (account: Account, reason: RefusalReason): Problem => {
   return new Problem('rate_limited', { detail: `${whose} ${max} requests waiting; send fewer at once.` })
 }
 
-/** `onClose` registers a function to be called when the response is closed. */
+/**
+ * `onClose` registers a function to be called when the response is closed.
+ *
+ * Long because its functions share the turn that is held now.
+ */
 export const createRequestTurn = (
   { turns, bodies }: Admission,
   account: Account,

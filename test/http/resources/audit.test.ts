@@ -2,13 +2,15 @@ import { expect } from 'chai'
 import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import { routes } from '../../../src/http/index.ts'
 import { AUDITED_PREFIXES } from '../../../src/http/access/denialRecording.ts'
-import type { EventStore } from '../../../src/ports.ts'
+import type { EventStore, StoredEvent } from '../../../src/ports.ts'
 import { type Answer, aPayment, approvedInvoice, type Client, clientOf, newKey, pay } from '../../support/client.ts'
 import { sharedService, type TestService, writtenBy } from '../../support/service.ts'
 import { TENANT as OPERATORS } from '../../support/serviceVariants.ts'
 import { examples } from '../requestExamples.ts'
 
 const TENANT = 'audited'
+const CHOSEN = 'chosen-by-a-stranger'
+const CHOSEN_TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 type Row = Readonly<Record<string, unknown>>
 
 describe('audit records', () => {
@@ -174,10 +176,19 @@ describe('audit records', () => {
     })
 
   describe('of guessed ids', () => {
-    const guess = (resource: string): Promise<Answer> =>
+    const guess = (resource: string, headers = {}): Promise<Answer> =>
       resource.startsWith('inv_')
-        ? client.post(`/invoices/${resource}:approve`, {}, { 'if-match': '"1"' })
-        : client.post(`/payments/${resource}:refund`, { reason: 'mine?' }, { 'idempotency-key': newKey() })
+        ? client.post(`/invoices/${resource}:approve`, {}, { 'if-match': '"1"', ...headers })
+        : client.post(`/payments/${resource}:refund`, { reason: 'mine?' }, { 'idempotency-key': newKey(), ...headers })
+    /** The stored events at these positions, in the order of the log. */
+    const deniedAt = async (positions: readonly bigint[]): Promise<StoredEvent[]> => {
+      const found: StoredEvent[] = []
+      for await (const item of store.subscribe({ after: 'start', signal: new AbortController().signal })) {
+        if (item.kind === 'caught_up') break
+        if (item.kind === 'event' && positions.includes(item.event.position)) found.push(item.event)
+      }
+      return found
+    }
     /** A record without the members that differ from request to request. */
     const withoutRequest = ({
       id: _,
@@ -215,8 +226,18 @@ describe('audit records', () => {
 
       it(`are visible to the owner of the ${kind}, and do not name a caller of another tenant`, async () => {
         const [owner, others] = await make()
-        const records = await recordsOf(await guess(others), owner)
+        const chosen = {
+          'x-correlation-id': `${CHOSEN}-${kind}`,
+          traceparent: `00-${CHOSEN_TRACE}-00f067aa0ba902b7-01`,
+        }
+        const guessed = await guess(others, chosen)
+        const [callers] = await recordsOf(guessed)
+        expect(callers?.correlation_id).to.equal(`${CHOSEN}-${kind}`)
+        expect(await recordsOf(guessed, owner), 'the caller’s correlation id finds nothing').to.deep.equal([])
+        const { body } = await owner.get(`/audit-records?resource=${others}&decision=denied`)
+        const records: Row[] = body.items
         expect(records).to.have.length(1)
+        expect(records[0]?.correlation_id).to.match(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
         expect(records[0]).to.include({
           tenant_id: 'audited-owner',
           decision: 'denied',
@@ -226,6 +247,14 @@ describe('audit records', () => {
           subject: 'another tenant',
           client: 'another tenant',
         })
+        const pair = await deniedAt([callers, records[0]].map(record => BigInt(record?.position)))
+        expect(pair.map(({ metadata }) => metadata?.['$causationId'])).to.deep.equal([
+          records[0]?.correlation_id,
+          records[0]?.correlation_id,
+        ])
+        expect(JSON.stringify(pair[1], (_, value) => (typeof value === 'bigint' ? `${value}` : value))).not.to.match(
+          new RegExp(`${CHOSEN}|${CHOSEN_TRACE}`),
+        )
       })
     }
   })

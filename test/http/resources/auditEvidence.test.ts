@@ -1,10 +1,17 @@
 import { expect } from 'chai'
-import { type HeadLine, hashOfLeaf, isSignedBy, rootByPath } from '../../evidence/independent.ts'
-import { anOrder, type Client, clientOf } from '../../support/client.ts'
+import { canonical, type HeadLine, hashOfLeaf, isSignedBy, rootByPath } from '../../evidence/independent.ts'
+import { anOrder, type Client, clientOf, newKey } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
 type ListedHead = HeadLine & { readonly public_key: string }
+
+type Proof = {
+  readonly leaf_hash: string
+  readonly leaf_index: number
+  readonly inclusion_path: readonly string[]
+  readonly head: ListedHead
+}
 
 /** The head as it was signed. */
 const signedOf = ({ public_key: _, ...head }: ListedHead): HeadLine => head
@@ -42,6 +49,45 @@ describe('tamper evidence over HTTP', () => {
     const record = JSON.parse(proof.event)
     expect(record).to.include({ id: event, type: 'OrderCreated', v: 1 })
     expect(record.metadata.tenant).to.equal('evident')
+  })
+
+  /** The root that the leaf's hash leads to, without the event. */
+  const rootOf = ({ leaf_hash, leaf_index, inclusion_path, head }: Proof): string | undefined =>
+    rootByPath(bytesOf(leaf_hash), leaf_index, head.tree_size, inclusion_path.map(bytesOf))?.toString('hex')
+
+  it('shows the whole event where there is nothing to withhold', async () => {
+    const proof = await proofOf(client, await eventOf(client))
+    expect(proof).to.deep.include({ event_state: 'present', withheld: [] })
+  })
+
+  it('proves an event of an API key by its leaf, and shows nothing of it', async () => {
+    const issued = await client.post('/api-keys', { name: 'nightly', scopes: ['orders:read'] })
+    const rotated = await client.post(`/api-keys/${issued.body.id}:rotate`)
+    expect([issued.status, rotated.status]).to.deep.equal([201, 200])
+    const { items } = await eventually(async () => {
+      const { body } = await client.get(`/audit-records?resource=${issued.body.id}&decision=granted`)
+      return body.items.length >= 2 && body
+    })
+    for (const { id } of items) {
+      const proof = await proofOf(client, id)
+      expect(proof).to.deep.include({ event: null, event_state: 'present' })
+      expect(proof.withheld).to.deep.equal([{ pointer: '', reason: 'credential' }])
+      expect(JSON.stringify(proof)).not.to.match(/nonce|ApiKey/)
+      expect(rootOf(proof)).to.equal(proof.head.root)
+    }
+  })
+
+  it('withholds the idempotency record of an event, whose leaf leads to the head all the same', async () => {
+    const { body } = await client.post('/orders', anOrder(), { 'idempotency-key': newKey() })
+    const event = (await client.get(`/orders/${body.id}/history`)).body.items[0].event_id
+    const proof = await proofOf(client, event)
+    expect(proof.withheld).to.deep.equal([{ pointer: '/data/claim', reason: 'idempotency_record' }])
+    expect(proof.event_state).to.equal('present')
+    const shown = JSON.parse(proof.event)
+    expect(canonical(shown)).to.equal(proof.event)
+    expect(shown.data).to.include({ currency: 'USD' }).and.not.to.have.property('claim')
+    expect(proof.event).not.to.match(/key_hash|fingerprint/)
+    expect(rootOf(proof)).to.equal(proof.head.root)
   })
 
   it('proves it against an earlier head too, and against none that is older than the event', async () => {

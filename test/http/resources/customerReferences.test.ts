@@ -305,11 +305,12 @@ describe('the customer reference of an order', () => {
     const createdEarlier = async (text: string, key: string): Promise<string> => {
       const { tenant, subject, client: clientId } = await authenticate()
       const scope = { tenant, subject, client: clientId, operation: 'create_order' }
-      const id = idOfKey('ord', { scope, key, secret: await ledger.idSecret() })
+      const scoped = { scope, key, secret: await ledger.idSecret() }
+      const id = idOfKey('ord', scoped)
       const order = { ...anOrder(), lines: [{ ...anOrder().lines[0], description: null }] }
       const request = { customer_reference: text, description: null, ...order, metadata: {} }
       const expires = new Date(Date.now() + 3_600_000).toISOString()
-      const claim = newIdempotencyRecord({ scope, key }, request, expires)
+      const claim = newIdempotencyRecord(scoped, request, expires)
       const lines = [{ sku: 'tea', description: null, quantity: 1, unit_amount: 900n }]
       const event = {
         type: 'OrderCreated' as const,

@@ -27,6 +27,7 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
   /** A copy of the file of heads from before the export. */
   let headsBefore: string
   const orders: string[] = []
+  let apiKey: string
 
   const exported = async (...args: readonly string[]): Promise<string> => {
     const out = join(await emptyFolder(), 'evidence')
@@ -43,6 +44,7 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
   before(async () => {
     service = await sharedService()
     const client = clientOf(service.api, await service.token({ tenant: TENANT }))
+    apiKey = (await client.post('/api-keys', { name: 'nightly', scopes: ['orders:read'] })).body.id
     let position = 0n
     for (let n = 0; n < ORDERS; n += 1) {
       const created = await client.post('/orders', anOrder(900 + n))
@@ -132,6 +134,15 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
     const leaves = await readFile(join(ofTenant, 'leaves.jsonl'), 'utf8')
     expect(leaves).to.include('"withheld":"present"')
     expect(await readFile(join(whole, 'events.jsonl'), 'utf8')).not.to.include('SecretMade')
+  })
+
+  it('has the stored parts of API keys in no export that is made for one tenant', async () => {
+    const [own, all] = [
+      await readFile(join(ofTenant, 'events.jsonl'), 'utf8'),
+      await readFile(join(whole, 'events.jsonl'), 'utf8'),
+    ]
+    expect(own).not.to.match(/ApiKeyIssued|"nonce"/)
+    expect(all).to.include(`"stream":"apiKey-${apiKey}"`)
   })
 
   it('is an audit record', async () => {
