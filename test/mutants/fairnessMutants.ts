@@ -16,4 +16,11 @@ export const FAIRNESS_MUTANTS: readonly Mutant[] = [
       const sinceMs`,
     replace: `      const sinceMs`,
   },
+  {
+    name: 'a reader of exports downloads the data of a resource that it may not read',
+    file: 'src/http/resources/exportContent.ts',
+    find: `  call.requireScopes([SCOPE_OF[row.resource]])
+`,
+    replace: ``,
+  },
 ]

@@ -16,11 +16,9 @@ import { positionSchema, timeSchema } from '../commonSchemas.ts'
 const topicSchema = z.enum(MANIFEST_TOPICS)
 
 const query = z.object({
-  topic: topicSchema
-    .optional()
-    .meta({
-      description: 'The topic; by default all topics whose facts the credential may read, with an item for each.',
-    }),
+  topic: topicSchema.optional().meta({
+    description: 'The topic; by default all topics whose facts the credential may read, with an item for each.',
+  }),
   from: positionSchema.optional().meta({ description: 'The first position of the range; 0 by default.' }),
   to: positionSchema.optional().meta({
     description: 'The last position of the range, inclusive; by default the last one whose facts are known.',
@@ -82,9 +80,14 @@ const topicsFor = ({ principal, query: { topic }, requireScopes }: ManifestCall)
   return [topic]
 }
 
-const itemsOf = async (call: ManifestCall, { from, to }: Range, signal: AbortSignal): Promise<readonly Item[]> => {
+type Counted = Range & { readonly topics: readonly string[] }
+
+const itemsOf = async (
+  call: ManifestCall,
+  { topics, from, to }: Counted,
+  signal: AbortSignal,
+): Promise<readonly Item[]> => {
   const { sql } = call.database
-  const topics = topicsFor(call)
   const proofs = await proveFacts(sql, { topics, tenant: call.principal.tenant, from, to, signal })
   // A rebuild resets the checkpoint; facts that were counted during a rebuild may be incomplete.
   if ((await positionOf(sql, FACTS)) < to) throw new Problem('projection_behind')
@@ -107,11 +110,13 @@ const itemsOf = async (call: ManifestCall, { from, to }: Range, signal: AbortSig
 const readManifest = async (call: ManifestCall): Promise<Reply> => {
   const { world } = call.ledger
   const untilMs = world.monotonicMs() + waitMaxMs(call.leftMs)
-  const range = await rangeOf(call)
+  const counted = { topics: topicsFor(call), ...(await rangeOf(call)) }
   const abandoned = new AbortController()
   const answered = new AbortController()
-  const items = itemsOf(call, range, AbortSignal.any([abandoned.signal, call.stopping]))
-  const isReady = items.then(() => true).finally(() => answered.abort())
+  const items = itemsOf(call, counted, AbortSignal.any([abandoned.signal, call.stopping]))
+  const isReady = items.then(() => true)
+  // After the race has seen a failure, which is a problem then and no response that is cut off.
+  isReady.finally(() => answered.abort()).catch(() => undefined)
   const isLate = world.sleep(Math.max(0, untilMs - world.monotonicMs()), answered.signal).then(() => false)
   const headers = { ...PRIVATE_CACHING, ...waitApplied(call) }
   if (await Promise.race([isReady, isLate])) return { status: 200, headers, body: { items: await items } }
