@@ -22,12 +22,14 @@ export const MANIFEST_CATEGORIES = PUBLISHED_CATEGORIES.filter(category => categ
 
 export const MANIFEST_TOPICS = MANIFEST_CATEGORIES.map(topicOf)
 
-/** The id prefix of a topic's subjects: `inv` for invoices. */
-export const prefixOfTopic = (topic: string): string => {
+export const categoryOfTopic = (topic: string): Category => {
   const category = MANIFEST_CATEGORIES.find(name => topicOf(name) === topic)
   if (category === undefined) throw new Error(`No manifest is about ${topic}.`)
-  return aggregates[category].prefix
+  return category
 }
+
+/** The id prefix of a topic's subjects: `inv` for invoices. */
+export const prefixOfTopic = (topic: string): string => aggregates[categoryOfTopic(topic)].prefix
 
 /** The topic of a fact by its subject; undefined when no manifest counts it. */
 export const topicOfSubject = (subject: string): string | undefined => {

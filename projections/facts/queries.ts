@@ -21,7 +21,8 @@ export type FactsRequest = {
   readonly tenant: string
   readonly after: FeedPlace
   readonly limit: number
-  readonly type?: string | undefined
+  /** All types when absent. */
+  readonly types?: readonly string[] | undefined
   readonly subject?: string | undefined
   readonly from_time?: string | undefined
 }
@@ -70,7 +71,7 @@ export const factsPage = ({ tenant, after, limit, ...filters }: FactsRequest): Q
   const isFiltered = Object.values(filters).some(filter => filter !== undefined)
   const values: unknown[] = [after.arrival, after.seq, isFiltered ? EXAMINED_MAX : limit, tenant, limit]
   const where = ['not is_elsewhere']
-  if (filters.type !== undefined) where.push(`type = $${values.push(filters.type)}`)
+  if (filters.types !== undefined) where.push(`type = any($${values.push(filters.types)}::text[])`)
   if (filters.subject !== undefined) where.push(`subject = $${values.push(filters.subject)}`)
   if (filters.from_time !== undefined) where.push(`at >= $${values.push(filters.from_time)}::timestamptz`)
   return {

@@ -21,6 +21,7 @@ const CLERK = {
     'payments:read',
     'payments:refund',
     'events:read',
+    'exports:read',
     'ledger:read',
   ],
 }

@@ -58,7 +58,7 @@ export const printNextSteps = ({ api, pids }: Addresses, { dataDir }: Config, { 
   printLine('What to try next:')
   printLine(
     `  TOKEN=$(${here}npm run -s ledger -- token --tenant ${TENANT} --subject me ` +
-      '--scope "orders:read invoices:read payments:read events:read ledger:read")',
+      '--scope "orders:read invoices:read payments:read exports:read events:read ledger:read")',
   )
   printLine(`  ${get} "${api}/invoices?state=partially_paid&limit=3"`)
   printLine(`  ${get} "${api}/trial-balance"`)

@@ -2,6 +2,7 @@ import { Command, Option } from 'commander'
 import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import { MANIFESTS_TOPIC } from '../../src/commands/manifests.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
+import { SCOPE_OF } from '../../src/identity/resourceScopes.ts'
 import { StartupError } from '../../src/startupError.ts'
 import { renewing } from '../demo/tokens.ts'
 import { type Api, createApi } from './consume/api.ts'
@@ -23,6 +24,8 @@ type Common = { readonly copy: string; readonly api?: string; readonly tenant?: 
 type Options = Common & { readonly from: 'http' | 'kafka'; readonly topic?: string[]; readonly follow: boolean }
 
 const SUBJECT = 'ledger-consume'
+/** All that GET /events has: without the scope of its resource, a type is left out. */
+const SCOPES = ['events:read', ...Object.values(SCOPE_OF)]
 const RETRY_MAX_MS = 60_000
 
 /** The given token, or tokens of the embedded issuer, renewed as needed. */
@@ -34,7 +37,7 @@ const tokensFor = async (tenant: string | undefined): Promise<() => Promise<stri
   const { config, running } = await findConnections()
   const { dataDir, audience } = config
   const issuer = running?.issuer ?? `http://localhost:${config.port}/oauth`
-  const grant = { dataDir, issuer, audience, tenant, subject: SUBJECT, scopes: ['events:read'], user: false }
+  const grant = { dataDir, issuer, audience, tenant, subject: SUBJECT, scopes: SCOPES, user: false }
   return renewing(() => mintDevToken(grant))
 }
 

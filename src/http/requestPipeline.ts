@@ -31,7 +31,6 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
     const startedAtMs = ledger.world.monotonicMs()
     const correlationId = String(res.locals['correlationId'])
     const context = principal && contextOf(principal, declared, { req, correlationId, world: ledger.world })
-    const recheck = () => accessControl.recheck(req, declared)
     let resource = declared.audited === 'path' ? pathId(req) : null
     // Used for the checks and for the handler separately, because the deadline covers the handler only.
     const recordingDenials = <T>(work: () => Promise<T>): Promise<T> => {
@@ -53,8 +52,9 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
       return { ...(await withMissingFirst(ledger.aggregates, named, check)), principal: authorized, leftMs }
     })
     resource ??= resourceInBody(declared, checked.body)
+    const guard = accessControl.guardOf(req, declared, checked.principal)
     const runHandler = (trackedLedger: Ledger) =>
-      declared.handler({ ...checked, ledger: trackedLedger, context, recheck } as never)
+      declared.handler({ ...checked, ...guard, ledger: trackedLedger, context } as never)
     const execute = () => recordingDenials(() => asOneCommand(ledger, runHandler))
     return withDeadline(ledger.world, declared, checked.leftMs, execute)
   }

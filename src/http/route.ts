@@ -80,7 +80,12 @@ export type Call<P, Q, B, K extends KeyUse = KeyUse> = Services & {
   readonly principal: Principal
   /** Calls back when the response has ended, whether it was sent or not. */
   readonly onClose: (callback: () => void) => void
-  /** Throws the Problem that would refuse the caller now: for responses that go on after the first check. */
+  /**
+   * Requires scopes beside that of the route, for data of the resources that the request names. Throws Problem (403) if
+   * the caller lacks one. `recheck` requires them too.
+   */
+  readonly requireScopes: (scopes: readonly Scope[]) => void
+  /** Throws the Problem that would refuse the caller now: for responses that take longer than the first check. */
   readonly recheck: () => Promise<void>
   readonly params: P
   readonly query: Q

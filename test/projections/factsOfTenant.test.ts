@@ -42,7 +42,7 @@ describe('the facts of one tenant beside many of another', () => {
   const wanted = { types: ['invoice.paid'], from_time: null, ...spot }
   const queries: Readonly<Record<string, Query<object>>> = {
     'a page of facts': factsPage({ tenant: 'late', ...page }),
-    'a page of facts with a filter': factsPage({ tenant: 'late', type: 'invoice.paid', ...page }),
+    'a page of facts with a filter': factsPage({ tenant: 'late', types: ['invoice.paid'], ...page }),
     'a page of facts at the end of a tenant that is quiet': factsPage({ tenant: 'early', ...end }),
     'the facts that a proof counts': factIds({ tenant: 'late', after: start, ...spot }),
     'the facts that a proof counts, of a tenant that is quiet': factIds({ tenant: 'early', after: early, ...spot }),

@@ -35,7 +35,7 @@ describe('a page of facts', () => {
     rowsRead(database, factsPage({ tenant: 'acme', after: placeBefore(0n), limit: LIMIT, ...request }))
 
   const filters: readonly Partial<FactsRequest>[] = [
-    { type: 'invoice.paid' },
+    { types: ['invoice.paid'] },
     { subject: 'ord_none' },
     { from_time: '2999-01-01T00:00:00Z' },
   ]
@@ -53,7 +53,7 @@ describe('a page of facts', () => {
     let pages = 0
     const found: unknown[] = []
     for (let isCut = true; isCut; pages += 1) {
-      const rows = await read({ type: 'invoice.paid', after })
+      const rows = await read({ types: ['invoice.paid'], after })
       found.push(...rows.flatMap(({ event }) => (event ? [event] : [])))
       const end = rows.at(-1) ?? expect.fail()
       expect(end.arrival > after.arrival).to.equal(true)
@@ -63,7 +63,7 @@ describe('a page of facts', () => {
     expect(found).to.deep.equal([{ id: FACTS }])
     expect(after.arrival).to.equal(BigInt(FACTS * 300))
     expect(pages).to.be.within(2, FACTS / 1_000)
-    expect(await read({ type: 'invoice.paid', after })).to.deep.equal([])
+    expect(await read({ types: ['invoice.paid'], after })).to.deep.equal([])
   })
 
   it('ends at the checkpoint of the projector', async () => {

@@ -3054,7 +3054,7 @@ export namespace ApiKeys {
 
 export namespace Events {
   /**
-   * @description Permitted with a user’s token or a workload’s token or an API key that has the scope events:read. Items are ordered by position. Rate class: default. Deadline: 10 s.
+   * @description Each type requires the read scope of its resource: orders:read, invoices:read, payments:read, and exports:read for export.completed. Types that the credential may not read are left out; one that is named in type is refused (403). A stream ends when one of these scopes is taken from its reader: it resumes with Last-Event-ID, without that type. Permitted with a user’s token or a workload’s token or an API key that has the scope events:read. Items are ordered by position. Rate class: default. Deadline: 10 s.
    * @tags Events
    * @name ListEvents
    * @summary Read the published facts, as a page or as a stream of server-sent events
@@ -3123,7 +3123,7 @@ export namespace Events {
     export type ResponseBody = {
       items: CloudEvent[];
       page: {
-        /** Always present. A reader that follows it misses no fact; at the end of the log it waits for new ones. */
+        /** Always present. A reader that follows it misses no fact that it may read; at the end of the log it waits for new ones. Facts that were left out for want of a scope are not sent later: with the scope, read their type from the beginning. */
         next_cursor: string;
         /** May be true of a page without items, when the filters excluded many facts: continue with the cursor. */
         has_more: boolean;
@@ -3143,7 +3143,7 @@ export namespace Events {
   export namespace ReadEventsManifest {
     export type RequestParams = {};
     export type RequestQuery = {
-      /** The topic; by default all topics, with an item for each. */
+      /** The topic; by default all topics whose facts the credential may read, with an item for each. */
       topic?:
         | "ledger.order.v1"
         | "ledger.invoice.v1"
@@ -5640,7 +5640,7 @@ export class Api<
   };
   events = {
     /**
-     * @description Permitted with a user’s token or a workload’s token or an API key that has the scope events:read. Items are ordered by position. Rate class: default. Deadline: 10 s.
+     * @description Each type requires the read scope of its resource: orders:read, invoices:read, payments:read, and exports:read for export.completed. Types that the credential may not read are left out; one that is named in type is refused (403). A stream ends when one of these scopes is taken from its reader: it resumes with Last-Event-ID, without that type. Permitted with a user’s token or a workload’s token or an API key that has the scope events:read. Items are ordered by position. Rate class: default. Deadline: 10 s.
      *
      * @tags Events
      * @name ListEvents
@@ -5695,7 +5695,7 @@ export class Api<
         {
           items: CloudEvent[];
           page: {
-            /** Always present. A reader that follows it misses no fact; at the end of the log it waits for new ones. */
+            /** Always present. A reader that follows it misses no fact that it may read; at the end of the log it waits for new ones. Facts that were left out for want of a scope are not sent later: with the scope, read their type from the beginning. */
             next_cursor: string;
             /** May be true of a page without items, when the filters excluded many facts: continue with the cursor. */
             has_more: boolean;
@@ -5723,7 +5723,7 @@ export class Api<
      */
     readEventsManifest: (
       query?: {
-        /** The topic; by default all topics, with an item for each. */
+        /** The topic; by default all topics whose facts the credential may read, with an item for each. */
         topic?:
           | "ledger.order.v1"
           | "ledger.invoice.v1"

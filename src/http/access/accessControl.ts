@@ -1,11 +1,11 @@
 import type { Request as Incoming, Response as Outgoing } from 'express'
 import type { TenantState } from '../../../streams/tenant/index.ts'
 import { authorize } from '../../identity/authorize.ts'
-import type { Principal } from '../../identity/principal.ts'
+import type { Principal, Scope } from '../../identity/principal.ts'
 import { networkOf } from '../server/clientAddress.ts'
 import { exceededBy, type RateLimits } from './rateLimits.ts'
-import { Problem, statusOf } from '../response/problemCatalogue.ts'
-import type { AnyRoute, Services } from '../route.ts'
+import { insufficientScope, Problem, statusOf } from '../response/problemCatalogue.ts'
+import type { AnyRoute, Call, Services } from '../route.ts'
 
 /** Access control: authentication, rate limits, tenant status and scopes. */
 
@@ -25,9 +25,11 @@ export type AccessControl = {
    * Resolves to the caller with its effective scopes. Throws Problem (403) for a suspended tenant or a missing scope.
    */
   readonly checkPermissions: (principal: Principal, declared: AnyRoute) => Promise<Principal>
-  /** Repeats the checks for a response that is still being sent, without counting. */
-  readonly recheck: (req: Incoming, declared: AnyRoute) => Promise<void>
+  /** The checks that a handler makes itself: of further scopes, and of a caller whose response is still being sent. */
+  readonly guardOf: (req: Incoming, declared: AnyRoute, principal: Principal | undefined) => Guard
 }
+
+type Guard = Pick<Call<unknown, unknown, unknown>, 'requireScopes' | 'recheck'>
 
 export const createAccessControl = (
   { rateLimits, tenantStatuses }: Services,
@@ -52,8 +54,16 @@ export const createAccessControl = (
       if (exceeded) throw exceeded
     },
     checkPermissions,
-    recheck: async (req, declared) => {
-      await checkPermissions(await authenticate(req), declared)
+    guardOf: (req, declared, principal) => {
+      const required = new Set<Scope>()
+      return {
+        requireScopes: scopes => {
+          requireAll(principal, scopes)
+          for (const scope of scopes) required.add(scope)
+        },
+        // Without counting, and with the scopes that were revoked since.
+        recheck: async () => requireAll(await checkPermissions(await authenticate(req), declared), [...required]),
+      }
     },
   }
 }
@@ -80,6 +90,11 @@ const withoutRevoked = (principal: Principal, { revoked }: TenantState): Princip
   const revokedScopes = revoked.get(principal.subject)
   if (revokedScopes === undefined || revokedScopes.size === 0) return principal
   return { ...principal, scopes: new Set([...principal.scopes].filter(scope => !revokedScopes.has(scope))) }
+}
+
+const requireAll = (principal: Principal | undefined, scopes: readonly Scope[]): void => {
+  const lacking = scopes.filter(scope => !principal?.scopes.has(scope))
+  if (lacking.length > 0) throw insufficientScope(lacking, `These data need ${lacking.join(', ')} too.`)
 }
 
 /** Checks the scopes and the kind of the credential. */

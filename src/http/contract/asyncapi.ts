@@ -149,7 +149,8 @@ const bearer = {
   type: 'http',
   scheme: 'bearer',
   bearerFormat: 'JWT',
-  description: 'An access token with the scope events:read; /.well-known/oauth-protected-resource names its issuers.',
+  description:
+    'An access token with the scope events:read and the read scopes of the resources that the facts are about; /.well-known/oauth-protected-resource names its issuers.',
 }
 
 const servers: Named = {

@@ -6,6 +6,7 @@ import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
 import { operationEntity } from '../../commands/entities.ts'
 import { mayHaveErased } from '../../commands/exportErasures.ts'
 import { bytesOf } from '../../commands/exportFiles.ts'
+import { SCOPE_OF } from '../../identity/resourceScopes.ts'
 import { isNotModified } from '../request/conditional.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { type ByteRange, rangeOf } from '../request/ranges.ts'
@@ -31,12 +32,13 @@ const offers = Object.values(CONTENT_TYPES)
 type ExportCall = Call<{ id: OperationId }, unknown, unknown>
 
 /**
- * The row of an export that has a file. Throws Problem: 410 after it has expired, or if its filters have a text that
+ * The row of an export that has a file. Throws Problem: 403 without the scope of the exported resource; 410 after it has expired, or if its filters have a text that
  * was erased, or if its file may have one; 404 in any other state.
  */
 export const finishedExport = async (call: ExportCall): Promise<OperationRow> => {
   const { ledger, params, database } = call
   const row = visible(call, (await ledger.aggregates.load(operationEntity, params.id)).row)
+  call.requireScopes([SCOPE_OF[row.resource]])
   // Checked by time too, since the worker records the expiry a little later.
   if (row.state === 'expired' || Date.parse(row.expires_at) <= ledger.world.now()) throw new Problem('export_expired')
   if (row.state === 'succeeded') {

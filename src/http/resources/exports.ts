@@ -10,6 +10,7 @@ import { takeExportSlot } from '../../commands/exportQuota.ts'
 import { withTexts } from '../../commands/personalTexts.ts'
 import { idOfKey, randomId } from '../../commands/identifiers.ts'
 import { type JsonObject, Unavailable } from '../../ports.ts'
+import { SCOPE_OF } from '../../identity/resourceScopes.ts'
 import { finishedExport, readContent, recordExportRead } from './exportContent.ts'
 import { idempotencyRecordIfKeyed } from '../request/idempotencyKey.ts'
 import { invoiceFilters } from './invoices.ts'
@@ -74,7 +75,10 @@ const createExport = route({
     },
   },
   errors: ['quota_exceeded'],
-  handler: async call => acceptedReply(call, await createOnce(call)),
+  handler: async call => {
+    call.requireScopes([SCOPE_OF[call.body.resource]])
+    return acceptedReply(call, await createOnce(call))
+  },
 })
 
 type AnyCall = Call<unknown, unknown, unknown>

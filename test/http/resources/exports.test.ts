@@ -268,7 +268,10 @@ describe('exports', () => {
     })
 
     it('so that each reading needs exports:read, and creating and cancelling exports:write', async () => {
-      const [reader, writer] = [await withScopes('exports:read'), await withScopes('exports:write')]
+      const [reader, writer] = [
+        await withScopes('exports:read', 'orders:read'),
+        await withScopes('exports:write', 'orders:read'),
+      ]
       const id = await askFor(writer, { resource: 'orders', format: 'csv' })
       await ended(reader, id)
       for (const [method, path] of paths(id)) {

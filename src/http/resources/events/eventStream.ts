@@ -1,6 +1,6 @@
 import { type FeedPlace, isAfter, type TailFact } from '../../../../projections/facts/queries.ts'
 import { withSchemaBaseUrl } from '../../../../streams/facts.ts'
-import { type EventsCall, type Found, readFacts, sealPlace, startPlaceOf } from './readFacts.ts'
+import { type EventsCall, type Found, matchesFilters, readFacts, sealPlace, startPlaceOf } from './readFacts.ts'
 import type { LiveQueue } from './caughtUpStreams.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
 import type { Streamed } from '../../route.ts'
@@ -54,11 +54,6 @@ const createSender = (call: EventsCall, from: FeedPlace, send: Send) => {
   }
 }
 type Sender = ReturnType<typeof createSender>
-
-const matchesFilters = ({ query: { type, subject, from_time } }: EventsCall, fact: TailFact): boolean =>
-  (type === undefined || fact.type === type) &&
-  (subject === undefined || fact.subject === subject) &&
-  (from_time === undefined || Date.parse(fact.event.time) >= Date.parse(from_time))
 
 const sendNews = async (call: EventsCall, sender: Sender, news: readonly TailFact[]): Promise<void> => {
   for (const fact of news) {

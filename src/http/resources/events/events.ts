@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { cloudEventSchema, withSchemaBaseUrl } from '../../../../streams/facts.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
 import { eventStream } from './eventStream.ts'
-import { type EventsCall, query, readFacts, sealPlace, startPlaceOf } from './readFacts.ts'
+import { type EventsCall, query, readFacts, requireTypes, sealPlace, startPlaceOf } from './readFacts.ts'
 import { pageBody } from '../paging.ts'
 import { type AnyRoute, type Reply, route } from '../../route.ts'
 
@@ -18,7 +18,9 @@ const eventsPageSchema = z.object({
   page: z.object({
     next_cursor: z.string().meta({
       description:
-        'Always present. A reader that follows it misses no fact; at the end of the log it waits for new ones.',
+        'Always present. A reader that follows it misses no fact that it may read; at the end of the log it waits for ' +
+        'new ones. Facts that were left out for want of a scope are not sent later: with the scope, read their type ' +
+        'from the beginning.',
     }),
     has_more: z.boolean().meta({
       description:
@@ -49,6 +51,10 @@ const listEvents = route({
   path: '/events',
   operationId: 'list_events',
   summary: 'Read the published facts, as a page or as a stream of server-sent events',
+  description:
+    'Each type requires the read scope of its resource: orders:read, invoices:read, payments:read, and exports:read for ' +
+    'export.completed. Types that the credential may not read are left out; one that is named in type is refused (403). ' +
+    'A stream ends when one of these scopes is taken from its reader: it resumes with Last-Event-ID, without that type.',
   tag: 'Events',
   scope: 'events:read',
   rateClass: 'default',
@@ -64,6 +70,7 @@ const listEvents = route({
   errors: ['cursor_invalid', 'cursor_expired'],
   handler: async call => {
     const events: EventsCall = { ...call, params: undefined, body: undefined }
+    requireTypes(events)
     if (call.accept !== SSE) return page(events)
     return { status: 200, stream: await eventStream(events), contentType: SSE }
   },

@@ -1,9 +1,10 @@
 import { z } from 'zod'
-import { MANIFEST_TOPICS } from '../../../../projections/factTopics.ts'
+import { categoryOfTopic, MANIFEST_TOPICS } from '../../../../projections/factTopics.ts'
 import { waitMaxMs } from '../../../commands/timeBudgets.ts'
 import { proveFacts } from '../../../commands/factCounts.ts'
 import { FACTS } from '../../../commands/manifests.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
+import { scopesOfCategory } from '../../../identity/resourceScopes.ts'
 import { reachedPosition, waitApplied } from '../collection.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
 import { PRIVATE_CACHING } from '../commonReplies.ts'
@@ -15,7 +16,9 @@ import { positionSchema, timeSchema } from '../commonSchemas.ts'
 const topicSchema = z.enum(MANIFEST_TOPICS)
 
 const query = z.object({
-  topic: topicSchema.optional().meta({ description: 'The topic; by default all topics, with an item for each.' }),
+  topic: topicSchema.optional().meta({
+    description: 'The topic; by default all topics whose facts the credential may read, with an item for each.',
+  }),
   from: positionSchema.optional().meta({ description: 'The first position of the range; 0 by default.' }),
   to: positionSchema.optional().meta({
     description: 'The last position of the range, inclusive; by default the last one whose facts are known.',
@@ -64,9 +67,27 @@ const rangeOf = async (call: ManifestCall): Promise<Range> => {
   return { from, to: to ?? reached }
 }
 
-const itemsOf = async (call: ManifestCall, { from, to }: Range, signal: AbortSignal): Promise<readonly Item[]> => {
+const scopesOf = (topic: string) => scopesOfCategory(categoryOfTopic(topic))
+
+/**
+ * The requested topic, or those that the caller may read, since the number of facts tells of the resource too. Throws
+ * Problem for a topic that it may not read.
+ */
+const topicsFor = ({ principal, query: { topic }, requireScopes }: ManifestCall): readonly string[] => {
+  if (topic === undefined)
+    return MANIFEST_TOPICS.filter(name => scopesOf(name).every(scope => principal.scopes.has(scope)))
+  requireScopes(scopesOf(topic))
+  return [topic]
+}
+
+type Counted = Range & { readonly topics: readonly string[] }
+
+const itemsOf = async (
+  call: ManifestCall,
+  { topics, from, to }: Counted,
+  signal: AbortSignal,
+): Promise<readonly Item[]> => {
   const { sql } = call.database
-  const topics = call.query.topic === undefined ? MANIFEST_TOPICS : [call.query.topic]
   const proofs = await proveFacts(sql, { topics, tenant: call.principal.tenant, from, to, signal })
   // A rebuild resets the checkpoint; facts that were counted during a rebuild may be incomplete.
   if ((await positionOf(sql, FACTS)) < to) throw new Problem('projection_behind')
@@ -89,11 +110,13 @@ const itemsOf = async (call: ManifestCall, { from, to }: Range, signal: AbortSig
 const readManifest = async (call: ManifestCall): Promise<Reply> => {
   const { world } = call.ledger
   const untilMs = world.monotonicMs() + waitMaxMs(call.leftMs)
-  const range = await rangeOf(call)
+  const counted = { topics: topicsFor(call), ...(await rangeOf(call)) }
   const abandoned = new AbortController()
   const answered = new AbortController()
-  const items = itemsOf(call, range, AbortSignal.any([abandoned.signal, call.stopping]))
-  const isReady = items.then(() => true).finally(() => answered.abort())
+  const items = itemsOf(call, counted, AbortSignal.any([abandoned.signal, call.stopping]))
+  const isReady = items.then(() => true)
+  // After the race has seen a failure, which is a problem then and no response that is cut off.
+  isReady.finally(() => answered.abort()).catch(() => undefined)
   const isLate = world.sleep(Math.max(0, untilMs - world.monotonicMs()), answered.signal).then(() => false)
   const headers = { ...PRIVATE_CACHING, ...waitApplied(call) }
   if (await Promise.race([isReady, isLate])) return { status: 200, headers, body: { items: await items } }

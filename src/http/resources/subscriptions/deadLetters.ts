@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { deadLetterPage, type DeadLetterRow } from '../../../../projections/subscriptions/queries.ts'
 import { idSchema } from '../../../../streams/ids.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
+import { scopesOfFacts } from '../../../identity/resourceScopes.ts'
 import { statusOf } from './replayView.ts'
 import { keyInCursor, pageReply } from '../paging.ts'
 import { PRIVATE_CACHING, visible } from '../commonReplies.ts'
@@ -27,8 +28,9 @@ const listDeadLetters = route({
   responses: { 200: { description: 'A page of the list.', schema: pageSchema(deadLetterSchema), headers: ['Link'] } },
   errors: ['cursor_invalid', 'cursor_expired'],
   handler: async call => {
-    const { ledger, params, query, principal, cursors, path, database } = call
+    const { ledger, params, query, principal, cursors, path, database, requireScopes } = call
     const row = visible(call, (await ledger.aggregates.load(subscriptionEntity, params.id)).row)
+    requireScopes(scopesOfFacts(row.types))
     const binding = { tenant: principal.tenant, path }
     const after = BigInt(keyInCursor(call, query.cursor, { binding, schema: cursorSchema })?.after ?? -1)
     const asOf = await statusOf(call, row)

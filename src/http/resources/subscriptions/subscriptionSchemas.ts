@@ -4,38 +4,19 @@ import { reasonForTenant } from '../../../../projections/parkedReasons.ts'
 import { resourceView } from '../../../../projections/projection.ts'
 import type { SubscriptionRow } from '../../../../projections/subscriptions/projection.ts'
 import { type DeadLetterRow, type DeliveryStatus, LAG_MAX } from '../../../../projections/subscriptions/queries.ts'
-import { FACT_TYPES, type FactType } from '../../../../streams/facts.ts'
 import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
 import { topicNamesOf } from '../../../commands/subscriptionTopicNames.ts'
-import type { ReadScope } from '../../../identity/principal.ts'
+import { scopesOfFacts, TENANT_FACT_TYPES, type TenantFactType } from '../../../identity/resourceScopes.ts'
 import { metadataSchema, positionSchema, resourceShape, timeParameter, timeSchema } from '../commonSchemas.ts'
 
 /** The request and response schemas of subscriptions. */
 
-/** The scope that a subscriber to a fact needs. Manifests belong to the system tenant: undefined. */
-const SCOPE_OF = {
-  'order.created': 'orders:read',
-  'order.cancelled': 'orders:read',
-  'invoice.approved': 'invoices:read',
-  'invoice.paid': 'invoices:read',
-  'invoice.voided': 'invoices:read',
-  'payment.succeeded': 'payments:read',
-  'payment.failed': 'payments:read',
-  'payment.refunded': 'payments:read',
-  'export.completed': 'exports:read',
-  'ledger.manifest': undefined,
-} as const satisfies Readonly<Record<FactType, ReadScope | undefined>>
-type SubscribableType = Exclude<FactType, 'ledger.manifest'>
-
-export const SUBSCRIBABLE_TYPES = FACT_TYPES.filter((type): type is SubscribableType => SCOPE_OF[type] !== undefined)
+export const SUBSCRIBABLE_TYPES = TENANT_FACT_TYPES
 
 /** The scopes that a subscriber to these types needs, at creation and during delivery. */
-export const scopesFor = (types: readonly string[]) => [
-  'events:subscribe',
-  ...new Set(SUBSCRIBABLE_TYPES.filter(type => types.includes(type)).map(type => SCOPE_OF[type])),
-]
+export const scopesFor = (types: readonly string[]) => ['events:subscribe', ...scopesOfFacts(types)]
 
-const typeSchema = z.enum(SUBSCRIBABLE_TYPES as [SubscribableType, ...SubscribableType[]])
+const typeSchema = z.enum(SUBSCRIBABLE_TYPES as [TenantFactType, ...TenantFactType[]])
 
 const fromPosition = z
   .strictObject({ position: positionSchema })
