@@ -1549,7 +1549,7 @@ export namespace Orders {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -1790,7 +1790,7 @@ export namespace Orders {
     };
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -1878,7 +1878,7 @@ export namespace Invoices {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -2087,7 +2087,7 @@ export namespace Invoices {
     };
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -2180,7 +2180,7 @@ export namespace Payments {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -2445,7 +2445,7 @@ export namespace Payments {
     };
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -2625,7 +2625,7 @@ export namespace Operations {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -2865,7 +2865,7 @@ export namespace ApiKeys {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -3057,7 +3057,7 @@ export namespace Events {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -3231,7 +3231,7 @@ export namespace Subscriptions {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -3490,7 +3490,7 @@ export namespace Subscriptions {
     };
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -3543,7 +3543,7 @@ export namespace Accounts {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -3683,7 +3683,7 @@ export namespace Accounts {
     };
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -3753,7 +3753,7 @@ export namespace TrialBalance {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -3825,7 +3825,7 @@ export namespace JournalEntries {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -3973,7 +3973,7 @@ export namespace AuditRecords {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -4273,7 +4273,7 @@ export namespace Audit {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -4655,7 +4655,7 @@ export class Api<
     listOrders: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -4801,7 +4801,7 @@ export class Api<
       id: string,
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -4869,7 +4869,7 @@ export class Api<
     listInvoices: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -5006,7 +5006,7 @@ export class Api<
       id: string,
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -5074,7 +5074,7 @@ export class Api<
     listPayments: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -5260,7 +5260,7 @@ export class Api<
       id: string,
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -5364,7 +5364,7 @@ export class Api<
     listOperations: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -5523,7 +5523,7 @@ export class Api<
     listApiKeys: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -5643,7 +5643,7 @@ export class Api<
     listEvents: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -5781,7 +5781,7 @@ export class Api<
     listSubscriptions: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -5942,7 +5942,7 @@ export class Api<
       id: string,
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -5990,7 +5990,7 @@ export class Api<
     listAccounts: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -6084,7 +6084,7 @@ export class Api<
       code: string,
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -6139,7 +6139,7 @@ export class Api<
     readTrialBalance: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -6196,7 +6196,7 @@ export class Api<
     listJournalEntries: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -6302,7 +6302,7 @@ export class Api<
     listAuditRecords: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -6543,7 +6543,7 @@ export class Api<
     listAuditHeads: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
