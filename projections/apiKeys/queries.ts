@@ -1,4 +1,4 @@
-import { type Filters, type PageRequest, pageOf, type Query } from '../page.ts'
+import { type Filters, type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
 import { type ApiKeyRow, apiKeys } from './projection.ts'
 
 /** The queries of API keys, with the state that follows from the clock. */
@@ -19,5 +19,5 @@ const storedFilters = ({ state, ...filters }: Filters, now: string): Filters => 
 /** The page as of `now`, filtered by the state that is shown. */
 export const apiKeyPage =
   (now: string) =>
-  (request: PageRequest): Query<ApiKeyRow> =>
+  (request: PageRequest): Query<PageRow<ApiKeyRow>> =>
     pageOf(apiKeys, { ...request, filters: storedFilters(request.filters, now) })

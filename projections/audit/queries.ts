@@ -1,6 +1,7 @@
-import { type PageRequest, pageOf, type Query } from '../page.ts'
+import { type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
 import { audit, type AuditRow } from './projection.ts'
 
 /** The query of audit records. */
 
-export const auditPage = (request: PageRequest): Query<AuditRow> => pageOf(audit, request)
+export const auditPage = (request: PageRequest): Query<PageRow<AuditRow>> =>
+  pageOf(audit, request, { columns: ['correlation_id'] })

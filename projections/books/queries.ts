@@ -1,4 +1,4 @@
-import type { Filters, Query } from '../page.ts'
+import { type Filters, type PageRow, pageText, type Query } from '../page.ts'
 import { BOOKS_TABLES } from './projection.ts'
 
 /**
@@ -35,20 +35,17 @@ export type AccountAt = {
   readonly pending: bigint
 }
 
-const withSums = (accountsQuery: string): string => `with page as materialized (${accountsQuery})
-  select page.*, b.position as balance_position, b.debits, b.credits, b.pending
+const SUMS = `select page.code, page.kind, page.currency, page.customer_reference, b.position as balance_position, b.debits, b.credits, b.pending
     from page cross join lateral (
       select position, debits, credits, pending from ${balances.name}
         where tenant_id = $1 and account = page.code and position <= $2
-        order by tenant_id desc, account desc, position desc limit 1) b
-    order by page.code`
+        order by tenant_id desc, account desc, position desc limit 1) b`
 
 const ACCOUNT_MEMBERS = 'code, kind, currency, customer_reference'
 
 export const accountAt = (tenant: string, code: string, position: bigint): Query<AccountAt> => ({
-  text: withSums(
-    `select ${ACCOUNT_MEMBERS} from ${accounts.name} where tenant_id = $1 and code = $3 and position <= $2`,
-  ),
+  text: `with page as materialized (
+    select ${ACCOUNT_MEMBERS} from ${accounts.name} where tenant_id = $1 and code = $3 and position <= $2) ${SUMS}`,
   values: [tenant, position, code],
 })
 
@@ -73,18 +70,22 @@ export const accountsPage = ({
   limit,
   customers,
   ...filters
-}: AccountsRequest): Query<AccountAt> => {
+}: AccountsRequest): Query<PageRow<AccountAt, string>> => {
   const values: unknown[] = [tenant, position, after ?? '', limit]
   const where = Object.entries(filters).flatMap(([name, value]) =>
-    value === undefined ? [] : [`and ${name} = $${values.push(value)}`],
+    value === undefined ? [] : [`${name} = $${values.push(value)}`],
   )
-  if (customers !== undefined) where.push(`and customer_reference = any($${values.push(customers)}::text[])`)
-  return {
-    text: withSums(`select ${ACCOUNT_MEMBERS} from ${accounts.name}
-      where (tenant_id, code) > ($1, $3) and tenant_id <= $1 and position <= $2 ${where.join(' ')}
-      order by tenant_id, code limit $4`),
-    values,
+  if (customers !== undefined) where.push(`customer_reference = any($${values.push(customers)}::text[])`)
+  const rows = `select tenant_id, position, ${ACCOUNT_MEMBERS} from ${accounts.name}
+      where (tenant_id, code) > ($1, $3) and tenant_id <= $1`
+  const examined = {
+    rows,
+    order: 'tenant_id, code',
+    key: 'to_json(code)',
+    where: ['position <= $2', ...where],
+    limit: '$4',
   }
+  return { text: pageText(examined, SUMS, 'code'), values }
 }
 
 /** An entry with its postings, and the event of the entry that reverses it, as of a position. */
@@ -115,20 +116,18 @@ const ENTRY_MEMBERS = [
 ]
 const membersOf = (table: string): string => ENTRY_MEMBERS.map(name => `${table}.${name}`).join(', ')
 
-const withPostings = (entriesQuery: string): string => `with page as materialized (${entriesQuery})
-  select ${membersOf('page')},
-      (select event_id from (select * from ${entries.name} where reverses = page.event_id offset 0) r
+const DETAILS = `select ${membersOf('e')},
+      (select event_id from (select * from ${entries.name} where reverses = e.event_id offset 0) r
         where r.position <= $2) as reversed_by,
       (select json_agg(json_build_object('account', p.account, 'direction', p.direction, 'amount', p.amount) order by p.line)
-        from ${postings.name} p where p.position = page.position) as postings
-    from page order by page.position desc`
+        from ${postings.name} p where p.position = e.position) as postings
+    from page cross join lateral (select * from ${entries.name} where position = page.position offset 0) e`
 
 export const entryAt = (tenant: string, eventId: string, position: bigint): Query<EntryAt> => ({
-  text: withPostings(
-    // `offset 0` keeps the other conditions, and their indexes, out of the look-up by the unique id.
-    `select ${membersOf('e')} from (select * from ${entries.name} where event_id = $3 offset 0) e
-      where e.tenant_id = $1 and e.position <= $2`,
-  ),
+  // `offset 0` keeps the other conditions, and their indexes, out of the look-up by the unique id.
+  text: `with page as materialized (
+    select e.position from (select * from ${entries.name} where event_id = $3 offset 0) e
+      where e.tenant_id = $1 and e.position <= $2) ${DETAILS}`,
   values: [tenant, position, eventId],
 })
 
@@ -148,42 +147,43 @@ export type EntriesRequest = {
 /** The ids to filter by, that with the fewest entries first: its index is followed, and the others are conditions. */
 const ID_FILTERS = ['payment_id', 'invoice_id', 'order_id'] as const
 
-const ofAccount = `exists (select from ${balances.name} b
-  where b.tenant_id = $1 and b.account = $5 and b.position = e.position and b.change <> 0)`
+const OF_ACCOUNT = `exists (select from ${balances.name} b
+  where b.tenant_id = $1 and b.account = $5 and b.position = looked.position and b.change <> 0)`
 
-/** The entries of an account, by the index of its balances. */
-const pageOfAccount = `select ${membersOf('e')} from (
-    select position from ${balances.name} where tenant_id = $1 and account = $5 and change <> 0
-      and position < $3 order by tenant_id desc, account desc, position desc limit $4) b
-    cross join lateral (select * from ${entries.name} where position = b.position) e`
+/** The entries of an account, by the index of its balances; some of these change no more than what is pending. */
+const ROWS_OF_ACCOUNT = {
+  rows: `select tenant_id, account, position, change from ${balances.name}
+    where (tenant_id, account, position) < ($1, $5, $3) and (tenant_id, account) >= ($1, $5)`,
+  order: 'tenant_id desc, account desc, position desc',
+  where: ['change <> 0'],
+}
 
-/**
- * The entries before a position whose column has the value, in the order that only the index of the column has; `offset
- * 0` keeps other conditions out, which other indexes would satisfy.
- */
-const indexed = (column: string, value: string): string => `(select * from ${entries.name}
-  where (${column}, position) < (${value}, $3) and ${column} >= ${value}
-  order by ${column} desc, position desc offset 0) e`
+/** The entries before a position whose column has the value, in the order that only the index of the column has. */
+const rowsOf = (column: string, value: string) => ({
+  rows: `select position, tenant_id, order_id, invoice_id, payment_id from ${entries.name}
+    where (${column}, position) < (${value}, $3) and ${column} >= ${value}`,
+  order: `${column} desc, position desc`,
+})
 
 /** Newest first. */
-export const entriesPage = (request: EntriesRequest): Query<EntryAt> => {
+export const entriesPage = (request: EntriesRequest): Query<PageRow<EntryAt, string>> => {
   const { tenant, position, before, limit, account } = request
   const end = before === undefined || before > position ? position + 1n : before
   const values: unknown[] = [tenant, position, end, limit]
   if (account !== undefined) values.push(account)
   const [first, ...others] = ID_FILTERS.filter(name => request[name] !== undefined)
-  if (account !== undefined && first === undefined) return { text: withPostings(pageOfAccount), values }
-  const source = first === undefined ? indexed('tenant_id', '$1') : indexed(first, `$${values.push(request[first])}`)
-  const conditions = [
-    'e.tenant_id = $1',
-    ...others.map(name => `e.${name} = $${values.push(request[name])}`),
-    ...(account === undefined ? [] : [ofAccount]),
+  const where = [
+    'tenant_id = $1',
+    ...others.map(name => `${name} = $${values.push(request[name])}`),
+    ...(account === undefined ? [] : [OF_ACCOUNT]),
   ]
-  return {
-    text: withPostings(`select ${membersOf('e')} from ${source} where ${conditions.join(' and ')}
-      order by e.${first ?? 'tenant_id'} desc, e.position desc limit $4`),
-    values,
-  }
+  const found =
+    first === undefined
+      ? account === undefined
+        ? { ...rowsOf('tenant_id', '$1'), where }
+        : ROWS_OF_ACCOUNT
+      : { ...rowsOf(first, `$${values.push(request[first])}`), where }
+  return { text: pageText({ ...found, key: 'to_json(position::text)', limit: '$4' }, DETAILS, 'position desc'), values }
 }
 
 /** One posting with its entry. `debits` and `credits` are the sums of its account after the entry. */

@@ -22,4 +22,3 @@ create table invoices_v1 (
   reserved json not null
 );
 create index invoices_v1_page on invoices_v1 (tenant_id, created_at desc, id desc);
-create index invoices_v1_order on invoices_v1 (tenant_id, order_id);

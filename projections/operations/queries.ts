@@ -1,4 +1,4 @@
-import { byId, type PageRequest, pageOf, type Query } from '../page.ts'
+import { byId, type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
 import { type OperationRow, operations } from './projection.ts'
 
 /** The queries of operations, with their progress. */
@@ -14,7 +14,7 @@ export type ListedOperation = OperationRow & {
   readonly eta_seconds: bigint | null
 }
 
-export const operationPage = (request: PageRequest): Query<ListedOperation> => {
+export const operationPage = (request: PageRequest): Query<PageRow<ListedOperation>> => {
   const { text, values } = pageOf(operations, request)
   return {
     text: `select listed.*, tick, done, total, rate, eta_seconds from (${text}) listed

@@ -1,13 +1,14 @@
 import type { OrderId } from '../../streams/ids.ts'
 import { exponentOf } from '../../streams/money.ts'
-import { byId, type PageRequest, pageOf, type Query } from '../page.ts'
+import { byId, type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
 import { type ResourceView, resourceView } from '../projection.ts'
 import { type OrderLine, type OrderRow, orders } from './projection.ts'
 
 /** The queries and the view of orders. */
 
 export const orderById = (id: string): Query<OrderRow> => byId(orders, id)
-export const orderPage = (request: PageRequest): Query<OrderRow> => pageOf(orders, request)
+export const orderPage = (request: PageRequest): Query<PageRow<OrderRow>> =>
+  pageOf(orders, request, { usualState: 'completed' })
 
 /** The view of an order, over HTTP and in exports. A deleted order has none. */
 export type OrderView = ResourceView & {

@@ -19,5 +19,3 @@ create table payments_v1 (
   metadata json not null
 );
 create index payments_v1_page on payments_v1 (tenant_id, created_at desc, id desc);
-create index payments_v1_invoice on payments_v1 (tenant_id, invoice_id);
-create index payments_v1_reference on payments_v1 (tenant_id, reference) where reference is not null;

@@ -1,5 +1,5 @@
 import { ofTenantAfter, TENANT_ORDER } from '../facts/queries.ts'
-import { byId, type PageRequest, pageOf, type Query } from '../page.ts'
+import { byId, type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
 import { type SubscriptionRow, subscriptions } from './projection.ts'
 
 /** The queries of subscriptions, with the status of their delivery and their dead letters. */
@@ -38,7 +38,7 @@ const JOINS = `
 
 export type ListedSubscription = SubscriptionRow & DeliveryStatus
 
-export const subscriptionPage = (request: PageRequest): Query<ListedSubscription> => {
+export const subscriptionPage = (request: PageRequest): Query<PageRow<ListedSubscription>> => {
   const { text, values } = pageOf(subscriptions, request)
   return { text: `select s.*, ${STATUS} from (${text}) s ${JOINS} order by s.created_at desc, s.id desc`, values }
 }

@@ -1,22 +1,26 @@
-import { openDatabase } from '../adapters/postgres/database.ts'
+import { type DatabaseOptions, openDatabase } from '../adapters/postgres/database.ts'
 import type { CleanupStack } from '../cleanupStack.ts'
 import type { Database } from '../ports.ts'
 
 /**
- * The connection pools of a process and their sizes. Requests, feeds and event streams have pools of their own, so that
- * none can exhaust those of the others. API processes that share a port share the connections too: a server of Postgres
+ * The connection pools of a process and their sizes. Lists, other requests, feeds and event streams have pools of their
+ * own, so that none can exhaust those of the others. API processes that share a port share the connections too: a server of Postgres
  * has few.
  */
 
 export const REQUESTS_POOL_MAX = 10
+export const LISTS_POOL_MAX = 4
 export const FEEDS_POOL_MAX = 8
 /** Event streams share all but one to read history; one is for the poll of the tail (http/resources/events/tail.ts). */
 export const EVENT_STREAMS_POOL_MAX = 5
 
 /** The connections of all API processes together, and the least of one. */
-const ALL_REQUESTS_MAX = 40
+const ALL_REQUESTS_MAX = 32
+const ALL_LISTS_MAX = 12
 const ALL_EVENT_STREAMS_MAX = 20
 const REQUESTS_POOL_MIN = 3
+/** One tenant may hold half, so that another one is served too. */
+const LISTS_POOL_MIN = 2
 const EVENT_STREAMS_POOL_MIN = 2
 
 /** The sizes in a process that is one of `apiProcesses`. */
@@ -24,10 +28,29 @@ export const poolSizesOf = (apiProcesses: number) => {
   const share = (all: number): number => Math.floor(all / Math.max(1, apiProcesses))
   return {
     requests: Math.min(REQUESTS_POOL_MAX, Math.max(REQUESTS_POOL_MIN, share(ALL_REQUESTS_MAX))),
+    lists: Math.min(LISTS_POOL_MAX, Math.max(LISTS_POOL_MIN, share(ALL_LISTS_MAX))),
     eventStreams: Math.min(EVENT_STREAMS_POOL_MAX, Math.max(EVENT_STREAMS_POOL_MIN, share(ALL_EVENT_STREAMS_MAX))),
     feeds: FEEDS_POOL_MAX,
   }
 }
+
+/** A page examines 2,000 rows at most, which takes 20 ms when they are in memory. */
+const LISTS_STATEMENT_TIMEOUT_MS = 1_000
+
+/**
+ * A page is read by the index that has its order, whatever Postgres knows about the tables: a plan that sorts would read
+ * all rows of a tenant first.
+ */
+const LISTS_SETTINGS = {
+  enable_sort: 'off',
+  enable_incremental_sort: 'off',
+  enable_seqscan: 'off',
+  enable_bitmapscan: 'off',
+}
+
+export const openLists = (
+  options: Pick<DatabaseOptions, 'connectionString' | 'poolMax' | 'applicationName'>,
+): Database => openDatabase({ ...options, statementTimeoutMs: LISTS_STATEMENT_TIMEOUT_MS, settings: LISTS_SETTINGS })
 
 export const openPools = (connectionString: string, sizes: ReturnType<typeof poolSizesOf>, cleanup: CleanupStack) => {
   const open = (applicationName: string, poolMax: number): Database => {
@@ -35,7 +58,10 @@ export const openPools = (connectionString: string, sizes: ReturnType<typeof poo
     cleanup.defer(() => database.close())
     return database
   }
+  const lists = openLists({ connectionString, poolMax: sizes.lists, applicationName: 'ledger-lists' })
+  cleanup.defer(() => lists.close())
   return {
+    lists,
     database: open('ledger', sizes.requests),
     feedsDatabase: open('ledger-feeds', sizes.feeds),
     streams: open('ledger-streams', sizes.eventStreams),

@@ -34,6 +34,8 @@ export type Reply = {
 export type Services = {
   readonly ledger: Ledger
   readonly database: Database
+  /** The same database, with connections for the pages of lists alone: no other read waits behind them. */
+  readonly lists: Pick<Database, 'sql'>
   readonly personalTexts: PersonalTexts
   readonly cursors: Cursors
   readonly rateLimits: RateLimits

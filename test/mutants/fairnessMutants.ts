@@ -4,6 +4,12 @@ import type { Mutant } from './mutant.ts'
 
 export const FAIRNESS_MUTANTS: readonly Mutant[] = [
   {
+    name: 'a page with filters searches the whole list',
+    file: 'projections/page.ts',
+    find: '${rows} order by ${order} limit ${EXAMINED_MAX}',
+    replace: '${rows} order by ${order}',
+  },
+  {
     name: 'a tenant whose requests hold every turn is served before another one',
     file: 'src/fairness/fairQueue.ts',
     find: `one.used < other.used`,

@@ -71,7 +71,7 @@ describe('the creation of missing tables', () => {
     try {
       await createLedgerTables(database)
       const all = await indexes()
-      await database.sql('drop index payments_v1_state, payments_v1_order')
+      await database.sql('drop index payments_v1_by_state, payments_v1_by_order')
       expect(await indexes()).not.to.deep.equal(all)
       await createLedgerTables(database)
       expect(await indexes()).to.deep.equal(all)

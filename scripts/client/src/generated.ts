@@ -1557,7 +1557,7 @@ export namespace Orders {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -1798,7 +1798,7 @@ export namespace Orders {
     };
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -1886,7 +1886,7 @@ export namespace Invoices {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -2095,7 +2095,7 @@ export namespace Invoices {
     };
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -2188,7 +2188,7 @@ export namespace Payments {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -2453,7 +2453,7 @@ export namespace Payments {
     };
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -2633,7 +2633,7 @@ export namespace Operations {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -2873,7 +2873,7 @@ export namespace ApiKeys {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -3065,7 +3065,7 @@ export namespace Events {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -3239,7 +3239,7 @@ export namespace Subscriptions {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -3498,7 +3498,7 @@ export namespace Subscriptions {
     };
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -3551,7 +3551,7 @@ export namespace Accounts {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -3691,7 +3691,7 @@ export namespace Accounts {
     };
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -3761,7 +3761,7 @@ export namespace TrialBalance {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -3833,7 +3833,7 @@ export namespace JournalEntries {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -3981,7 +3981,7 @@ export namespace AuditRecords {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -4281,7 +4281,7 @@ export namespace Audit {
     export type RequestParams = {};
     export type RequestQuery = {
       /**
-       * The number of items of a page.
+       * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
        * @min 1
        * @max 100
        * @default 25
@@ -4663,7 +4663,7 @@ export class Api<
     listOrders: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -4809,7 +4809,7 @@ export class Api<
       id: string,
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -4877,7 +4877,7 @@ export class Api<
     listInvoices: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -5014,7 +5014,7 @@ export class Api<
       id: string,
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -5082,7 +5082,7 @@ export class Api<
     listPayments: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -5268,7 +5268,7 @@ export class Api<
       id: string,
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -5372,7 +5372,7 @@ export class Api<
     listOperations: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -5531,7 +5531,7 @@ export class Api<
     listApiKeys: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -5651,7 +5651,7 @@ export class Api<
     listEvents: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -5789,7 +5789,7 @@ export class Api<
     listSubscriptions: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -5950,7 +5950,7 @@ export class Api<
       id: string,
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -5998,7 +5998,7 @@ export class Api<
     listAccounts: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -6092,7 +6092,7 @@ export class Api<
       code: string,
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -6147,7 +6147,7 @@ export class Api<
     readTrialBalance: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -6204,7 +6204,7 @@ export class Api<
     listJournalEntries: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -6310,7 +6310,7 @@ export class Api<
     listAuditRecords: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25
@@ -6551,7 +6551,7 @@ export class Api<
     listAuditHeads: (
       query?: {
         /**
-         * The number of items of a page.
+         * The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.
          * @min 1
          * @max 100
          * @default 25

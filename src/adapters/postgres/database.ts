@@ -25,6 +25,8 @@ export type DatabaseOptions = {
   /** The service's pools are sized in src/compose/databasePools.ts; without a size, as in tools, pg's default (10) applies. */
   readonly poolMax?: number
   readonly applicationName?: string
+  /** Parameters of Postgres for each connection. */
+  readonly settings?: Readonly<Record<string, string>>
   readonly lease?: Partial<LeaseOptions>
 }
 
@@ -165,7 +167,9 @@ const clientConfig = (options: DatabaseOptions): ClientConfig => {
     statement_timeout: statementTimeoutMs,
     query_timeout: statementTimeoutMs + ANSWER_GRACE_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
-    options: '-c timezone=UTC -c datestyle=ISO',
+    options: Object.entries({ timezone: 'UTC', datestyle: 'ISO', ...options.settings })
+      .map(([name, value]) => `-c ${name}=${value}`)
+      .join(' '),
     keepAlive: true,
   }
 }

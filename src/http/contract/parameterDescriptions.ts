@@ -5,7 +5,8 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
   code: 'An error code.',
   name: 'The name of a schema: type and version of a fact.',
   version: 'A dated version of the contract.',
-  limit: 'The number of items of a page.',
+  limit:
+    'The most items of a page. A page may hold fewer, even none, while has_more is true: with filters that match few items, each page searches a part of the list. Continue with next_cursor.',
   cursor: 'The cursor of the page before, with the same filters; the first page by default.',
   created_after: 'Only items that were created after this time.',
   created_before: 'Only items that were created before this time.',

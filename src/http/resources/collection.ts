@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import type { ListedRow, PageRequest, Query } from '../../../projections/page.ts'
+import { type ListedRow, type PageRequest, type PageRow, pageOfRows, type Query } from '../../../projections/page.ts'
 import { positionOf } from '../../feeds/checkpoints.ts'
-import type { Sql } from '../../ports.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { definedOnly, keyInCursor, pageReply } from './paging.ts'
 import { withTexts } from '../../commands/personalTexts.ts'
@@ -12,12 +11,10 @@ import type { Call, Reply } from '../route.ts'
 
 type ListOf<R extends ListedRow> = {
   readonly name: string
-  readonly page: (request: PageRequest) => Query<R>
+  readonly page: (request: PageRequest) => Query<PageRow<R>>
   readonly render: (row: R) => object
 }
 type PageParameters = { readonly limit: number; readonly cursor?: string | undefined }
-
-const run = <R extends ListedRow>(sql: Sql, { text, values }: Query<R>): Promise<R[]> => sql<R>(text, values)
 
 const pageKeySchema = z.object({ created_at: z.string(), id: z.string() })
 
@@ -32,15 +29,13 @@ export const readPage = async <R extends ListedRow>(
   const { tenant } = call.principal
   const binding = { tenant, path: call.path, filters: definedOnly(filters) }
   const after = keyInCursor(call, cursor, { binding, schema: pageKeySchema })
-  const sql = call.database.sql
   // The position is read before the rows, so that the rows are at least as new.
   const position = await reachedPosition(call, name)
   const request = { tenant, filters: filters as PageRequest['filters'], after, limit: limit + 1 }
-  const rows = await run(sql, page(request))
-  const items = rows.slice(0, limit)
-  const last = items.at(-1)
-  const nextCursor =
-    rows.length > limit && last ? call.cursors.seal(binding, { created_at: last.created_at, id: last.id }) : null
+  const { text, values } = page(request)
+  const rows = await call.lists.sql<PageRow<R>>(text, values)
+  const { items, next } = pageOfRows(rows, limit, ({ created_at, id }: R) => ({ created_at, id }))
+  const nextCursor = next === undefined ? null : call.cursors.seal(binding, next)
   const texts = await textsFor(call, items)
   return pageReply(
     call,

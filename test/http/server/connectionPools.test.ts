@@ -1,14 +1,14 @@
 import { expect } from 'chai'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
-import { REQUESTS_POOL_MAX } from '../../../src/compose/databasePools.ts'
+import { LISTS_POOL_MAX } from '../../../src/compose/databasePools.ts'
 import type { Database } from '../../../src/ports.ts'
 import { anOrder, clientOf, newKey } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
-/** More than the connections of the requests' pool, of which one tenant may hold four fifths. */
+/** More than the connections of the lists' pool, of which one tenant may hold four fifths. */
 const REQUESTS = 12
-const ONE_TENANT_MAX = Math.floor(REQUESTS_POOL_MAX * 0.8)
+const ONE_TENANT_MAX = Math.floor(LISTS_POOL_MAX * 0.8)
 
 describe('the connections of requests', () => {
   let service: TestService
@@ -22,7 +22,7 @@ describe('the connections of requests', () => {
 
   const blocked = async (): Promise<number> => {
     const [row] = await database.sql<{ count: bigint }>(
-      `select count(*) as count from pg_stat_activity where application_name = 'ledger' and wait_event_type = 'Lock'`,
+      `select count(*) as count from pg_stat_activity where application_name = 'ledger-lists' and wait_event_type = 'Lock'`,
     )
     return Number(row?.count)
   }

@@ -3,7 +3,7 @@ import { waitApplied } from '../collection.ts'
 import { hasErased, withTexts } from '../../../commands/personalTexts.ts'
 import { PRIVATE_CACHING, textsFor } from '../commonReplies.ts'
 import { etagOfRow, isNotModified } from '../../request/conditional.ts'
-import type { Query } from '../../../../projections/page.ts'
+import { type PageRow, pageOfRows, type Query } from '../../../../projections/page.ts'
 import type { Row } from '../../../ports.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
 import type { Call, Reply } from '../../route.ts'
@@ -25,7 +25,7 @@ export type PageAt = {
   readonly limit: number
 }
 type BookList<R extends Row> = {
-  readonly page: (at: PageAt, filters: BookFilters) => Query<R>
+  readonly page: (at: PageAt, filters: BookFilters) => Query<PageRow<R, string>>
   readonly keyOf: (row: R) => string
   readonly render: (row: R) => object
   /** The query of the item that the list belongs to; 404 if it has no row. */
@@ -45,13 +45,10 @@ export const readBooksPage = async <R extends Row>(
   const position = await booksAt(call, call.query, key && BigInt(key.position))
   if (ofItem !== undefined) await firstRow(call, ofItem(tenant, position))
   const { text, values } = page({ tenant, position, after: key?.after, limit: limit + 1 }, filters)
-  const rows = await call.database.sql<R>(text, values)
-  const items = rows.slice(0, limit)
-  const last = items.at(-1)
+  const rows = await call.lists.sql<PageRow<R, string>>(text, values)
+  const { items, next } = pageOfRows(rows, limit, keyOf)
   const nextCursor =
-    rows.length > limit && last
-      ? call.cursors.seal(binding, { position: position.toString(), after: keyOf(last) })
-      : null
+    next === undefined ? null : call.cursors.seal(binding, { position: position.toString(), after: next })
   const texts = await textsFor(call, items)
   const listed = { items: items.map(row => render(withTexts(row, texts))), hasMore: nextCursor !== null, nextCursor }
   return pageReply(

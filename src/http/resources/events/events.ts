@@ -35,7 +35,7 @@ const page = async (call: EventsCall): Promise<Reply> => {
   // The position is read before the facts, so that the page is at least as new.
   const asOf = await positionOf(call.database.sql, 'facts_v1')
   const { facts, end, hasMore } = await readFacts(call, after, call.query.limit, ({ text, values }) =>
-    call.database.sql(text, values),
+    call.lists.sql(text, values),
   )
   const items = facts.map(({ event }) => withSchemaBaseUrl(event, call.schemaBaseUrl))
   return {

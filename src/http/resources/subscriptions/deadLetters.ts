@@ -28,14 +28,14 @@ const listDeadLetters = route({
   responses: { 200: { description: 'A page of the list.', schema: pageSchema(deadLetterSchema), headers: ['Link'] } },
   errors: ['cursor_invalid', 'cursor_expired'],
   handler: async call => {
-    const { ledger, params, query, principal, cursors, path, database, requireScopes } = call
+    const { ledger, params, query, principal, cursors, path, lists, requireScopes } = call
     const row = visible(call, (await ledger.aggregates.load(subscriptionEntity, params.id)).row)
     requireScopes(scopesOfFacts(row.types))
     const binding = { tenant: principal.tenant, path }
     const after = BigInt(keyInCursor(call, query.cursor, { binding, schema: cursorSchema })?.after ?? -1)
     const asOf = await statusOf(call, row)
     const { text, values } = deadLetterPage(params.id, after, query.limit + 1)
-    const found = await database.sql<DeadLetterRow>(text, values)
+    const found = await lists.sql<DeadLetterRow>(text, values)
     const page = found.slice(0, query.limit)
     const hasMore = found.length > page.length
     return pageReply(
