@@ -12,12 +12,15 @@ export const REQUESTS_POOL_MAX = 10
 export const FEEDS_POOL_MAX = 8
 /** Event streams share all but one to read history; one is for the poll of the tail (http/resources/events/tail.ts). */
 export const EVENT_STREAMS_POOL_MAX = 5
+/** Downloads of exports and counts of facts: short statements, many in a row, which must not delay look-ups. */
+export const BULK_POOL_MAX = 3
 
 /** The connections of all API processes together, and the least of one. */
 const ALL_REQUESTS_MAX = 40
 const ALL_EVENT_STREAMS_MAX = 20
 const REQUESTS_POOL_MIN = 3
 const EVENT_STREAMS_POOL_MIN = 2
+const BULK_POOL_MIN = 2
 
 /** The sizes in a process that is one of `apiProcesses`. */
 export const poolSizesOf = (apiProcesses: number) => {
@@ -26,12 +29,13 @@ export const poolSizesOf = (apiProcesses: number) => {
     requests: Math.min(REQUESTS_POOL_MAX, Math.max(REQUESTS_POOL_MIN, share(ALL_REQUESTS_MAX))),
     eventStreams: Math.min(EVENT_STREAMS_POOL_MAX, Math.max(EVENT_STREAMS_POOL_MIN, share(ALL_EVENT_STREAMS_MAX))),
     feeds: FEEDS_POOL_MAX,
+    bulk: apiProcesses > 1 ? BULK_POOL_MIN : BULK_POOL_MAX,
   }
 }
 
 export const openPools = (connectionString: string, sizes: ReturnType<typeof poolSizesOf>, cleanup: CleanupStack) => {
-  const open = (applicationName: string, poolMax: number): Database => {
-    const database = openDatabase({ connectionString, poolMax, applicationName })
+  const open = (applicationName: string, poolMax: number, binaryResults = false): Database => {
+    const database = openDatabase({ connectionString, poolMax, applicationName, binaryResults })
     cleanup.defer(() => database.close())
     return database
   }
@@ -39,5 +43,6 @@ export const openPools = (connectionString: string, sizes: ReturnType<typeof poo
     database: open('ledger', sizes.requests),
     feedsDatabase: open('ledger-feeds', sizes.feeds),
     streams: open('ledger-streams', sizes.eventStreams),
+    bulk: open('ledger-bulk', sizes.bulk, true),
   }
 }

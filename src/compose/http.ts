@@ -46,6 +46,8 @@ import type { Siblings } from './siblings.ts'
 export type HttpDependencies = Omit<CoreServices, 'store'> & {
   /** The same database, with a connection pool for the tail and the event streams alone. */
   readonly streams: Pick<Database, 'sql'>
+  /** The same database, with a connection pool for downloads and counts of facts alone. */
+  readonly bulk: Pick<Database, 'sql'>
   readonly port: number
   /** Holds the port, if it was chosen before. */
   readonly socket: Server | undefined
@@ -134,12 +136,13 @@ type Opened = Pick<Services, 'keySecrets' | 'denials' | 'stopping'> & { readonly
 
 const createServices = async (
   config: Config,
-  { publicUrl, schemaBaseUrl, issuer, database, streams, ledger, feeds, siblings }: HttpDependencies,
+  { publicUrl, schemaBaseUrl, issuer, database, streams, bulk, ledger, feeds, siblings }: HttpDependencies,
   { opened: { embedded, ...opened }, sharedCounter }: { readonly opened: Opened; readonly sharedCounter: RateCounter },
 ): Promise<Services> => ({
   ...opened,
   ledger,
   database,
+  bulk,
   personalTexts: createPersonalTexts(database.sql, ledger),
   cursors: createCursors(await cursorSecret(database), () => ledger.world.now()),
   rateLimits: createRateLimits(config.rateLimits, {

@@ -34,6 +34,8 @@ export type Reply = {
 export type Services = {
   readonly ledger: Ledger
   readonly database: Database
+  /** A pool of its own for downloads and counts of facts, which must not delay look-ups. Its results are binary. */
+  readonly bulk: Pick<Database, 'sql'>
   readonly personalTexts: PersonalTexts
   readonly cursors: Cursors
   readonly rateLimits: RateLimits

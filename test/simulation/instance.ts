@@ -67,6 +67,7 @@ const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping
   return {
     ledger,
     database,
+    bulk: database,
     personalTexts: createPersonalTexts(database.sql, ledger),
     stopping,
     cursors: createCursors(SECRET, () => machine.world.now()),

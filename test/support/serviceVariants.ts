@@ -91,6 +91,7 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
   const usual: Services = {
     ledger,
     database,
+    bulk: database,
     personalTexts: createPersonalTexts(database.sql, ledger),
     stopping: stopping.signal,
     cursors: createCursors(SECRET, () => ledger.world.now()),
