@@ -34,8 +34,8 @@ export const poolSizesOf = (apiProcesses: number) => {
 }
 
 export const openPools = (connectionString: string, sizes: ReturnType<typeof poolSizesOf>, cleanup: CleanupStack) => {
-  const open = (applicationName: string, poolMax: number, binaryResults = false): Database => {
-    const database = openDatabase({ connectionString, poolMax, applicationName, binaryResults })
+  const open = (applicationName: string, poolMax: number): Database => {
+    const database = openDatabase({ connectionString, poolMax, applicationName })
     cleanup.defer(() => database.close())
     return database
   }
@@ -43,6 +43,6 @@ export const openPools = (connectionString: string, sizes: ReturnType<typeof poo
     database: open('ledger', sizes.requests),
     feedsDatabase: open('ledger-feeds', sizes.feeds),
     streams: open('ledger-streams', sizes.eventStreams),
-    bulk: open('ledger-bulk', sizes.bulk, true),
+    bulk: open('ledger-bulk', sizes.bulk),
   }
 }

@@ -34,7 +34,7 @@ export type Reply = {
 export type Services = {
   readonly ledger: Ledger
   readonly database: Database
-  /** A pool of its own for downloads and counts of facts, which must not delay look-ups. Its results are binary. */
+  /** A pool of its own for downloads and counts of facts, which must not delay look-ups. */
   readonly bulk: Pick<Database, 'sql'>
   readonly personalTexts: PersonalTexts
   readonly cursors: Cursors

@@ -25,11 +25,6 @@ export type DatabaseOptions = {
   /** The service's pools are sized in src/compose/databasePools.ts; without a size, as in tools, pg's default (10) applies. */
   readonly poolMax?: number
   readonly applicationName?: string
-  /**
-   * Results come in binary form: the bytes of a file would cost twice their size as hexadecimal text, and the time to
-   * parse it. For `sql` alone, and for the types that types.ts reads in that form.
-   */
-  readonly binaryResults?: boolean
   readonly lease?: Partial<LeaseOptions>
 }
 
@@ -165,7 +160,6 @@ const clientConfig = (options: DatabaseOptions): ClientConfig => {
   const statementTimeoutMs = options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS
   return {
     connectionString: options.connectionString,
-    ...(options.binaryResults === true && { binary: true }),
     application_name: options.applicationName ?? 'ledger',
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: statementTimeoutMs,

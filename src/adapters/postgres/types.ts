@@ -3,9 +3,6 @@
 import { type CustomTypesConfig, types } from 'pg'
 
 const INT8 = 20
-const BYTEA = 17
-const INT4 = 23
-const TEXT = 25
 const INT8_ARRAY = 1016
 const DATE = 1082
 const TIMESTAMP = 1114
@@ -53,22 +50,7 @@ const parsers = new Map<number, (text: string) => unknown>([
   [TIMESTAMPTZ_ARRAY, each(timestamp)],
 ])
 
-const BINARY_PARSERS = new Map<number, (bytes: Buffer) => unknown>([
-  [BYTEA, bytes => bytes],
-  [INT8, bytes => bytes.readBigInt64BE()],
-  [INT4, bytes => bytes.readInt32BE()],
-  [TEXT, bytes => bytes.toString()],
-])
-
-/** A type without a parser is an error: `pg` would return wrong values for some. */
-const binaryParserOf = (oid: number): ((bytes: Buffer) => unknown) => {
-  const parse = BINARY_PARSERS.get(oid)
-  if (parse === undefined) throw new TypeError(`Values of the type ${oid} are not read in binary form.`)
-  return parse
-}
-
 /** int8 → bigint, numeric → string, timestamptz → RFC 3339 string, date → string, json → parsed. */
 export const valueTypes: CustomTypesConfig = {
-  getTypeParser: (oid: number, format?: string) =>
-    format === 'binary' ? binaryParserOf(oid) : (parsers.get(oid) ?? types.getTypeParser(oid, 'text')),
+  getTypeParser: (oid, format) => parsers.get(oid) ?? types.getTypeParser(oid, format),
 }

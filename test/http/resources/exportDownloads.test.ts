@@ -33,6 +33,7 @@ describe('downloads of exports', () => {
   it('are 4 at once for a caller and 8 for its tenant, and each one that ends makes room', async () => {
     const waiting: (() => void)[] = []
     let reads = 0
+    let isOpen = false
     const variant = await startVariant(service, {
       authenticate: async req => ({ ...caller, tenant, subject: String(req.headers['authorization']) }),
       services: usual => ({
@@ -40,7 +41,7 @@ describe('downloads of exports', () => {
         bulk: {
           sql: async (text, values) => {
             reads += 1
-            await new Promise<void>(resolve => waiting.push(resolve))
+            if (!isOpen) await new Promise<void>(resolve => waiting.push(resolve))
             return usual.bulk.sql(text, values)
           },
         },
@@ -48,9 +49,8 @@ describe('downloads of exports', () => {
     })
     const start = (who: string) => fetch(`${variant.api}${path()}`, { headers: { authorization: who } })
     try {
-      const open = []
-      for (const who of ['a', 'a', 'a', 'a', 'b', 'b', 'b', 'b']) open.push(await start(who))
-      expect(open.map(({ status }) => status)).to.deep.equal(Array.from({ length: 8 }, () => 200))
+      const open = ['a', 'a', 'a', 'a', 'b', 'b', 'b', 'b'].map(start)
+      await eventually(() => reads === 8)
       for (const [who, named] of [
         ['a', '"downloads"'],
         ['c', '"tenant_downloads"'],
@@ -59,18 +59,17 @@ describe('downloads of exports', () => {
         expect(refused.status).to.equal(429)
         expect(await refused.text()).to.include(named.replaceAll('"', ''))
       }
-      await eventually(() => reads === 8)
-      const [first] = open
-      await first?.body?.cancel()
-      waiting.shift()?.()
-      await eventually(async () => {
-        const answer = await start('a')
-        return answer.status === 200
-      })
+      isOpen = true
+      for (const resolve of waiting) resolve()
+      for (const answer of await Promise.all(open)) {
+        expect(answer.status).to.equal(200)
+        await answer.arrayBuffer()
+      }
+      await eventually(async () => (await start('a')).status === 200)
     } finally {
-      const release = setInterval(() => waiting.splice(0).forEach(resolve => resolve()), 10)
+      isOpen = true
+      for (const resolve of waiting) resolve()
       await variant.close()
-      clearInterval(release)
     }
   })
 
@@ -86,37 +85,18 @@ describe('downloads of exports', () => {
         ...usual,
         bulk: {
           sql: (text, values) => {
-            hasRight = !text.includes('select bytes')
+            hasRight = !text.includes('encode(bytes')
             return usual.bulk.sql(text, values)
           },
         },
       }),
     })
     try {
-      const answer = await fetch(`${variant.api}${path()}`)
-      expect(answer.status).to.equal(200)
-      expect(await rejectionOf(answer.arrayBuffer())).to.be.instanceOf(Error)
+      const read = fetch(`${variant.api}${path()}`).then(answer => answer.arrayBuffer())
+      expect(await rejectionOf(read)).to.be.instanceOf(Error)
+      expect(hasRight).to.equal(false)
     } finally {
       await variant.close()
-    }
-  })
-
-  it('read bytes, numbers and texts in binary form, and refuse other types', async () => {
-    const database = openDatabase({ connectionString: service.addresses.postgres, binaryResults: true })
-    try {
-      const [row] = await database.sql(
-        `select '\\x00ff5c'::bytea as bytes, $1::bigint as position, 'Zürich'::text as id, octet_length('ab') as length`,
-        [2n ** 60n + 1n],
-      )
-      expect(row).to.deep.equal({
-        bytes: Buffer.from('00ff5c', 'hex'),
-        position: 2n ** 60n + 1n,
-        id: 'Zürich',
-        length: 2,
-      })
-      expect(String(await rejectionOf(database.sql('select now() as at')))).to.include('1184')
-    } finally {
-      await database.close()
     }
   })
 
