@@ -136,6 +136,16 @@ export const factIds = ({ tenant, after, to, limit }: FactIdsRequest): Query<Fac
   }
 }
 
+/** The position of the fact of the tenant with this number in the range, counted from 1; no row with fewer facts. */
+export const nthFact = (
+  { tenant, after, to }: Required<Omit<FactIdsRequest, 'limit'>>,
+  n: number,
+): Query<{ position: bigint }> => ({
+  text: `select f.position from facts_v1 f where ${ofTenantBetween('$4', '$1', '$2')} order by ${TENANT_ORDER}
+    offset $3 limit 1`,
+  values: [after, to, n - 1, tenant],
+})
+
 export type MissingRequest = Omit<FactIdsRequest, 'after'> & {
   /** Inclusive, like `to`. */
   readonly from: bigint

@@ -103,8 +103,10 @@ export async function* bytesOf(
   const chunkBytes = BigInt(await chunkBytesOf(sql, { id, attempt }))
   for (let at = first; at < end; ) {
     const seq = at / chunkBytes
-    const [chunk] = await sql<{ bytes: Uint8Array }>(`select bytes ${CHUNK}`, [id, attempt, seq])
-    const piece = chunk?.bytes.subarray(Number(at % chunkBytes), Number(end - seq * chunkBytes))
+    const [chunk] = await sql<{ bytes: string }>(`select encode(bytes, 'base64') as bytes ${CHUNK}`, [id, attempt, seq])
+    // `pg` reads values as text, in which hexadecimal digits take twice the size, and base64 four thirds.
+    const bytes = chunk && Buffer.from(chunk.bytes, 'base64')
+    const piece = bytes?.subarray(Number(at % chunkBytes), Number(end - seq * chunkBytes))
     if (piece === undefined || piece.length === 0) return
     yield piece
     at += BigInt(piece.length)

@@ -7,7 +7,8 @@ import { type Sql, Unavailable } from '../ports.ts'
  * Counts the facts between two positions, hashes their ids, and names those that are missing because they are parked.
  */
 
-const BATCH = 10_000
+/** Small, since the rows of a batch are decoded in one turn of the event loop. */
+const BATCH = 2_000
 
 export type Counted = { readonly topic: string; readonly count: number; readonly sha256: string }
 

@@ -13,6 +13,8 @@ export const LISTS_POOL_MAX = 4
 export const FEEDS_POOL_MAX = 8
 /** Event streams share all but one to read history; one is for the poll of the tail (http/resources/events/tail.ts). */
 export const EVENT_STREAMS_POOL_MAX = 5
+/** Downloads of exports and counts of facts: short statements, many in a row, which must not delay look-ups. */
+export const BULK_POOL_MAX = 3
 
 /** The connections of all API processes together, and the least of one. */
 const ALL_REQUESTS_MAX = 32
@@ -22,6 +24,7 @@ const REQUESTS_POOL_MIN = 3
 /** One tenant may hold half, so that another one is served too. */
 const LISTS_POOL_MIN = 2
 const EVENT_STREAMS_POOL_MIN = 2
+const BULK_POOL_MIN = 2
 
 /** The sizes in a process that is one of `apiProcesses`. */
 export const poolSizesOf = (apiProcesses: number) => {
@@ -31,6 +34,7 @@ export const poolSizesOf = (apiProcesses: number) => {
     lists: Math.min(LISTS_POOL_MAX, Math.max(LISTS_POOL_MIN, share(ALL_LISTS_MAX))),
     eventStreams: Math.min(EVENT_STREAMS_POOL_MAX, Math.max(EVENT_STREAMS_POOL_MIN, share(ALL_EVENT_STREAMS_MAX))),
     feeds: FEEDS_POOL_MAX,
+    bulk: apiProcesses > 1 ? BULK_POOL_MIN : BULK_POOL_MAX,
   }
 }
 
@@ -65,5 +69,6 @@ export const openPools = (connectionString: string, sizes: ReturnType<typeof poo
     database: open('ledger', sizes.requests),
     feedsDatabase: open('ledger-feeds', sizes.feeds),
     streams: open('ledger-streams', sizes.eventStreams),
+    bulk: open('ledger-bulk', sizes.bulk),
   }
 }

@@ -48,6 +48,8 @@ export type HttpDependencies = Omit<CoreServices, 'store'> & {
   readonly streams: Pick<Database, 'sql'>
   /** The same, for the pages of lists. */
   readonly lists: Pick<Database, 'sql'>
+  /** The same database, with a connection pool for downloads and counts of facts alone. */
+  readonly bulk: Pick<Database, 'sql'>
   readonly port: number
   /** Holds the port, if it was chosen before. */
   readonly socket: Server | undefined
@@ -136,13 +138,14 @@ type Opened = Pick<Services, 'keySecrets' | 'denials' | 'stopping'> & { readonly
 
 const createServices = async (
   config: Config,
-  { publicUrl, schemaBaseUrl, issuer, database, streams, lists, ledger, feeds, siblings }: HttpDependencies,
+  { publicUrl, schemaBaseUrl, issuer, database, streams, lists, bulk, ledger, feeds, siblings }: HttpDependencies,
   { opened: { embedded, ...opened }, sharedCounter }: { readonly opened: Opened; readonly sharedCounter: RateCounter },
 ): Promise<Services> => ({
   ...opened,
   ledger,
   database,
   lists,
+  bulk,
   personalTexts: createPersonalTexts(database.sql, ledger),
   cursors: createCursors(await cursorSecret(database), () => ledger.world.now()),
   rateLimits: createRateLimits(config.rateLimits, {

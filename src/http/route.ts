@@ -36,6 +36,8 @@ export type Services = {
   readonly database: Database
   /** The same database, with connections for the pages of lists alone: no other read waits behind them. */
   readonly lists: Pick<Database, 'sql'>
+  /** A pool of its own for downloads and counts of facts, which must not delay look-ups. */
+  readonly bulk: Pick<Database, 'sql'>
   readonly personalTexts: PersonalTexts
   readonly cursors: Cursors
   readonly rateLimits: RateLimits

@@ -69,13 +69,15 @@ export type TenantScheduler<J> = {
   readonly next: (due: readonly J[], underWay: readonly J[]) => J | undefined
 }
 
-export const createTenantScheduler = <J>(tenantOf: (job: J) => string): TenantScheduler<J> => {
+/** `underWayMax`: a tenant may have so many jobs under way. */
+export const createTenantScheduler = <J>(tenantOf: (job: J) => string, underWayMax = Infinity): TenantScheduler<J> => {
   const tenants = createRoundRobin(tenantOf)
   return {
     next: (due, underWay) => {
       const busy = Map.groupBy(underWay, tenantOf)
       const countOf = (job: J): number => busy.get(tenantOf(job))?.length ?? 0
-      const [first] = tenants.inOrder(due).toSorted((a, b) => countOf(a) - countOf(b))
+      const ordered = tenants.inOrder(due).filter(job => countOf(job) < underWayMax)
+      const [first] = ordered.toSorted((a, b) => countOf(a) - countOf(b))
       if (first !== undefined) tenants.hadTurn(first)
       return first
     },

@@ -20,7 +20,7 @@ export const ADVISORY_LOCKS = {
 
 /** Locks by name, whose number is `hashtextextended(name, 0)`. They serialize reservations on all instances. */
 export const LOCK_NAMES = {
-  exportsOf: (caller: string): string => caller,
+  exportsOf: (tenant: string): string => `exports of ${tenant}`,
   apiKeysOf: (tenant: string): string => `api keys ${tenant}`,
   subscriptionsOf: (tenant: string): string => `subscriptions of ${tenant}`,
 } as const

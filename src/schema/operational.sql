@@ -39,6 +39,7 @@ create table if not exists export_slots (
   taken_at timestamptz not null default now(),
   primary key (caller, operation_id)
 );
+alter table export_slots add column if not exists tenant_id text;
 -- API keys that are about to be issued or rotated. Reserved before the event is appended, so that two concurrent requests
 -- cannot both take the last place of the tenant.
 create table if not exists api_key_slots (

@@ -23,6 +23,12 @@ export const FAIRNESS_MUTANTS: readonly Mutant[] = [
     replace: `      const sinceMs`,
   },
   {
+    name: 'one tenant may hold every worker of exports',
+    file: 'src/processes/fairScheduling.ts',
+    find: `countOf(job) < underWayMax`,
+    replace: `true`,
+  },
+  {
     name: 'each caller of a tenant has a tenant limit of its own',
     file: 'src/http/access/rateLimits.ts',
     find: `count(counter, tenant, tenantPolicy(policy))`,

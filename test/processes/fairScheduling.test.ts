@@ -117,6 +117,16 @@ describe('the scheduler of exports', () => {
     expect(scheduler.next([slowNext, quickNext], [slow])).to.equal(quickNext)
   })
 
+  it('begins no more jobs of one tenant than it may have under way, although nothing else is due', () => {
+    const scheduler = createTenantScheduler<Job>(({ tenant }) => tenant, 1)
+    const [first, second] = jobs('a', 2) as [Job, Job]
+    const other = { tenant: 'b', n: 0 }
+    expect(scheduler.next([first, second], [])).to.equal(first)
+    expect(scheduler.next([second], [first])).to.equal(undefined)
+    expect(scheduler.next([second, other], [first])).to.equal(other)
+    expect(scheduler.next([second], [other])).to.equal(second)
+  })
+
   it('prefers a new tenant with no job under way to one that has a job under way', () => {
     const scheduler = createTenantScheduler<Job>(({ tenant }) => tenant)
     const [first, second, third] = jobs('a', 3) as [Job, Job, Job]

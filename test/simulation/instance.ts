@@ -68,6 +68,7 @@ const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping
     ledger,
     database,
     lists: database,
+    bulk: database,
     personalTexts: createPersonalTexts(database.sql, ledger),
     stopping,
     cursors: createCursors(SECRET, () => machine.world.now()),

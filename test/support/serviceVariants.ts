@@ -92,6 +92,7 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
     ledger,
     database,
     lists: database,
+    bulk: database,
     personalTexts: createPersonalTexts(database.sql, ledger),
     stopping: stopping.signal,
     cursors: createCursors(SECRET, () => ledger.world.now()),

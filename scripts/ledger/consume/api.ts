@@ -11,7 +11,9 @@ const pageSchema = z.object({
 })
 export type Page = z.output<typeof pageSchema>
 
-const manifestSchema = z.object({ items: z.tuple([z.object({ count: z.int(), sha256: z.string() })]) })
+const manifestSchema = z.object({
+  items: z.tuple([z.object({ to_position: z.string(), count: z.int(), sha256: z.string() })]),
+})
 const problemSchema = z.object({ code: z.string(), detail: z.string().optional() })
 
 /** The start of a page: after a cursor, or at a position. */
@@ -20,6 +22,8 @@ export type Start = { readonly cursor: string } | { readonly from_position: stri
 export type Api = {
   readonly page: (start: Start) => Promise<Page>
   readonly manifest: (topic: string, range: Range) => Promise<Digest>
+  /** The digests of adjacent ranges, as long as the service counts them at once, which together are the whole range. */
+  readonly manifests: (topic: string, range: Range) => AsyncIterable<Range & Digest>
   /**
    * The facts of the tenant in the range, in the order of their arrival. A fact that was delivered late has a place
    * after the range.
@@ -96,11 +100,21 @@ export const createApi = (options: ApiOptions): Api => {
   const get = createGet(options)
   const page: Api['page'] = start =>
     get(`/events?${new URLSearchParams({ limit: String(PAGE), ...start }).toString()}`, pageSchema)
+  const digestOf = async (query: Readonly<Record<string, string>>) =>
+    (await get(`/events/manifest?${new URLSearchParams(query).toString()}`, manifestSchema)).items[0]
   return {
     page,
-    manifest: async (topic, { from, to }) => {
-      const query = new URLSearchParams({ topic, from: from.toString(), to: to.toString() })
-      return (await get(`/events/manifest?${query.toString()}`, manifestSchema)).items[0]
+    manifest: (topic, { from, to }) => digestOf({ topic, from: from.toString(), to: to.toString() }),
+    manifests: async function* (topic, { from: first, to }) {
+      for (let from = first; from <= to; ) {
+        // Without an end the range is the longest that the service counts. If that is enough, the end is named.
+        const start = { topic, from: from.toString() }
+        const longest = await digestOf(start)
+        const isEnough = BigInt(longest.to_position) > to
+        const { count, sha256, to_position } = isEnough ? await digestOf({ ...start, to: to.toString() }) : longest
+        yield { from, to: BigInt(to_position), count, sha256 }
+        from = BigInt(to_position) + 1n
+      }
     },
     facts: async function* ({ from, to }) {
       for (let start: Start = { from_position: from.toString() }; ; ) {

@@ -47,6 +47,23 @@ const proofOf = (had: readonly Entry[], range: Range, { count, sha256 }: Digest)
   return { ...range, had: digest, wanted, agrees: isSame(digest, wanted) }
 }
 
+/**
+ * The differences in the ranges that do not agree, in parts that the service counts at once; `entries` are those of the
+ * token's tenant.
+ */
+const differencesOf = async (
+  ranges: readonly RangeProof[],
+  topic: string,
+  entries: readonly Entry[],
+  api: Api,
+): Promise<Differences> => {
+  const found: Differences[] = []
+  for (const range of ranges.filter(({ agrees }) => !agrees))
+    for await (const { from, to } of api.manifests(topic, range))
+      found.push(await differencesIn(api, topic, { from, to }, entries))
+  return { missing: found.flatMap(({ missing }) => missing), surplus: found.flatMap(({ surplus }) => surplus) }
+}
+
 /** Verification against GET /events/manifest, from the beginning of the log to the copy's position. */
 export const verifyOverHttp = async (folder: string, { topics, position }: State, api: Api): Promise<Verified> => {
   const proofs: TopicProof[] = []
@@ -57,10 +74,12 @@ export const verifyOverHttp = async (folder: string, { topics, position }: State
       proofs.push({ topic, ranges: [], findings: ['Nothing was read yet.'], missing: [], surplus: [], unproved: 0 })
       continue
     }
-    const proof = proofOf(within(entries, range), range, await api.manifest(topic, range))
-    const differences = proof.agrees ? { missing: [], surplus: [] } : await differencesIn(api, topic, range, entries)
+    const ranges: RangeProof[] = []
+    for await (const { from, to, ...digest } of api.manifests(topic, range))
+      ranges.push(proofOf(within(entries, { from, to }), { from, to }, digest))
+    const differences = await differencesOf(ranges, topic, entries, api)
     const unproved = entries.length - within(entries, range).length
-    proofs.push({ topic, ranges: [proof], findings, ...differences, unproved })
+    proofs.push({ topic, ranges, findings, ...differences, unproved })
   }
   return verifiedOf(proofs)
 }
@@ -99,21 +118,6 @@ const gapsIn = (manifests: readonly Sealed[]): readonly string[] =>
 
 const NO_MANIFEST = 'There is no manifest of it yet: npm run ledger -- manifest, and consume again.'
 
-/** With a token, missing facts of its tenant are listed; those of other tenants are reported by range only. */
-const differencesOf = async (
-  wrong: readonly RangeProof[],
-  topic: string,
-  entries: readonly Entry[],
-  own?: OwnFacts,
-) => {
-  const found: Differences[] = []
-  for (const range of own === undefined ? [] : wrong) {
-    const ofTenant = entries.filter(({ tenantid }) => tenantid === own?.tenant)
-    if (own) found.push(await differencesIn(own.api, topic, range, ofTenant))
-  }
-  return { missing: found.flatMap(({ missing }) => missing), surplus: found.flatMap(({ surplus }) => surplus) }
-}
-
 const rangeOf = ({ from_position: from, to_position: to }: Sealed): Range => ({ from, to })
 
 /**
@@ -135,12 +139,13 @@ export const verifyByManifests = async (folder: string, { topics }: State, own?:
     const about = manifests.filter(sealed => sealed.topic === topic)
     const ranges = about.map(sealed => proofOf(countedBy(sealed, entries), rangeOf(sealed), sealed))
     const last = about.at(-1)
-    const wrong = ranges.filter(({ agrees }) => !agrees)
+    // With a token, missing facts of its tenant are listed; those of other tenants are reported by range only.
+    const ofTenant = entries.filter(({ tenantid }) => tenantid === own?.tenant)
     proofs.push({
       topic,
       ranges,
       findings: [...findings, ...(last === undefined ? [NO_MANIFEST] : gapsIn(about))],
-      ...(await differencesOf(wrong, topic, entries, own)),
+      ...(own === undefined ? { missing: [], surplus: [] } : await differencesOf(ranges, topic, ofTenant, own.api)),
       unproved: entries.length - ranges.reduce((sum, { had }) => sum + had.count, 0),
     })
   }

@@ -57,16 +57,30 @@ export const recordExportRead = (
   operation: 'read_export' | 'read_export_manifest',
 ): Promise<void> => recordAuditedDecision(ledger, { type: 'GrantAccess', operation, resource: params.id }, context)
 
+const RECHECK_EVERY_MS = 5_000
+
+/** Checks the right to the file again, every few seconds at most. Throws Problem: the caller has it no more. */
+const createRecheck = ({ recheck, ledger: { world } }: ExportCall): (() => Promise<void>) => {
+  let checkedAtMs = world.monotonicMs()
+  return async () => {
+    if (world.monotonicMs() - checkedAtMs < RECHECK_EVERY_MS) return
+    checkedAtMs = world.monotonicMs()
+    await recheck()
+  }
+}
+
 /**
- * The bytes of the range in chunks, at the reader's speed. Throws if the file disappears meanwhile: the response is cut
- * off.
+ * The bytes of the range in chunks, at the reader's speed. Throws if the file disappears meanwhile, or the right to it:
+ * the response is cut off.
  */
 const contentOf =
-  ({ database }: Pick<ExportCall, 'database'>, { id, attempt }: OperationRow, { first, end }: ByteRange): Streamed =>
+  (call: ExportCall, { id, attempt }: OperationRow, { first, end }: ByteRange): Streamed =>
   async (send, gone) => {
+    const recheck = createRecheck(call)
     let sent = 0n
-    for await (const piece of bytesOf(database.sql, { id, attempt }, { first, end })) {
+    for await (const piece of bytesOf(call.bulk.sql, { id, attempt }, { first, end })) {
       if (gone.aborted) return
+      await recheck()
       await send(piece)
       sent += BigInt(piece.length)
     }
@@ -93,7 +107,8 @@ export const readContent = route({
   description:
     'Whole, or the one range of bytes that Range names; several ranges are answered with the whole file. In a csv file ' +
     'a text that a spreadsheet would calculate, or that begins with an apostrophe, has one apostrophe before it: remove ' +
-    'one from each text that begins with one, and it is as it was.',
+    'one from each text that begins with one, and it is as it was. A caller may download few files at once, 4 by ' +
+    'default, and all callers of a tenant together 8.',
   scope: 'exports:read',
   params: z.object({ id: idSchema('op') }),
   offers,
@@ -127,6 +142,7 @@ export const readContent = route({
         headers: { 'Accept-Ranges': 'bytes', 'Content-Range': `bytes */${length}` },
       })
     const range = requested ?? { first: 0n, end: length }
+    call.onClose(await call.concurrencyLimits.take('downloads', call.principal))
     await recordExportRead(call, 'read_export')
     return {
       status: requested ? 206 : 200,

@@ -3,10 +3,14 @@ import type { OperationRow } from '../../../projections/operations/projection.ts
 import { idSchema, type OperationId } from '../../../streams/ids.ts'
 import type { IdempotencyRecord } from '../../../streams/idempotencyRecord.ts'
 import { EXPORT_FORMATS, EXPORT_RESOURCES } from '../../../streams/operation/index.ts'
+import { handle } from '../../commands/commandHandler.ts'
+import { deleteFile } from '../../commands/exportFiles.ts'
+import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
+import { problemOfRejection } from '../response/rejectionDetails.ts'
 import { inKeyTurn } from '../../commands/idempotencyKeyTurns.ts'
 import { create, replay } from '../../commands/idempotentCreation.ts'
 import { type KindOf, operationEntity } from '../../commands/entities.ts'
-import { takeExportSlot } from '../../commands/exportQuota.ts'
+import { type ExportLimits, takeExportSlot } from '../../commands/exportQuota.ts'
 import { withTexts } from '../../commands/personalTexts.ts'
 import { idOfKey, randomId } from '../../commands/identifiers.ts'
 import { type JsonObject, Unavailable } from '../../ports.ts'
@@ -21,7 +25,7 @@ import { definedOnly } from './paging.ts'
 import { postingFilters } from './books/bookSchemas.ts'
 import { paymentFilters } from './payments.ts'
 import { Problem } from '../response/problemCatalogue.ts'
-import { replyToCreation, readOne, textsFor } from './commonReplies.ts'
+import { replyToCreation, readOne, textsFor, visible } from './commonReplies.ts'
 import { exportFilters } from './paymentReferences.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../route.ts'
 import { metadataSchema, timeSchema, NOT_MODIFIED } from './commonSchemas.ts'
@@ -30,6 +34,8 @@ import { metadataSchema, timeSchema, NOT_MODIFIED } from './commonSchemas.ts'
 
 const KEPT_DAYS = 30
 const DAY_MS = 24 * 60 * 60 * 1000
+/** The bytes of the files that a tenant may have stored: 10 GiB. */
+const STORED_BYTES_MAX = 10 * 1024 ** 3
 
 const formatSchema = z.enum(EXPORT_FORMATS)
 
@@ -126,11 +132,24 @@ const acceptedReply = async (call: AnyCall, created: Created): Promise<Reply> =>
 const replayed = ({ ledger }: AnyCall, id: OperationId, record: IdempotencyRecord): Promise<Created | undefined> =>
   replay(ledger, operationEntity, id, record)
 
+const refusalOf = ({ callerMax, tenantMax, tenantMaxBytes }: ExportLimits) => ({
+  caller: `You have ${callerMax} unfinished exports, and may not have more at once. Retry when one has ended.`,
+  tenant: `Your tenant has ${tenantMax} unfinished exports, and may not have more at once. Retry when one has ended.`,
+  bytes:
+    `The files of your tenant's exports have ${tenantMaxBytes} bytes, which is the limit. ` +
+    'Delete files that you do not need any more (DELETE /exports/{id}), or wait until some expire.',
+})
+
 /** Takes the place of this export. Throws Problem: 429; Unavailable. */
-const takeSlot = async ({ database, principal, concurrencyLimits }: AnyCall, id: OperationId): Promise<void> => {
-  const max = concurrencyLimits.settings.exports
-  if (await takeExportSlot(database, principal, id, max)) return
-  throw new Problem('quota_exceeded', { detail: `You have ${max} unfinished exports, and may not have more at once.` })
+const takeSlot = async (
+  { database, principal, concurrencyLimits, ledger }: AnyCall,
+  id: OperationId,
+): Promise<void> => {
+  const { exports: callerMax, tenant_exports: tenantMax } = concurrencyLimits.settings
+  const keptSince = new Date(ledger.world.now() - KEPT_DAYS * DAY_MS).toISOString()
+  const limits = { callerMax, tenantMax, tenantMaxBytes: STORED_BYTES_MAX, keptSince }
+  const reserved = await takeExportSlot(database, principal, id, limits)
+  if (reserved !== 'taken') throw new Problem('quota_exceeded', { detail: refusalOf(limits)[reserved] })
 }
 
 /**
@@ -213,4 +232,46 @@ const readManifest = route({
   },
 })
 
-export const exportRoutes: readonly AnyRoute[] = [createExport, readManifest, readContent]
+/**
+ * Ends the export, whatever its state, and deletes its file. The worker deletes what is left of a file that cannot be
+ * deleted now, and the chunks of an attempt that was under way.
+ */
+const endAndDelete = async ({ ledger, database, params, context }: Call<{ id: OperationId }, unknown, unknown>) => {
+  let position = 0n
+  // Only one of the two has an effect: the first on an export that is under way, the second on one that has a file.
+  for (const type of ['CancelOperation', 'WithdrawFile'] as const) {
+    const handled = await handle(ledger, operationEntity, params.id, { command: { type }, context })
+    if ('rejected' in handled) throw problemOfRejection(handled)
+    if (!handled.ok) throw new Error('A command on an operation left no operation.')
+    position = handled.position
+  }
+  await deleteFile(database.sql, params.id).catch((error: unknown) => {
+    if (!(error instanceof Unavailable)) throw error
+  })
+  return position
+}
+
+const deleteExport = route({
+  ...common,
+  method: 'DELETE',
+  path: '/exports/{id}',
+  operationId: 'delete_export',
+  audited: 'path',
+  summary: 'Delete the file of an export',
+  description:
+    'The operation can still be read: its state is expired, and the content is answered with 410. An export that has ' +
+    'not finished is cancelled. Deleting it again has no effect.',
+  scope: 'exports:write',
+  params: z.object({ id: idSchema('op') }),
+  responses: { 204: { description: 'The file is deleted.', headers: ['Ledger-Position'] } },
+  errors: [],
+  handler: async call => {
+    const { ledger, params, context } = call
+    visible(call, (await ledger.aggregates.load(operationEntity, params.id)).row)
+    const granted = { type: 'GrantAccess', operation: 'delete_export', resource: params.id } as const
+    await recordAuditedDecision(ledger, granted, context)
+    return { status: 204, headers: { 'Ledger-Position': (await endAndDelete(call)).toString() } }
+  },
+})
+
+export const exportRoutes: readonly AnyRoute[] = [createExport, readManifest, readContent, deleteExport]

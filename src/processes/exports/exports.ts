@@ -29,6 +29,8 @@ import { contextOf } from '../processManager.ts'
 
 const NAME = 'exports'
 const AT_ONCE_MAX = 2
+/** One less, so that another tenant's export begins at once beside those of a tenant that has asked for many. */
+const AT_ONCE_OF_TENANT_MAX = Math.max(1, AT_ONCE_MAX - 1)
 const TICK_MS = 100
 const RETRY_MS = 1_000
 /** A file that may have an erased text is not served any more (exportContent.ts); this deletes it. */
@@ -171,7 +173,7 @@ const createJobs = (dependencies: ExportDependencies, timer: Timer, expiry: Expi
   const tasks = createOpenTasks<ExportRequest>(dependencies.ledger.world, timer)
   // An attempt may be under way for a moment after its task has ended.
   const running = new Map<Job, Promise<void>>()
-  const scheduler = createTenantScheduler<Job>(({ work }) => work.metadata.tenant)
+  const scheduler = createTenantScheduler<Job>(({ work }) => work.metadata.tenant, AT_ONCE_OF_TENANT_MAX)
 
   const run = async (job: Job, stop: AbortSignal): Promise<void> => {
     try {

@@ -283,6 +283,7 @@ describe('the shared counter', () => {
 
 describe('running exports', () => {
   const who = (subject: string) => ({ tenant: TENANT, subject, client: subject })
+  const limits = { callerMax: 2, tenantMax: 1_000, tenantMaxBytes: 1e12, keptSince: '2020-01-01T00:00:00.000Z' }
   const idOf = (index: number): string => `op_${String(index).padStart(26, '0')}`
   let database: Database
 
@@ -292,25 +293,50 @@ describe('running exports', () => {
   after(() => database.close())
 
   it('are limited to two for each caller, also for concurrent requests', async () => {
-    const asked = Array.from({ length: 20 }, (_, index) => takeExportSlot(database, who('one'), idOf(index), 2))
-    expect((await Promise.all(asked)).filter(Boolean)).to.have.length(2)
-    expect(await takeExportSlot(database, who('another'), idOf(30), 2)).to.equal(true)
+    const asked = Array.from({ length: 20 }, (_, index) => takeExportSlot(database, who('one'), idOf(index), limits))
+    const answers = await Promise.all(asked)
+    expect(answers.filter(answer => answer === 'taken')).to.have.length(2)
+    expect(new Set(answers)).to.deep.equal(new Set(['taken', 'caller']))
+    expect(await takeExportSlot(database, who('another'), idOf(30), limits)).to.equal('taken')
   })
 
   it('count once, also when a request is repeated', async () => {
     for (const id of [idOf(40), idOf(40), idOf(41), idOf(41)])
-      expect(await takeExportSlot(database, who('same'), id, 2)).to.equal(true)
-    expect(await takeExportSlot(database, who('same'), idOf(42), 2)).to.equal(false)
+      expect(await takeExportSlot(database, who('same'), id, limits)).to.equal('taken')
+    expect(await takeExportSlot(database, who('same'), idOf(42), limits)).to.equal('caller')
   })
 
   it('release their slot when they end, or when they were never accepted', async () => {
     const client = clientOf((await sharedService()).api, await (await sharedService()).token({ tenant: TENANT }))
     const { body } = await client.post('/exports', { resource: 'orders', format: 'csv' })
     await eventually(async () => (await client.get(`/operations/${body.id}`)).body.state === 'succeeded')
-    const slots = `insert into export_slots (caller, operation_id, taken_at) values
-      ($1, $2, now()), ($1, 'op_never', now() - interval '61 seconds')`
-    await database.sql(slots, [JSON.stringify([TENANT, 'ended', 'ended']), body.id])
-    await eventually(() => takeExportSlot(database, who('ended'), idOf(50), 1))
+    const slots = `insert into export_slots (caller, operation_id, tenant_id, taken_at) values
+      ($1, $2, $3, now()), ($1, 'op_never', $3, now() - interval '61 seconds')`
+    await database.sql(slots, [JSON.stringify([TENANT, 'ended', 'ended']), body.id, TENANT])
+    const one = { ...limits, callerMax: 1 }
+    await eventually(async () => (await takeExportSlot(database, who('ended'), idOf(50), one)) === 'taken')
+  })
+
+  it('are limited for the tenant too, also for concurrent requests of many callers', async () => {
+    const tenant = 'many-exporters'
+    const asked = Array.from({ length: 20 }, (_, index) =>
+      takeExportSlot(database, { ...who(`caller-${index}`), tenant }, idOf(100 + index), { ...limits, tenantMax: 8 }),
+    )
+    const answers = await Promise.all(asked)
+    expect(answers.filter(answer => answer === 'taken')).to.have.length(8)
+    expect(answers.filter(answer => answer === 'tenant')).to.have.length(12)
+  })
+
+  it('are refused when the files of the tenant have as many bytes as it may store', async () => {
+    const client = clientOf((await sharedService()).api, await (await sharedService()).token({ tenant: TENANT }))
+    const { body } = await client.post('/exports', { resource: 'orders', format: 'csv' })
+    await eventually(async () => (await client.get(`/operations/${body.id}`)).body.state === 'succeeded')
+    const full = { ...limits, tenantMaxBytes: 1 }
+    const take = () => takeExportSlot(database, who('full'), idOf(60), full)
+    await eventually(async () => (await take()) === 'bytes')
+    const { items } = (await client.get('/operations?state=succeeded&limit=100')).body
+    for (const { id } of items) expect((await client.request('DELETE', `/exports/${id}`)).status).to.equal(204)
+    await eventually(async () => (await take()) === 'taken')
   })
 })
 

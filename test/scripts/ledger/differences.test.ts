@@ -33,6 +33,9 @@ const serviceOf = (facts: readonly Fact[]) => {
       asked += 1
       return digestOf(inRange(range).map(entryOf))
     },
+    manifests: () => {
+      throw new Error('No request for a whole proof is expected.')
+    },
     facts: async function* (range) {
       const wanted = inRange(range)
       listed += wanted.length

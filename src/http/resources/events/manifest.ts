@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { categoryOfTopic, MANIFEST_TOPICS } from '../../../../projections/factTopics.ts'
 import { waitMaxMs } from '../../../commands/timeBudgets.ts'
+import { nthFact } from '../../../../projections/facts/queries.ts'
 import { proveFacts } from '../../../commands/factCounts.ts'
 import { FACTS } from '../../../commands/manifests.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
@@ -13,6 +14,12 @@ import { positionSchema, timeSchema } from '../commonSchemas.ts'
 
 /** GET /events/manifest: count and hash of the facts in a range, by which a consumer proves that it has all of them. */
 
+/**
+ * The facts that one request counts. Hashes of parts do not compose to that of the whole, and the sealed manifests are of
+ * all tenants, so that neither can stand for a part of a long range: readers prove it in several ranges.
+ */
+export const FACTS_MAX = 20_000
+
 const topicSchema = z.enum(MANIFEST_TOPICS)
 
 const query = z.object({
@@ -21,7 +28,9 @@ const query = z.object({
   }),
   from: positionSchema.optional().meta({ description: 'The first position of the range; 0 by default.' }),
   to: positionSchema.optional().meta({
-    description: 'The last position of the range, inclusive; by default the last one whose facts are known.',
+    description:
+      'The last position of the range, inclusive; by default the last one whose facts are known, or that of ' +
+      `the fact with the number ${FACTS_MAX}: to_position says so, and the next range begins after it.`,
   }),
 })
 type ManifestCall = Call<undefined, z.output<typeof query>, undefined>
@@ -56,6 +65,28 @@ const invertedRange = (): Problem =>
     errors: [{ pointer: '?from', code: 'too_big', detail: 'The range ends before it begins.' }],
   })
 
+const tooLong = (end: bigint): Problem =>
+  new Problem('validation_failed', {
+    errors: [
+      {
+        pointer: '?to',
+        code: 'too_big',
+        detail: `The range has more than ${FACTS_MAX} facts, which is the most at once. Ask for it in parts: this one may end at ${end}.`,
+      },
+    ],
+  })
+
+/** The last position of the longest range that may be counted at once. Throws Problem if the caller asks for more. */
+const boundOf = async (call: ManifestCall, { from, to }: Range): Promise<bigint> => {
+  const facts = { tenant: call.principal.tenant, after: from - 1n, to }
+  const { text, values } = nthFact(facts, FACTS_MAX + 1)
+  const [beyond] = await call.bulk.sql<{ position: bigint }>(text, values)
+  if (beyond === undefined) return to
+  const end = beyond.position - 1n
+  if (call.query.to !== undefined) throw tooLong(end)
+  return end
+}
+
 /** The range of the manifest. Throws Problem `projection_behind` if its facts are not all projected yet. */
 const rangeOf = async (call: ManifestCall): Promise<Range> => {
   const from = BigInt(call.query.from ?? 0)
@@ -64,7 +95,7 @@ const rangeOf = async (call: ManifestCall): Promise<Range> => {
   const named = to ?? from
   const least = call.minPosition ?? 0n
   const reached = await reachedPosition(call, FACTS, named > least ? named : least)
-  return { from, to: to ?? reached }
+  return { from, to: await boundOf(call, { from, to: to ?? reached }) }
 }
 
 const scopesOf = (topic: string) => scopesOfCategory(categoryOfTopic(topic))
@@ -87,7 +118,7 @@ const itemsOf = async (
   { topics, from, to }: Counted,
   signal: AbortSignal,
 ): Promise<readonly Item[]> => {
-  const { sql } = call.database
+  const { sql } = call.bulk
   const proofs = await proveFacts(sql, { topics, tenant: call.principal.tenant, from, to, signal })
   // A rebuild resets the checkpoint; facts that were counted during a rebuild may be incomplete.
   if ((await positionOf(sql, FACTS)) < to) throw new Problem('projection_behind')
@@ -110,7 +141,9 @@ const itemsOf = async (
 const readManifest = async (call: ManifestCall): Promise<Reply> => {
   const { world } = call.ledger
   const untilMs = world.monotonicMs() + waitMaxMs(call.leftMs)
-  const counted = { topics: topicsFor(call), ...(await rangeOf(call)) }
+  const topics = topicsFor(call)
+  call.onClose(await call.concurrencyLimits.take('manifests', call.principal))
+  const counted = { topics, ...(await rangeOf(call)) }
   const abandoned = new AbortController()
   const answered = new AbortController()
   const items = itemsOf(call, counted, AbortSignal.any([abandoned.signal, call.stopping]))
@@ -136,6 +169,7 @@ const readEventsManifest = route({
   method: 'GET',
   path: '/events/manifest',
   operationId: 'read_events_manifest',
+  description: `A range has at most ${FACTS_MAX} facts of the tenant, of all topics together. A longer history is proved in several ranges, one after the other.`,
   summary: 'Count and hash the published facts of a range of positions, to prove a copy complete',
   tag: 'Events',
   scope: 'events:read',
