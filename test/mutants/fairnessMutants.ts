@@ -22,4 +22,11 @@ export const FAIRNESS_MUTANTS: readonly Mutant[] = [
     find: `count(counter, tenant, tenantPolicy(policy))`,
     replace: `count(counter, caller, tenantPolicy(policy))`,
   },
+  {
+    name: 'every event stream serializes and seals each fact for itself',
+    file: 'src/http/resources/events/eventSender.ts',
+    find: `    fact.frames?.set(key, frame)
+`,
+    replace: '',
+  },
 ]

@@ -20,7 +20,8 @@ export const query = z.object({
 })
 export type EventsCall = Call<undefined, z.output<typeof query>, undefined>
 
-const bindingOf = ({ principal, query: { type, subject } }: EventsCall) => ({
+/** The tenant and the filters that a place is sealed for. */
+export const bindingOf = ({ principal, query: { type, subject } }: EventsCall) => ({
   list: 'events',
   tenant: principal.tenant,
   type: type ?? null,
