@@ -2,7 +2,6 @@ import type { Request as Incoming, Response as Outgoing } from 'express'
 import { newUuid } from '../commands/identifiers.ts'
 import { asOneCommand } from '../commands/asOneCommand.ts'
 import type { Context, Ledger } from '../commands/commandHandler.ts'
-import type { Account } from '../fairness/account.ts'
 import { workFor } from '../fairness/currentAccount.ts'
 import type { Principal } from '../identity/principal.ts'
 import type { World } from '../ports.ts'
@@ -60,14 +59,10 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
   }
   const answer: RequestPipeline = async (req, res, declared) => {
     const { principal, account } = await identify(req, res, declared)
-    return streamedFor(account, await workFor(account, () => answerTo(principal, { req, res, declared })))
+    return workFor(account, () => answerTo(principal, { req, res, declared }))
   }
   return (req, res, declared) => unavailableAsProblem(declared, () => answer(req, res, declared))
 }
-
-/** A body that is sent while it is read is work for the account of the request too. */
-const streamedFor = (account: Account, { stream, ...reply }: Reply): Reply =>
-  stream === undefined ? reply : { ...reply, stream: (send, signal) => workFor(account, () => stream(send, signal)) }
 
 type Request = { readonly req: Incoming; readonly res: Outgoing; readonly declared: AnyRoute }
 

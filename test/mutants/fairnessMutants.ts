@@ -53,4 +53,11 @@ export const FAIRNESS_MUTANTS: readonly Mutant[] = [
 `,
     replace: ``,
   },
+  {
+    name: 'every event stream serializes and seals each fact for itself',
+    file: 'src/http/resources/events/eventSender.ts',
+    find: `    fact.frames?.set(key, frame)
+`,
+    replace: '',
+  },
 ]

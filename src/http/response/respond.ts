@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { workFor } from '../../fairness/currentAccount.ts'
 import { exactJson } from '../../../projections/exactAmounts.ts'
 import type { RequestTurn } from '../server/requestTurn.ts'
 import { challengeOf } from '../access/challenge.ts'
@@ -90,13 +91,14 @@ const sendStream = async (res: Response, { status, headers }: Head, stream: Stre
   res.on('close', () => gone.abort())
   res.writeHead(status, headers)
   res.locals.streamedAt = performance.now()
-  // A stream may last for hours, so it holds no turn.
+  // A stream may last for hours, so it holds no turn. Its queries still take the turns of its account.
+  const account = res.locals.turn?.account()
   res.locals.turn?.end()
   const send = async (chunk: string | Uint8Array): Promise<void> => {
     if (!res.write(chunk) && !gone.signal.aborted) await whenDrained(res, gone.signal)
   }
   try {
-    await stream(send, gone.signal)
+    await (account ? workFor(account, () => stream(send, gone.signal)) : stream(send, gone.signal))
   } catch (error) {
     // The connection is destroyed, so that an incomplete response does not look complete.
     res.destroy()

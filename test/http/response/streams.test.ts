@@ -3,6 +3,7 @@ import { createServer, get, type IncomingMessage, type Server, type ServerRespon
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
+import { currentAccount } from '../../../src/fairness/currentAccount.ts'
 import { sendReply } from '../../../src/http/response/respond.ts'
 import type { Streamed } from '../../../src/http/route.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -19,9 +20,9 @@ describe('a streamed response', () => {
   })
 
   /** Serves the stream to one reader without socket buffering on the reader's side. */
-  const read = async (stream: Streamed): Promise<IncomingMessage> => {
+  const read = async (stream: Streamed, locals = {}): Promise<IncomingMessage> => {
     server = createServer((req, res) => {
-      const response = Object.assign(res, { locals: {} }) as ServerResponse & { locals: Record<string, unknown> }
+      const response = Object.assign(res, { locals }) as ServerResponse & { locals: Record<string, unknown> }
       void sendReply(req, response, { status: 200, stream, contentType: 'text/event-stream' })
     })
     await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -67,5 +68,22 @@ describe('a streamed response', () => {
     await untilBlocked(() => sent)
     response.destroy()
     await eventually(async () => aborted)
+  })
+
+  it('is made in the account of its request, whose turn has ended', async () => {
+    const account = { tenant: 'acme', caller: 'one' }
+    let hasEnded = false
+    const turn = { account: () => account, end: () => (hasEnded = true) }
+    const seen: unknown[] = []
+    const response = await read(
+      async send => {
+        await send('x')
+        await sleep(1)
+        seen.push(currentAccount(), hasEnded)
+      },
+      { turn },
+    )
+    await once(response.resume(), 'end')
+    expect(seen).to.deep.equal([account, true])
   })
 })

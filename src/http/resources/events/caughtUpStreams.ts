@@ -1,41 +1,62 @@
 import type { TailFact } from '../../../../projections/facts/queries.ts'
+import type { Account } from '../../../fairness/account.ts'
+import { workForAll } from '../../../fairness/currentAccount.ts'
+import type { RunInTurn } from '../../../fairness/loopTime.ts'
 import type { World } from '../../../ports.ts'
 
 /** Open responses of GET /events that have caught up, each with a queue of new facts of its tenant. */
 
 /** A stream with a longer queue falls behind, and reads from the database again. */
 const QUEUE_MAX = 500
+/** How late a wait may end: the streams share one timer. */
+const TICK_MS = 250
+
+/** A fact of the tail: one object for all streams of its tenant, which share its serialized forms. */
+export type SharedFact = TailFact & { readonly frames: Map<string, Buffer> }
+
+export type News = readonly SharedFact[] | 'behind'
 
 export type LiveQueue = {
   /**
-   * The new facts since the last call; `behind` if the queue overflowed: then the stream must read from the database.
-   * Empty when the time is over or the signal aborts.
+   * Waits for new facts until the time is over, and then for a turn, in which `use` gets the facts since the last call;
+   * none when the time is over, `behind` if the queue overflowed: then the stream must read from the database. Resolves
+   * to the result of `use`, or to undefined if the signal aborts first.
    */
-  readonly next: (waitMs: number, signal: AbortSignal) => Promise<readonly TailFact[] | 'behind'>
+  readonly next: <T>(wait: Wait, use: Use<T>) => Promise<T | undefined>
   readonly close: () => void
 }
 
-/** One of these responses, with the queue behind its LiveQueue. */
-type Follower = { queue: TailFact[]; isBehind: boolean; wake: AbortController }
+type Use<T> = (news: News) => T | Promise<T>
+type Wait = { readonly waitMs: number; readonly signal: AbortSignal }
 
-const take = (follower: Follower): readonly TailFact[] | 'behind' => {
+/** One of these responses, with the queue behind its LiveQueue. While it waits, `wake` asks for its turn. */
+type Follower = { queue: SharedFact[]; isBehind: boolean; dueMs: number; wake: (() => void) | undefined }
+
+const take = (follower: Follower): News => {
   const { queue, isBehind } = follower
   follower.queue = []
   follower.isBehind = false
   return isBehind ? 'behind' : queue
 }
 
-const put = (follower: Follower, fact: TailFact): void => {
+const put = (follower: Follower, fact: SharedFact): void => {
   if (follower.queue.length >= QUEUE_MAX) follower.isBehind = true
   if (follower.isBehind) follower.queue = []
   else follower.queue.push(fact)
-  follower.wake.abort()
+  follower.wake?.()
+}
+
+export type CaughtUpDependencies = {
+  readonly world: World
+  readonly inTurn: RunInTurn
+  readonly onLastClosed: () => void
 }
 
 /** Long because its functions share the followers of one process. */
-export const createCaughtUpStreams = (world: World, onLastClosed: () => void) => {
+export const createCaughtUpStreams = ({ world, inTurn, onLastClosed }: CaughtUpDependencies) => {
   const byTenant = new Map<string, Set<Follower>>()
   let count = 0
+  let isTicking = false
 
   const remove = (tenant: string, follower: Follower): void => {
     const own = byTenant.get(tenant)
@@ -45,34 +66,59 @@ export const createCaughtUpStreams = (world: World, onLastClosed: () => void) =>
     if (count === 0) onLastClosed()
   }
 
+  const all = (): Follower[] => [...byTenant.values()].flatMap(own => [...own])
+
+  const endWaits = async (): Promise<void> => {
+    if (isTicking) return
+    isTicking = true
+    while (count > 0) {
+      await world.sleep(TICK_MS)
+      for (const { dueMs, wake } of all()) if (dueMs <= world.monotonicMs()) wake?.()
+    }
+    isTicking = false
+  }
+
+  /** Asks for the turn once, when there are facts, the time is over or the signal aborts. */
+  const next = <T>(account: Account, follower: Follower, { waitMs, signal, use }: Wait & { use: Use<T> }) =>
+    new Promise<T | undefined>((resolve, reject) => {
+      const wake = (): void => {
+        follower.wake = undefined
+        signal.removeEventListener('abort', wake)
+        inTurn(account, () => use(take(follower)), signal).then(resolve, reject)
+      }
+      follower.wake = wake
+      follower.dueMs = world.monotonicMs() + waitMs
+      signal.addEventListener('abort', wake)
+      if (follower.queue.length > 0 || follower.isBehind || waitMs <= 0 || signal.aborted) wake()
+    })
+
   return {
     count: () => count,
-    add: (tenant: string): LiveQueue => {
-      const follower: Follower = { queue: [], isBehind: false, wake: new AbortController() }
+    add: (account: Account): LiveQueue => {
+      const { tenant } = account
+      const follower: Follower = { queue: [], isBehind: false, dueMs: 0, wake: undefined }
       byTenant.set(tenant, (byTenant.get(tenant) ?? new Set()).add(follower))
       count += 1
+      void workForAll(endWaits)
       return {
-        next: async (waitMs, signal) => {
-          if (follower.queue.length === 0 && !follower.isBehind && !signal.aborted) {
-            follower.wake = new AbortController()
-            await world.sleep(waitMs, AbortSignal.any([signal, follower.wake.signal]))
-          }
-          return take(follower)
-        },
+        next: (wait, use) => next(account, follower, { ...wait, use }),
         close: () => remove(tenant, follower),
       }
     },
     enqueue: (facts: readonly TailFact[]): void => {
       // A late fact has two rows, and is sent at its place of arrival only.
-      for (const fact of facts)
-        if (!fact.is_elsewhere) for (const follower of byTenant.get(fact.tenant_id) ?? []) put(follower, fact)
+      for (const fact of facts) {
+        const own = fact.is_elsewhere ? undefined : byTenant.get(fact.tenant_id)
+        if (own === undefined) continue
+        const shared: SharedFact = { ...fact, frames: new Map() }
+        for (const follower of own) put(follower, shared)
+      }
     },
     markAllBehind: (): void => {
-      for (const own of byTenant.values())
-        for (const follower of own) {
-          follower.isBehind = true
-          follower.wake.abort()
-        }
+      for (const follower of all()) {
+        follower.isBehind = true
+        follower.wake?.()
+      }
     },
   }
 }

@@ -1,9 +1,11 @@
-import { type FeedPlace, isAfter, type TailFact } from '../../../../projections/facts/queries.ts'
-import { withSchemaBaseUrl } from '../../../../streams/facts.ts'
-import { type EventsCall, type Found, matchesFilters, readFacts, sealPlace, startPlaceOf } from './readFacts.ts'
-import type { LiveQueue } from './caughtUpStreams.ts'
+import type { Account } from '../../../fairness/account.ts'
+import { TurnRefused } from '../../../fairness/turns.ts'
+import { callerOf } from '../../access/rateLimits.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
 import type { Streamed } from '../../route.ts'
+import type { LiveQueue } from './caughtUpStreams.ts'
+import { createSender, type Sendable, type Sender } from './eventSender.ts'
+import { type EventsCall, readFacts, startPlaceOf } from './readFacts.ts'
 
 /**
  * Server-sent events: the history first, then new facts, until the client disconnects.
@@ -15,60 +17,49 @@ import type { Streamed } from '../../route.ts'
  *
  * The queue of new facts is opened before the first read. A fact that becomes visible in between is in both, and is
  * sent once, since the stream knows its place in the order of arrival.
+ *
+ * All that a stream does between two waits is done in turns of its tenant, a small piece at a time.
  */
 
 const BATCH_MAX = 100
-const COMMENT_EVERY_MS = 15_000
 /** The interval at which the reader's permission is checked again. */
 const RECHECK_EVERY_MS = 5_000
 
-type Send = (chunk: string) => Promise<void>
-
-/** Sends facts, and tracks the place of the stream and the place that its reader knows. */
-const createSender = (call: EventsCall, from: FeedPlace, send: Send) => {
-  const { world } = call.ledger
-  let place = from
-  let knownToReader = from
-  let quietSinceMs = world.monotonicMs()
-  return {
-    place: () => place,
-    send: async (facts: readonly Found[]): Promise<void> => {
-      for (const fact of facts) {
-        const data = JSON.stringify(withSchemaBaseUrl(fact.event, call.schemaBaseUrl))
-        await send(`id: ${sealPlace(call, fact)}\nevent: ${fact.event.type}\ndata: ${data}\n\n`)
-        place = fact
-        knownToReader = fact
-        quietSinceMs = world.monotonicMs()
-      }
-    },
-    skipTo: (to: FeedPlace): void => {
-      if (isAfter(to, place)) place = to
-    },
-    /** An id without data is no event, but advances Last-Event-ID past facts that the filters exclude. */
-    comment: async (): Promise<void> => {
-      if (world.monotonicMs() - quietSinceMs < COMMENT_EVERY_MS) return
-      quietSinceMs = world.monotonicMs()
-      await send(isAfter(place, knownToReader) ? `: still here\nid: ${sealPlace(call, place)}\n\n` : ': still here\n\n')
-      knownToReader = place
-    },
-  }
+type Stream = {
+  readonly call: EventsCall
+  readonly account: Account
+  readonly sender: Sender
+  readonly queue: LiveQueue
+  readonly signal: AbortSignal
 }
-type Sender = ReturnType<typeof createSender>
 
-const sendNews = async (call: EventsCall, sender: Sender, news: readonly TailFact[]): Promise<void> => {
-  for (const fact of news) {
-    if (!isAfter(fact, sender.place())) continue
-    if (matchesFilters(call, fact)) await sender.send([fact])
-    else sender.skipTo(fact)
-  }
+/** Sends facts in as many pieces as they need. */
+const sendAll = async ({ call, account, sender, signal }: Stream, facts: readonly Sendable[]): Promise<void> => {
+  for (let rest = facts; rest.length > 0; )
+    rest = (await call.tail.inTurn(account, () => sender.sendPiece(rest), signal)) ?? []
 }
 
 /** Sends the next batch. True if there are more facts. */
-const sendBatch = async (call: EventsCall, sender: Sender): Promise<boolean> => {
-  const { facts, end, hasMore } = await readFacts(call, sender.place(), BATCH_MAX, call.tail.read)
-  await sender.send(facts)
-  sender.skipTo(end)
+const sendBatch = async (stream: Stream): Promise<boolean> => {
+  const { call, account, sender, signal } = stream
+  const { facts, end, hasMore } = await readFacts(call, sender.place(), BATCH_MAX, query =>
+    call.tail.read(query, stream),
+  )
+  await sendAll(stream, facts)
+  if (!signal.aborted) sender.skipTo(end)
+  if (sender.commentWaitMs() <= 0) await call.tail.inTurn(account, () => sender.sendPiece([]), signal)
   return hasMore
+}
+
+/** Waits for news, and sends it. True if the stream fell behind. */
+const sendNews = async (stream: Stream, waitMs: number): Promise<boolean> => {
+  const { sender, queue, signal } = stream
+  const rest = await queue.next<readonly Sendable[] | 'behind'>({ waitMs, signal }, news =>
+    news === 'behind' ? news : sender.sendPiece(news),
+  )
+  if (rest === 'behind') return true
+  await sendAll(stream, rest ?? [])
+  return false
 }
 
 /** The code of the problem that would refuse the reader now: an expired token, a revoked key or scope. */
@@ -83,44 +74,48 @@ const refusalOf = async ({ recheck }: EventsCall): Promise<string | undefined> =
   }
 }
 
-/** The code of the refusal that ends the stream, checked at most every few seconds; undefined without one. */
-const createRecheck = (call: EventsCall): (() => Promise<string | undefined>) => {
+/** The refusal that ends the stream, checked at most every few seconds; undefined without one. */
+const createRecheck = ({ call, account, signal }: Omit<Stream, 'sender' | 'queue'>) => {
   const { world } = call.ledger
-  let checkedAtMs = world.monotonicMs()
-  return async () => {
-    if (world.monotonicMs() - checkedAtMs < RECHECK_EVERY_MS) return undefined
-    checkedAtMs = world.monotonicMs()
-    return refusalOf(call)
+  let dueMs = world.monotonicMs() + RECHECK_EVERY_MS
+  return {
+    waitMs: () => dueMs - world.monotonicMs(),
+    refusal: async (): Promise<string | undefined> => {
+      if (world.monotonicMs() < dueMs) return undefined
+      dueMs = world.monotonicMs() + RECHECK_EVERY_MS
+      return call.tail.inTurn(account, () => refusalOf(call), signal)
+    },
   }
 }
 
-const run = async (call: EventsCall, sender: Sender, queue: LiveQueue, signal: AbortSignal) => {
-  const recheck = createRecheck(call)
+/** Resolves to the code of the refusal that ended the stream, or to undefined when the signal aborts. */
+const run = async (stream: Stream): Promise<string | undefined> => {
+  const { sender, signal } = stream
+  const recheck = createRecheck(stream)
   for (let isReading = true; !signal.aborted; ) {
-    const refused = await recheck()
+    const refused = await recheck.refusal()
     if (refused) return refused
-    if (isReading) isReading = await sendBatch(call, sender)
-    else {
-      const news = await queue.next(RECHECK_EVERY_MS, signal)
-      if (news === 'behind') isReading = true
-      else await sendNews(call, sender, news)
-    }
-    await sender.comment()
+    const waitMs = Math.max(0, Math.min(recheck.waitMs(), sender.commentWaitMs()))
+    isReading = isReading ? await sendBatch(stream) : await sendNews(stream, waitMs)
   }
   return undefined
 }
 
-/** Throws Problem before the stream begins, for an invalid cursor or a caller with too many streams. */
+/** Throws Problem before the stream begins, for an invalid cursor or a caller or tenant with too many streams. */
 export const eventStream = async (call: EventsCall): Promise<Streamed> => {
   const from = startPlaceOf(call, call.lastEventId ?? call.query.cursor)
   call.onClose(await call.concurrencyLimits.take('streams', call.principal))
+  const account = { tenant: call.principal.tenant, caller: callerOf(call.principal) }
   return async (send, gone) => {
     const signal = AbortSignal.any([gone, call.stopping])
     await send(': the facts of this ledger\n\n')
-    const queue = await call.tail.follow(call.principal.tenant)
+    const queue = await call.tail.follow(account)
     try {
-      const refused = await run(call, createSender(call, from, send), queue, signal)
+      const refused = await run({ call, account, sender: createSender(call, from, send), queue, signal })
       if (refused) await send(`: ended: ${refused}\n\n`)
+    } catch (error) {
+      // The client left while the stream waited for its turn to read.
+      if (!(error instanceof TurnRefused)) throw error
     } finally {
       queue.close()
     }

@@ -1,11 +1,5 @@
 import { z } from 'zod'
-import {
-  type FactsPageRow,
-  factsPage,
-  type FeedPlace,
-  placeBefore,
-  type TailFact,
-} from '../../../../projections/facts/queries.ts'
+import { type FactsPageRow, factsPage, type FeedPlace, placeBefore } from '../../../../projections/facts/queries.ts'
 import type { Query } from '../../../../projections/page.ts'
 import { type CloudEvent, FACT_TYPES } from '../../../../streams/facts.ts'
 import { readableFactTypes, TENANT_FACT_TYPES, scopesOfFacts } from '../../../identity/resourceScopes.ts'
@@ -35,26 +29,17 @@ export const requireTypes = ({ principal, query: { type }, requireScopes }: Even
   requireScopes(scopesOfFacts(type === undefined ? readableFactTypes(principal) : [type]))
 
 /** The types of the facts to read; undefined for all. */
-const typesFor = ({ principal, query: { type } }: EventsCall): readonly string[] | undefined => {
+export const typesFor = ({ principal, query: { type } }: EventsCall): readonly string[] | undefined => {
   if (type !== undefined) return [type]
   const readable = readableFactTypes(principal)
   return readable.length === TENANT_FACT_TYPES.length ? undefined : readable
 }
 
-export const matchesFilters = (call: EventsCall, fact: TailFact): boolean => {
-  const { subject, from_time } = call.query
-  return (
-    (typesFor(call)?.includes(fact.type) ?? true) &&
-    (subject === undefined || fact.subject === subject) &&
-    (from_time === undefined || Date.parse(fact.event.time) >= Date.parse(from_time))
-  )
-}
-
 /**
- * The scopes of the caller are no part of it, so that a cursor outlives a change of them. The facts before the cursor
- * that were left out for want of a scope are not read again.
+ * The tenant and the filters that a place is sealed for. The scopes of the caller are no part of it, so that a cursor
+ * outlives a change of them. The facts before the cursor that were left out for want of a scope are not read again.
  */
-const bindingOf = ({ principal, query: { type, subject } }: EventsCall) => ({
+export const bindingOf = ({ principal, query: { type, subject } }: EventsCall) => ({
   list: 'events',
   tenant: principal.tenant,
   type: type ?? null,

@@ -1,6 +1,9 @@
-import pLimit from 'p-limit'
 import { factsAfter, type FeedPlace, lastPlace, type TailFact } from '../../../../projections/facts/queries.ts'
 import type { Query } from '../../../../projections/page.ts'
+import type { Account } from '../../../fairness/account.ts'
+import { workFor, workForAll } from '../../../fairness/currentAccount.ts'
+import { createLoopTime, type RunInTurn } from '../../../fairness/loopTime.ts'
+import { type TurnLimits, Turns } from '../../../fairness/turns.ts'
 import { checkpointPositions } from '../../../feeds/checkpoints.ts'
 import { type Database, type Row, Unavailable, type World } from '../../../ports.ts'
 import { createCaughtUpStreams, type LiveQueue } from './caughtUpStreams.ts'
@@ -19,10 +22,30 @@ const FACTS_MAX = 500
 export type Tail = {
   /** Resolves when the read model has reached the position, or when the time is over. */
   readonly waitUntilReached: (name: string, position: bigint, waitMs: number) => Promise<void>
-  /** A queue of the facts of the tenant that become visible from now on. */
-  readonly follow: (tenant: string) => Promise<LiveQueue>
-  /** Runs a query of an event stream, a few at a time, so that no other request waits for a connection. */
-  readonly read: <R extends Row>(query: Query<R>) => Promise<R[]>
+  /** A queue of the facts of the account's tenant that become visible from now on. */
+  readonly follow: (account: Account) => Promise<LiveQueue>
+  /**
+   * Runs a query of an event stream, a few at a time, by turns of the tenants. Throws TurnRefused if the signal aborts
+   * before its turn.
+   */
+  readonly read: <R extends Row>(query: Query<R>, reader: Reader) => Promise<R[]>
+  /** Runs a short piece of an event stream's work when it is the turn of its account. */
+  readonly inTurn: RunInTurn
+}
+
+export type Reader = { readonly account: Account; readonly signal: AbortSignal }
+
+/** A stream waits for its history as long as it takes: it has no deadline, and the number of streams is limited. */
+const READ_LIMITS: Omit<TurnLimits, 'turns'> = {
+  places: Infinity,
+  // A connection is taken until its statement ends.
+  turnMaxMs: Infinity,
+  shareAlone: 0.8,
+  shareBesideOthers: 0.5,
+  onePerLoopTurn: false,
+  strangersEveryMs: 0,
+  waitMaxMs: Infinity,
+  waitingMax: { caller: Infinity, tenant: Infinity, all: Infinity },
 }
 
 type Waiting = {
@@ -78,7 +101,7 @@ const createPlace = ({ sql }: TailDependencies['database']) => {
     },
     /** Sets the place to the newest fact. The last follower may leave meanwhile; then the place is unset again. */
     provide: async (): Promise<void> => {
-      reading ??= begin().finally(() => {
+      reading ??= workForAll(begin).finally(() => {
         reading = undefined
       })
       await reading
@@ -86,12 +109,24 @@ const createPlace = ({ sql }: TailDependencies['database']) => {
   }
 }
 
+const createReads = ({ database, connections, world }: TailDependencies): Tail['read'] => {
+  const reads = new Turns({ ...READ_LIMITS, turns: () => connections - 1 }, world)
+  return async ({ text, values }, { account, signal }) => {
+    const end = await reads.enter(account, signal)
+    try {
+      return await workFor(account, () => database.sql(text, values))
+    } finally {
+      end()
+    }
+  }
+}
+
 /** Long because its functions share the state of one poll loop. */
 export const createTail = ({ database, connections, world }: TailDependencies): Tail => {
   const waiting = createWaiting(world)
   const place = createPlace(database)
-  const followers = createCaughtUpStreams(world, place.forget)
-  const limitReads = pLimit(connections - 1)
+  const inTurn = createLoopTime(world)
+  const followers = createCaughtUpStreams({ world, inTurn, onLastClosed: place.forget })
   let wake = new AbortController()
   let isPolling = false
 
@@ -136,7 +171,7 @@ export const createTail = ({ database, connections, world }: TailDependencies): 
     wake.abort()
     if (isPolling) return
     isPolling = true
-    void pollUntilIdle()
+    void workForAll(pollUntilIdle)
   }
 
   return {
@@ -145,13 +180,14 @@ export const createTail = ({ database, connections, world }: TailDependencies): 
       begin()
       await reached
     },
-    follow: async tenant => {
+    follow: async account => {
       while (place.get() === undefined) await place.provide()
       // No await between the check and this line, so that the follower misses no fact after the place.
-      const followed = followers.add(tenant)
+      const followed = followers.add(account)
       begin()
       return followed
     },
-    read: ({ text, values }) => limitReads(() => database.sql(text, values)),
+    read: createReads({ database, connections, world }),
+    inTurn,
   }
 }

@@ -153,6 +153,82 @@ describe('event streams and waiting requests', () => {
     })
   })
 
+  describe('that follow the tail', () => {
+    const STREAMS = 40
+    const NEW = 5
+    const FILTERS = 2
+    const followed = `followed-${newKey().slice(0, 8)}`
+    let variant: Variant
+    let asked = 0
+    let reads = 0
+    let sealed = 0
+    const serialized = new Map<string, number>()
+
+    /** Counts each serialization of the fact. */
+    const counting = (event: { readonly id: string }) => ({
+      ...event,
+      toJSON(this: object) {
+        serialized.set(event.id, (serialized.get(event.id) ?? 0) + 1)
+        return { ...this, toJSON: undefined }
+      },
+    })
+
+    before(async () => {
+      const counted = async (sql: Sql, text: string, values: readonly unknown[] = []) => {
+        const rows = await sql(text, values)
+        if (text.includes('is_cut')) reads += 1
+        return rows.map(row =>
+          'event' in row && row['event'] ? { ...row, event: counting(row['event'] as never) } : row,
+        )
+      }
+      variant = await startVariant(service, {
+        authenticate: async (): Promise<Principal> => ({
+          ...caller,
+          tenant: followed,
+          subject: `follower-${asked++ % 10}`,
+        }),
+        services: usual => ({
+          ...usual,
+          cursors: {
+            ...usual.cursors,
+            seal: (binding, key) => {
+              sealed += 1
+              return usual.cursors.seal(binding, key)
+            },
+          },
+          tail: createTail({
+            database: { sql: ((text, values) => counted(usual.database.sql, text, values)) as Sql },
+            connections: EVENT_STREAMS_POOL_MAX,
+            world: usual.ledger.world,
+          }),
+        }),
+      })
+    })
+    after(() => variant.close())
+
+    it('share one serialization and one id of each fact for each filter, and get every fact in order', async () => {
+      const client = clientOf(service.api, await service.token({ tenant: followed }))
+      const from = 'from_position=0'
+      const queries = Array.from({ length: STREAMS }, (_, n) => `?${from}${n % 2 ? '&type=order.created' : ''}`)
+      const streams = await Promise.all(queries.map(query => open(variant.api, {}, query)))
+      await eventually(async () => reads >= STREAMS)
+      const received = Promise.all(streams.map(stream => receive(stream, NEW + 1)))
+      // When the first fact has arrived, every stream follows the tail.
+      await client.post('/orders', anOrder())
+      await eventually(async () => sealed >= FILTERS)
+      sealed = 0
+      for (let n = 0; n < NEW; n += 1) await client.post('/orders', anOrder())
+      const all = await received
+      const { items } = (await client.get(`/events?limit=100&${from}`)).body
+      const expected = items.map(({ id }: Sent) => id)
+      expect(expected).to.have.length(NEW + 1)
+      for (const sent of all) expect(sent.map(({ id }) => id)).to.deep.equal(expected)
+      const [, ...ofNew] = expected.map((id: string) => serialized.get(id))
+      expect(ofNew).to.deep.equal(ofNew.map(() => FILTERS))
+      expect(sealed).to.equal(FILTERS * NEW)
+    })
+  })
+
   it('get a fact that was held back when it is released, like readers of pages', async () => {
     const client = clientOf(service.api, await service.token({ tenant }))
     const database = openDatabase({ connectionString: service.addresses.postgres })

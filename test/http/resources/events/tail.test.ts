@@ -1,15 +1,22 @@
 import { expect } from 'chai'
 import { EVENT_STREAMS_POOL_MAX } from '../../../../src/compose/databasePools.ts'
+import type { Account } from '../../../../src/fairness/account.ts'
+import { currentAccount, workFor } from '../../../../src/fairness/currentAccount.ts'
+import { TurnRefused } from '../../../../src/fairness/turns.ts'
 import { createTail, type Tail } from '../../../../src/http/resources/events/tail.ts'
-import type { LiveQueue } from '../../../../src/http/resources/events/caughtUpStreams.ts'
+import type { LiveQueue, News } from '../../../../src/http/resources/events/caughtUpStreams.ts'
 import { type Database, type Sql, Unavailable, type World } from '../../../../src/ports.ts'
 import { useTestPostgres } from '../../../feeds/fixtures.ts'
 import { createVirtualWorld } from '../../../support/virtualWorld.ts'
+import { rejectionOf } from '../../../support/rejection.ts'
 import { eventually } from '../../../support/eventually.ts'
 
 const LOOK_MS = 100
 const UNLIMITED_MS = 1e12
 const never = new AbortController().signal
+const accountOf = (tenant: string, caller = 'only') => ({ tenant, caller })
+const newsOf = (followed: LiveQueue, waitMs: number): Promise<News | undefined> =>
+  followed.next({ waitMs, signal: never }, news => news)
 
 /** A virtual clock that the test advances; sleeps end when their time has come. */
 const createClock = () => {
@@ -77,8 +84,8 @@ describe('the tail of the feed of facts', () => {
     })
   }
   const arrivalsOf = async (followed: LiveQueue): Promise<bigint[]> => {
-    const news = await followed.next(UNLIMITED_MS, never)
-    return news === 'behind' ? [-1n] : news.map(({ arrival }) => arrival)
+    const news = await newsOf(followed, UNLIMITED_MS)
+    return news === 'behind' ? [-1n] : (news ?? []).map(({ arrival }) => arrival)
   }
   /** Advances the clock until the promise is settled. */
   const passUntil = async <T>(promise: Promise<T>): Promise<T> => {
@@ -95,7 +102,9 @@ describe('the tail of the feed of facts', () => {
 
   it('is polled once for all event streams and waiting requests', async () => {
     const tenants = Array.from({ length: 10 }, (_, n) => `t${n}`)
-    const followed = await Promise.all(tenants.flatMap(tenant => Array.from({ length: 20 }, () => tail.follow(tenant))))
+    const followed = await Promise.all(
+      tenants.flatMap(tenant => Array.from({ length: 20 }, () => tail.follow(accountOf(tenant)))),
+    )
     const waiting = Array.from({ length: 100 }, () => tail.waitUntilReached('orders_v1', 1_000n, UNLIMITED_MS))
     const received = Promise.all(followed.map(arrivalsOf))
     const before = clock.sleeps()
@@ -109,7 +118,7 @@ describe('the tail of the feed of facts', () => {
   })
 
   it('is not polled without event streams and waiting requests', async () => {
-    const followed = await tail.follow('acme')
+    const followed = await tail.follow(accountOf('acme'))
     followed.close()
     await eventually(async () => {
       const before = statements.length
@@ -123,10 +132,10 @@ describe('the tail of the feed of facts', () => {
 
   it('begins at the newest fact for the first follower, also after earlier followers have closed', async () => {
     await project('acme', 'acme')
-    const first = await tail.follow('acme')
+    const first = await tail.follow(accountOf('acme'))
     first.close()
     await project('acme')
-    const second = await tail.follow('acme')
+    const second = await tail.follow(accountOf('acme'))
     await project('acme')
     expect(await passUntil(arrivalsOf(second))).to.deep.equal([400n])
     second.close()
@@ -134,14 +143,14 @@ describe('the tail of the feed of facts', () => {
 
   it('has facts that were projected late', async () => {
     await project('acme', 'acme')
-    const followed = await tail.follow('acme')
+    const followed = await tail.follow(accountOf('acme'))
     await database.sql(`insert into late_facts (position, tenant_id, arrival, seq) values (100, 'acme', 200, 1)`)
     expect(await passUntil(arrivalsOf(followed))).to.deep.equal([200n])
     followed.close()
   })
 
   it('marks a follower that reads nothing as behind, and queues nothing more for it', async () => {
-    const followed = await tail.follow('acme')
+    const followed = await tail.follow(accountOf('acme'))
     statements = []
     await project(...Array.from({ length: 400 }, () => 'acme'))
     await project(...Array.from({ length: 400 }, () => 'acme'))
@@ -149,7 +158,7 @@ describe('the tail of the feed of facts', () => {
       await clock.pass(LOOK_MS)
       return statements.length > 3
     })
-    expect(await followed.next(0, never)).to.equal('behind')
+    expect(await newsOf(followed, 0)).to.equal('behind')
     await project('acme')
     expect(await passUntil(arrivalsOf(followed))).to.deep.equal([BigInt(position)])
     followed.close()
@@ -160,13 +169,52 @@ describe('the tail of the feed of facts', () => {
     const sql: Sql = (text, values) =>
       isUnavailable ? Promise.reject(new Unavailable('database', { effect: 'none' })) : database.sql(text, values)
     const own = createTail({ database: { sql }, connections: EVENT_STREAMS_POOL_MAX, world: clock.world })
-    const followed = await own.follow('acme')
+    const followed = await own.follow(accountOf('acme'))
     isUnavailable = true
     await project('acme')
     for (let n = 0; n < 5; n += 1) await clock.pass(LOOK_MS)
     isUnavailable = false
     expect(await passUntil(arrivalsOf(followed))).to.deep.equal([100n])
     followed.close()
+  })
+
+  it('is polled for all tenants, not in the account of the one whose request began it', async () => {
+    const accounts: unknown[] = []
+    const sql: Sql = (text, values) => {
+      accounts.push(currentAccount())
+      return database.sql(text, values)
+    }
+    const own = createTail({ database: { sql }, connections: EVENT_STREAMS_POOL_MAX, world: clock.world })
+    const followed = await workFor(accountOf('acme'), () => own.follow(accountOf('acme')))
+    await project('acme')
+    expect(await passUntil(arrivalsOf(followed))).to.deep.equal([100n])
+    expect(new Set(accounts)).to.deep.equal(new Set([undefined]))
+    followed.close()
+  })
+
+  it('reads the history of streams by turns of their tenants, and each in its own account', async () => {
+    const begun: (string | undefined)[] = []
+    const ends: (() => void)[] = []
+    const sql: Sql = () => {
+      begun.push(currentAccount()?.tenant)
+      return new Promise(resolve => ends.push(() => resolve([])))
+    }
+    const own = createTail({ database: { sql }, connections: EVENT_STREAMS_POOL_MAX, world: clock.world })
+    const read = (account: Account, signal = never): Promise<unknown> =>
+      own.read({ text: 'select', values: [] }, { account, signal })
+    const greedy = Array.from({ length: 100 }, (_, n) => read(accountOf('greedy', `caller-${n % 10}`)))
+    const honest = read(accountOf('honest'))
+    const gone = new AbortController()
+    const left = read(accountOf('left'), gone.signal)
+    gone.abort()
+    expect(await rejectionOf(left)).to.be.instanceOf(TurnRefused)
+    while (ends.length > 0) {
+      for (const end of ends.splice(0)) end()
+      await new Promise(resolve => setImmediate(resolve))
+    }
+    await Promise.all([...greedy, honest])
+    expect(begun.indexOf('honest')).to.be.within(0, EVENT_STREAMS_POOL_MAX - 1)
+    expect(new Set(begun)).to.deep.equal(new Set(['greedy', 'honest']))
   })
 
   it('ends a wait after its time', async () => {
