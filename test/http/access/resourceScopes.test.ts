@@ -53,7 +53,7 @@ describe('the scope of a resource', () => {
     expect(headers.get('www-authenticate')).to.include(scope)
   }
 
-  /** What a stream sends until it has sent `last`. */
+  /** The events of a stream up to `last`. */
   const streamedUntil = async (token: string, last: string, query = ''): Promise<Sent[]> => {
     const abort = new AbortController()
     const headers = { authorization: `Bearer ${token}`, accept: SSE }
