@@ -7,6 +7,8 @@ import {
   quantile,
   type Turns,
 } from '../support/besideAttackers.ts'
+import { removeFolder } from '../support/folders.ts'
+import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 
 const LONG: Turns = { rounds: 12, roundMs: 10_000, settleMs: 1_000 }
 const TURNS: Turns = { rounds: 6, roundMs: 8_000, settleMs: 1_000 }
@@ -47,4 +49,38 @@ describe('a normal client beside attackers, for a long time', function () {
     it(`has a p99 within ${TIMES_MAX} × its own alone beside the attack of ${file}`, async () => {
       expectServed(await measureBesideAttack(TURNS, new URL(file, import.meta.url)))
     })
+})
+
+const AT_ONCE = 300
+const AT_ONCE_MAX_MS = 1_000
+
+describe('a caller that is alone', () => {
+  let dataDir: string
+  let service: ServiceProcess
+  before(async () => {
+    dataDir = await temporaryDirectory()
+    service = await startProcess(dataDir, { RATE_LIMITS: '', CONCURRENCY_LIMITS: '' })
+  })
+  after(async () => {
+    await service.end('SIGTERM')
+    await removeFolder(dataDir)
+  })
+
+  it(`has ${AT_ONCE} requests at once answered in ${AT_ONCE_MAX_MS} ms`, async () => {
+    const headers = { authorization: `Bearer ${await service.token({ tenant: 'alone' })}` }
+    const askAll = async (): Promise<number> => {
+      const from = performance.now()
+      const answers = await Promise.all(
+        Array.from({ length: AT_ONCE }, () => fetch(`${service.api}/orders?limit=1`, { headers })),
+      )
+      await Promise.all(answers.map(answer => answer.text()))
+      expect(answers.map(({ status }) => status)).to.deep.equal(Array(AT_ONCE).fill(200))
+      return performance.now() - from
+    }
+    // The first opens the connections.
+    await askAll()
+    const tookMs = await askAll()
+    process.stdout.write(`      ${tookMs.toFixed(0)} ms\n`)
+    expect(tookMs).to.be.below(AT_ONCE_MAX_MS)
+  })
 })
