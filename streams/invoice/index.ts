@@ -1,6 +1,6 @@
 import type { Aggregate } from '../aggregate.ts'
 import { codecOf } from '../codec.ts'
-import { type InvoiceCode, type InvoiceCommand, type InvoiceState, invoiceDecider } from './decider.ts'
+import { type InvoiceCode, type InvoiceCommand, type InvoiceState, invoiceDecider, invoiceGrowth } from './decider.ts'
 import { type InvoiceEvent, invoiceEvents } from './events.ts'
 import { invoiceFacts } from './facts.ts'
 import { invoiceUpcasters } from './upcasters.ts'
@@ -11,6 +11,7 @@ export const invoice: Aggregate<InvoiceState, InvoiceCommand, InvoiceEvent, Invo
   category: 'invoice',
   prefix: 'inv',
   decider: invoiceDecider,
+  growth: invoiceGrowth,
   codec: codecOf(invoiceEvents, invoiceUpcasters),
   facts: invoiceFacts,
 }

@@ -105,6 +105,7 @@ const importRules: readonly ImportRule[] = [
       ...PROJECTIONS,
       PORTS,
       SCHEMA,
+      FAIRNESS,
       'src/commands/.+',
       REVALIDATION,
       'zod',

@@ -16,4 +16,10 @@ export const FAIRNESS_MUTANTS: readonly Mutant[] = [
       const sinceMs`,
     replace: `      const sinceMs`,
   },
+  {
+    name: 'a client may let a stream grow without end',
+    file: 'src/commands/streamGrowth.ts',
+    find: `eventCountOf(before) < max ?`,
+    replace: `eventCountOf(before) >= 0 ?`,
+  },
 ]

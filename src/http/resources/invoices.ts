@@ -11,7 +11,7 @@ import { readPage } from './collection.ts'
 import { authorizeApproval } from '../../identity/approvalPolicy.ts'
 import { idempotencyRecordIfKeyed } from '../request/idempotencyKey.ts'
 import { Problem } from '../response/problemCatalogue.ts'
-import { replyToCommand, replyToCreation, ifMatchOf, readOne, visible } from './commonReplies.ts'
+import { replyToCommand, replyToCreation, ifMatchOf, readOne, visibleRow } from './commonReplies.ts'
 import { type AnyRoute, type Call, route } from '../route.ts'
 import {
   amountSchema,
@@ -91,7 +91,7 @@ const raiseInvoice = route({
   body: newInvoice,
   idempotencyKey: 'honoured',
   responses: { 201: { ...changed, headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
-  errors: ['resource_not_found', 'order_state_conflict', 'order_has_invoices'],
+  errors: ['resource_not_found', 'order_state_conflict', 'order_has_invoices', 'too_many_changes'],
   handler: async call => {
     const { body, ledger, context, idempotency } = call
     const id = idempotency ? idOfKey('inv', idempotency) : randomId('inv', ledger.world)
@@ -133,8 +133,8 @@ const listInvoices = route({
 
 /** Checks the approval policy of the tenant. Throws Problem; 403 comes before 412. */
 const checkApprovalPolicy = async (call: Call<{ id: InvoiceId }, unknown, unknown>): Promise<void> => {
-  const { row } = await call.ledger.aggregates.load(invoiceEntity, call.params.id)
-  const decision = authorizeApproval(call.principal, visible(call, row), call.needsFourEyes)
+  const row = await visibleRow(call, invoiceEntity, call.params.id)
+  const decision = authorizeApproval(call.principal, row, call.needsFourEyes)
   if ('refused' in decision)
     throw new Problem(decision.refused, {
       detail: 'An invoice of this amount is approved by another than its creator.',
@@ -176,6 +176,7 @@ const voidInvoice = route({
   responses: { 200: changed },
   errors: ['invoice_state_conflict'],
   handler: async call => {
+    await visibleRow(call, invoiceEntity, call.params.id)
     const command = { type: 'VoidInvoice' as const, reason: call.body.reason }
     const request = { command, context: call.context, ifMatch: ifMatchOf(call) }
     return replyToCommand(call, await handle(call.ledger, invoiceEntity, call.params.id, request), render)

@@ -4,7 +4,7 @@ import { idSchema } from '../../../../streams/ids.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
 import { statusOf } from './replayView.ts'
 import { keyInCursor, pageReply } from '../paging.ts'
-import { PRIVATE_CACHING, visible } from '../commonReplies.ts'
+import { PRIVATE_CACHING, visibleRow } from '../commonReplies.ts'
 import { type AnyRoute, route } from '../../route.ts'
 import { pageQuery, pageSchema } from '../paging.ts'
 import { deadLetterSchema, deadLetterView, subscriptionView } from './subscriptionSchemas.ts'
@@ -27,8 +27,8 @@ const listDeadLetters = route({
   responses: { 200: { description: 'A page of the list.', schema: pageSchema(deadLetterSchema), headers: ['Link'] } },
   errors: ['cursor_invalid', 'cursor_expired'],
   handler: async call => {
-    const { ledger, params, query, principal, cursors, path, database } = call
-    const row = visible(call, (await ledger.aggregates.load(subscriptionEntity, params.id)).row)
+    const { params, query, principal, cursors, path, database } = call
+    const row = await visibleRow(call, subscriptionEntity, params.id)
     const binding = { tenant: principal.tenant, path }
     const after = BigInt(keyInCursor(call, query.cursor, { binding, schema: cursorSchema })?.after ?? -1)
     const asOf = await statusOf(call, row)
