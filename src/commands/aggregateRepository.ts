@@ -84,7 +84,7 @@ const remember = (cache: Cache, stream: string, loaded: Loaded<Kind>): void => {
   cache.set(stream, loaded)
 }
 
-/** A stream that alone exceeds the budget is not cached, so that each load reads it from its first event. */
+/** Long because the functions share the cache. A stream that alone exceeds the budget is not cached, so that each load reads it from its first event. */
 export const createAggregateRepository = (
   store: EventStore,
   cachedBytesMax = CACHED_BYTES_MAX,

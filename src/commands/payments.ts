@@ -157,7 +157,6 @@ const answerWithin = async (
   return isResumed ? asReplay(answer) : answer
 }
 
-/** The initiation and the outcome; others may follow. */
 const beginningOf = ({ aggregates }: Ledger, id: PaymentId): Promise<Recorded<PaymentEvent>[]> =>
   Array.fromAsync(aggregates.events(paymentEntity, id, { limit: 2 }))
 
@@ -172,8 +171,7 @@ const outcomeIn = async (history: readonly Recorded<PaymentEvent>[]): Promise<Ou
   return { kind: 'refused', rejection, firstCorrelationId: history[0]?.metadata.correlationId ?? '' }
 }
 
-const loadOutcome = async (ledger: Ledger, id: PaymentId): Promise<Outcome | undefined> =>
-  outcomeIn(await beginningOf(ledger, id))
+const loadOutcome = async (ledger: Ledger, id: PaymentId) => outcomeIn(await beginningOf(ledger, id))
 
 type Refusal = { readonly code: RefusalCode; readonly held_by: PaymentId | null }
 
@@ -181,11 +179,7 @@ type Refusal = { readonly code: RefusalCode; readonly held_by: PaymentId | null 
  * Continues a payment from the step that it has reached to its outcome. Undefined when the outcome has to be read from the
  * payment's stream.
  */
-export const finishPayment = async (
-  ledger: Ledger,
-  id: PaymentId,
-  context: Context,
-): Promise<CreationResult<PaymentRow> | undefined> => {
+export const finishPayment = async (ledger: Ledger, id: PaymentId, context: Context): Promise<Outcome | undefined> => {
   const { state } = ledger.aggregates.cached(paymentEntity, id) ?? (await ledger.aggregates.load(paymentEntity, id))
   if (state.status !== 'initiated') return undefined
   const reference = referenceIdOf(context.tenant, { ...state.terms, referenceStream: state.referenceStream })

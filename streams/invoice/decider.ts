@@ -1,5 +1,5 @@
 import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
-import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
+import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { OrderId, PaymentId, RefundId } from '../ids.ts'
 import { PersistentMap, PersistentSet } from '../persistentMap.ts'
 import type { InvoiceEvent } from './events.ts'
@@ -239,18 +239,4 @@ export const invoiceDecider: Decider<InvoiceState, InvoiceCommand, InvoiceEvent,
   initial: { status: 'none' },
   decide,
   evolve,
-}
-
-/**
- * The payment exists already when PayInvoice is sent, and the refund when ApplyRefund is, so the length is checked
- * before: by checkPayment and by the initiation of a refund.
- */
-export const invoiceGrowth: Readonly<Record<InvoiceCommand['type'], StreamGrowth>> = {
-  RaiseInvoice: 'unlimited',
-  ApproveInvoice: 'unlimited',
-  VoidInvoice: 'unlimited',
-  PayInvoice: 'unlimited',
-  SettlePayment: 'unlimited',
-  ReleasePayment: 'unlimited',
-  ApplyRefund: 'unlimited',
 }

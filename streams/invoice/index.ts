@@ -1,6 +1,6 @@
 import type { Aggregate } from '../aggregate.ts'
 import { codecOf } from '../codec.ts'
-import { type InvoiceCode, type InvoiceCommand, type InvoiceState, invoiceDecider, invoiceGrowth } from './decider.ts'
+import { type InvoiceCode, type InvoiceCommand, type InvoiceState, invoiceDecider } from './decider.ts'
 import { type InvoiceEvent, invoiceEvents } from './events.ts'
 import { invoiceFacts } from './facts.ts'
 import { invoiceUpcasters } from './upcasters.ts'
@@ -11,7 +11,17 @@ export const invoice: Aggregate<InvoiceState, InvoiceCommand, InvoiceEvent, Invo
   category: 'invoice',
   prefix: 'inv',
   decider: invoiceDecider,
-  growth: invoiceGrowth,
+  // The payment exists already when PayInvoice is sent, and the refund when ApplyRefund is, so their initiation checks the
+  // length of the invoice's stream.
+  growth: {
+    RaiseInvoice: 'unlimited',
+    ApproveInvoice: 'unlimited',
+    VoidInvoice: 'unlimited',
+    PayInvoice: 'unlimited',
+    SettlePayment: 'unlimited',
+    ReleasePayment: 'unlimited',
+    ApplyRefund: 'unlimited',
+  },
   codec: codecOf(invoiceEvents, invoiceUpcasters),
   facts: invoiceFacts,
 }

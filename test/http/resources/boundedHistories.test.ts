@@ -8,7 +8,7 @@ import { sharedService, type TestService } from '../../support/service.ts'
 import { caller, startVariant, type Variant } from '../../support/serviceVariants.ts'
 import { examples } from '../requestExamples.ts'
 
-/** What one request reads from streams: the reads and the events are counted at the port of the event store. */
+/** The reads of one request, and their events, are counted at the port of the event store. */
 
 type Read = { readonly category: string; readonly options: ReadOptions; events: number }
 
@@ -26,7 +26,8 @@ describe('reads of histories', () => {
     ...real,
     async *readStream(stream, options = {}) {
       const read: Read = { category: partsOf(stream).category, options, events: 0 }
-      reads.push(read)
+      // The status of the caller's tenant is cached, and read again from time to time.
+      if (read.category !== 'tenant') reads.push(read)
       for await (const event of real.readStream(stream, options)) {
         read.events++
         yield event
@@ -172,16 +173,16 @@ describe('reads of histories', () => {
       authenticate: async () => caller,
     })
     const client = clientOf(full.api, 'own')
-    const { invoiceId } = await approvedInvoice(client)
+    const { invoiceId } = await approvedInvoice(own)
     const payment = { invoice_id: invoiceId, amount: 900, currency: 'USD' }
     expect((await pay(client, { ...payment, amount: 1 })).body.code).to.equal('too_many_changes')
     expect((await pay(client, { ...payment, settlement: 'deferred' })).body.code).to.equal('too_many_changes')
     const paid = await pay(client, payment)
     expect(paid.status).to.equal(201)
-    const refund = (amount: number | string) =>
+    const refund = (amount: number) =>
       client.post(`/payments/${paid.body.id}:refund`, { amount, reason: 'x' }, { 'idempotency-key': newKey() })
     expect((await refund(1)).body.code).to.equal('too_many_changes')
-    expect((await refund('remaining')).status).to.equal(200)
+    expect((await refund(900)).status).to.equal(200)
     await full.close()
   })
 
