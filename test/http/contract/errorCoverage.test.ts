@@ -143,7 +143,10 @@ describe('every error code of every endpoint', () => {
       expect((await ask({ api: api['unavailable'] ?? '' })).body.code).to.equal('dependency_unavailable')
       return ask({ api: api['keyless'] ?? '' })
     },
-    too_many_changes: ask => ask({ api: api['full'] ?? '' }),
+    too_many_changes: (ask, { operationId }) => {
+      const part = operationId === 'create_payment' ? { body: JSON.stringify(otherBody(operationId)) } : {}
+      return ask({ api: api['full'] ?? '', ...part })
+    },
     policy_denied: ask => ask({ api: api['suspended'] ?? '' }),
     rate_limited: (ask, { scope }) => ask({ api: api[scope === 'none' ? 'crowded' : 'limited'] ?? '' }),
     quota_exceeded: (ask, { operationId }) => ask({ api: api[FULL[operationId] ?? 'usedUp'] ?? '' }),
