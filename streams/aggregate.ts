@@ -1,16 +1,17 @@
 import type { Codec } from './codec.ts'
-import type { AnyEvent, Decider } from './decider.ts'
+import type { AnyEvent, Decider, StreamGrowth } from './decider.ts'
 import type { FactMap } from './facts.ts'
 import type { Id, IdPrefix } from './ids.ts'
 
 /** The form of an aggregate, and the names of its streams. */
 
 /** One kind of stream: its category, decider, codec and facts. */
-export type Aggregate<State, Command, Event extends AnyEvent, Code extends string> = {
+export type Aggregate<State, Command extends { readonly type: string }, Event extends AnyEvent, Code extends string> = {
   /** The first part of a stream's name, `invoice` in `invoice-inv_…`. It contains no hyphen. */
   readonly category: string
   readonly prefix: IdPrefix
   readonly decider: Decider<State, Command, Event, Code>
+  readonly growth: Readonly<Record<Command['type'], StreamGrowth>>
   readonly codec: Codec<Event>
   readonly facts: FactMap<Event>
 }

@@ -21,5 +21,20 @@ export type Decider<State, Command, Event, Code extends string> = {
   readonly decide: (command: Command, state: State) => readonly Event[] | Rejection<Code>
 }
 
+/**
+ * How long a stream may be for a command to extend it. Every read of an aggregate may have to fold its whole stream, so
+ * no caller may let a stream grow without end:
+ *
+ *   limited    refused once the stream has its greatest length: a client could repeat the command forever
+ *   reserved   refused later, within a reserve that `limited` commands leave: the next step of an ordinary life
+ *   unlimited  never refused: ends or settles something, follows a limited command, or comes from the operator
+ *
+ * Each aggregate has a total map, so a new command does not compile until this is decided.
+ */
+export type StreamGrowth = 'limited' | 'reserved' | 'unlimited'
+
+/** The refusal of a command because of the length of its stream, the same for every aggregate. */
+export type GrowthCode = 'too_many_changes'
+
 /** The shape of every event. */
 export type AnyEvent = { readonly type: string; readonly data: object }

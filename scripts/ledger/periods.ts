@@ -86,7 +86,7 @@ const closingsOf = async (tenant: string) => {
   const { config, addresses } = await findConnections()
   if (addresses.event_store === null) throw new StartupError(howToStart(config.dataDir))
   const history = await withLedger(addresses.event_store, ledger =>
-    ledger.aggregates.history(periodEntity, periodIdOf(tenant)),
+    Array.fromAsync(ledger.aggregates.events(periodEntity, periodIdOf(tenant))),
   )
   return history.map(({ event: { data }, metadata: { at, subject } }) => ({ ...data, closed_at: at, subject }))
 }

@@ -3,7 +3,7 @@ import { fold } from '../../projections/projection.ts'
 import { streamOf } from '../../streams/aggregate.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
-import type { EventStore, ExpectedRevision } from '../ports.ts'
+import type { EventStore, ExpectedRevision, ReadOptions } from '../ports.ts'
 import type { Entity, Kind } from './entities.ts'
 import { heapBytesOf } from './heapSize.ts'
 import { recordedOf } from './storedEvents.ts'
@@ -34,8 +34,21 @@ export type AggregateRepository = {
   cached<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>): Loaded<K> | undefined
   /** Folds events that this process has just appended into the cache. */
   advance<K extends Kind>(entity: Entity<K>, from: Loaded<K>, events: readonly Recorded<K['event']>[]): Loaded<K>
-  /** Every event of the stream, oldest first. */
-  history<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>): Promise<Recorded<K['event']>[]>
+  /**
+   * The current state if the stream belongs to the tenant; otherwise undefined. A missing stream and another tenant's
+   * cause the same read, of one event, so that time does not tell which it was.
+   */
+  loadOwn<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>, tenant: string): Promise<Loaded<K> | undefined>
+  /** The first event of the stream. */
+  first<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>): Promise<Recorded<K['event']> | undefined>
+  /** The newest event of the stream. */
+  newest<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>): Promise<Recorded<K['event']> | undefined>
+  /** Events of the stream, each decoded when it is requested; a reader that leaves early ends the read. */
+  events<K extends Kind>(
+    entity: Entity<K>,
+    id: Id<IdPrefix>,
+    range?: Pick<ReadOptions, 'from' | 'limit' | 'direction'>,
+  ): AsyncIterable<Recorded<K['event']>>
 }
 
 const foldOne = <K extends Kind>(
@@ -56,6 +69,11 @@ export const nothingLoaded = <K extends Kind>(entity: Entity<K>): Loaded<K> => (
   position: 0n,
 })
 
+const onlyOne = async <T>(items: AsyncIterable<T>): Promise<T | undefined> => {
+  for await (const item of items) return item
+  return undefined
+}
+
 type Cache = LRUCache<string, Loaded<Kind>>
 
 const remember = (cache: Cache, stream: string, loaded: Loaded<Kind>): void => {
@@ -66,7 +84,7 @@ const remember = (cache: Cache, stream: string, loaded: Loaded<Kind>): void => {
   cache.set(stream, loaded)
 }
 
-/** A stream that alone exceeds the budget is not cached, so that each load reads it from its first event. */
+/** Long because the functions share the cache. A stream that alone exceeds the budget is not cached, so that each load reads it from its first event. */
 export const createAggregateRepository = (
   store: EventStore,
   cachedBytesMax = CACHED_BYTES_MAX,
@@ -94,11 +112,17 @@ export const createAggregateRepository = (
       if (first) remember(cache, streamOf(entity.aggregate, first.id as Id<IdPrefix>), loaded)
       return loaded
     },
-    history: async (entity, id) => {
-      const events = []
-      for await (const stored of store.readStream(streamOf(entity.aggregate, id)))
-        events.push(recordedOf(entity.aggregate.codec, stored))
-      return events
+    loadOwn: async (entity, id, tenant) => {
+      const isOwn =
+        aggregates.cached(entity, id)?.row?.tenant_id === tenant ||
+        (await aggregates.first(entity, id))?.metadata.tenant === tenant
+      return isOwn ? aggregates.load(entity, id) : undefined
+    },
+    first: (entity, id) => onlyOne(aggregates.events(entity, id, { limit: 1 })),
+    newest: (entity, id) => onlyOne(aggregates.events(entity, id, { direction: 'backwards', limit: 1 })),
+    async *events(entity, id, range = {}) {
+      for await (const stored of store.readStream(streamOf(entity.aggregate, id), range))
+        yield recordedOf(entity.aggregate.codec, stored)
     },
   }
   return aggregates

@@ -1,5 +1,6 @@
 import { streamOf } from '../../streams/aggregate.ts'
-import { type AnyEvent, isRejection, type Rejection } from '../../streams/decider.ts'
+import { type AnyEvent, type GrowthCode, isRejection, type Rejection } from '../../streams/decider.ts'
+import type { Turns } from '../fairness/turns.ts'
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
 import { type EventStore, Unavailable, type World } from '../ports.ts'
@@ -13,6 +14,8 @@ import {
   type AggregateRepository,
   nothingLoaded,
 } from './aggregateRepository.ts'
+import { createLongReads } from './longReads.ts'
+import { CHANGES_MAX, growthRefusal } from './streamGrowth.ts'
 import { newEventOf, recordedOf } from './storedEvents.ts'
 
 /** The command handler: executes a command on one stream, in the only optimistic loop of the service. */
@@ -47,13 +50,17 @@ export type Ledger = {
   readonly inTurn: <T>(stream: string, work: () => Promise<T>) => Promise<T>
   /** Resolves when the work that is under way on the stream has settled. Undefined when there is none. */
   readonly idle: (stream: string) => Promise<void> | undefined
+  /** Turns of reads that fold a whole stream for one request: one at a time of a tenant, two in a process. */
+  readonly longReads: Pick<Turns, 'enter'>
+  /** The number of events from which a stream takes no further changes (streamGrowth.ts). */
+  readonly changesMax: number
   /** Whether other processes answer requests of the same callers, so that a cached state is often not the newest. */
   readonly hasSiblings?: boolean
 }
 
 export type Handled<K extends Kind> =
   | (Loaded<K> & { readonly ok: true })
-  | (Rejection<K['code']> & { readonly ok: false })
+  | (Rejection<K['code'] | GrowthCode> & { readonly ok: false })
   | { readonly ok: false; readonly stale: Loaded<K> }
 
 export type CommandRequest<K extends Kind> = {
@@ -89,7 +96,9 @@ export const createLedger = (store: EventStore, world: World, byteQuota = NO_BYT
   const idSecret = async () => (await secret()).bytes
   const hasKeyedReferences = async () => (await secret()).hasKeyedReferences
   const effect = { noteEffect: done, hasEffect: () => false }
-  return { store, world, aggregates, byteQuota, idSecret, hasKeyedReferences, ...effect, inTurn, idle }
+  const longReads = createLongReads(world)
+  const limits = { longReads, changesMax: CHANGES_MAX }
+  return { store, world, aggregates, byteQuota, idSecret, hasKeyedReferences, ...effect, inTurn, idle, ...limits }
 }
 
 const recordAll = <E extends AnyEvent>(
@@ -113,6 +122,7 @@ const pauseBefore = (attempt: number, world: World): Promise<void> => {
 
 /** The outcome of the command on this state: the events to append, or an answer without an append. */
 const decideFrom = <K extends Kind>(
+  ledger: Ledger,
   { aggregate }: Entity<K>,
   before: Loaded<K>,
   { command, ifMatch }: CommandRequest<K>,
@@ -120,7 +130,9 @@ const decideFrom = <K extends Kind>(
   if (ifMatch && !ifMatch(before.row)) return { answer: { ok: false, stale: before } }
   const decided = aggregate.decider.decide(command, before.state)
   if (isRejection(decided)) return { answer: { ok: false, ...decided } }
-  return decided.length === 0 ? { answer: { ok: true, ...before } } : { events: decided }
+  if (decided.length === 0) return { answer: { ok: true, ...before } }
+  const refusal = growthRefusal(ledger, aggregate, before, command)
+  return refusal ? { answer: { ok: false, ...refusal } } : { events: decided }
 }
 
 /**
@@ -221,7 +233,7 @@ export const handle = <K extends Kind>(
       const isCached = cached !== undefined
       const before = cached ?? (await aggregates.load(entity, id))
       cached = undefined
-      const decided = decideFrom(entity, before, request)
+      const decided = decideFrom(ledger, entity, before, request)
       if ('answer' in decided) {
         if (isCached) continue
         // The command was executed before, or its idempotency key was used: either way a part of it is durable.

@@ -24,10 +24,12 @@ import { tenant } from '../../streams/tenant/index.ts'
 
 /** Entities: each kind of stream with its aggregate, which decides, and the projection that readers are shown. */
 
+type Command = { readonly type: string }
+
 /** The types that belong to one kind of stream; `code` names its rejections. */
 export type Kind = {
   readonly state: unknown
-  readonly command: unknown
+  readonly command: Command
   readonly event: AnyEvent
   readonly code: string
   readonly row: ResourceRow
@@ -45,7 +47,7 @@ export interface Entity<K extends Kind> {
 
 export type KindOf<N> = N extends Entity<infer K> ? K : never
 
-type KindFrom<S, C, E extends AnyEvent, Code extends string, R extends ResourceRow> = {
+type KindFrom<S, C extends Command, E extends AnyEvent, Code extends string, R extends ResourceRow> = {
   readonly state: S
   readonly command: C
   readonly event: E
@@ -53,7 +55,7 @@ type KindFrom<S, C, E extends AnyEvent, Code extends string, R extends ResourceR
   readonly row: R
 }
 
-const entity = <S, C, E extends AnyEvent, Code extends string, R extends ResourceRow = never>(
+const entity = <S, C extends Command, E extends AnyEvent, Code extends string, R extends ResourceRow = never>(
   aggregate: Aggregate<S, C, E, Code>,
   projection?: Projection<E, R>,
 ): Entity<KindFrom<S, C, E, Code, R>> => (projection === undefined ? { aggregate } : { aggregate, projection })

@@ -1,5 +1,7 @@
 import {
   type ApiKeyId,
+  type Id,
+  type IdPrefix,
   idSchema,
   type InvoiceId,
   type OperationId,
@@ -15,6 +17,8 @@ import { idempotencyRecordIn } from './idempotencyKeyConflicts.ts'
 import { isExpired } from './idempotencyRetention.ts'
 import {
   apiKeyEntity,
+  type Entity,
+  type Kind,
   invoiceEntity,
   keyBindingEntity,
   operationEntity,
@@ -69,14 +73,14 @@ export const outcomeOfKey = async (ledger: Ledger, operation: KeyedOperation, ke
 const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => Promise<Found>>> = {
   create_payment: async ({ aggregates }, key) => {
     const id: PaymentId = idOfKey('pay', key)
-    const history = await aggregates.history(paymentEntity, id)
+    const history = await Array.fromAsync(aggregates.events(paymentEntity, id, { limit: 2 }))
     const outcome = history[1]?.event.type
     const verdict = outcome === undefined ? 'in_progress' : outcome === 'PaymentFailed' ? 'rejected' : 'succeeded'
     return { history, href: `/payments/${id}`, verdict }
   },
   refund_payment: async ({ aggregates }, key) => {
     const id: RefundId = idOfKey('rfd', key)
-    const history = await aggregates.history(refundEntity, id)
+    const history = await beginningOf(aggregates, refundEntity, id)
     const paymentId = history[0]?.event.data.payment_id
     if (paymentId === undefined) return { history, href: '', verdict: 'in_progress' }
     const { state } = await aggregates.load(paymentEntity, paymentId)
@@ -86,13 +90,13 @@ const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => 
   },
   create_order: async ({ aggregates }, key) => {
     const id: OrderId = idOfKey('ord', key)
-    return { history: await aggregates.history(orderEntity, id), href: `/orders/${id}`, verdict: 'succeeded' }
+    return { history: await beginningOf(aggregates, orderEntity, id), href: `/orders/${id}`, verdict: 'succeeded' }
   },
   raise_invoice: async ({ aggregates }, key) => {
     const id: InvoiceId = idOfKey('inv', key)
-    const raised = await aggregates.history(invoiceEntity, id)
+    const raised = await beginningOf(aggregates, invoiceEntity, id)
     if (raised.length > 0) return { history: raised, href: `/invoices/${id}`, verdict: 'succeeded' }
-    const history = await aggregates.history(keyBindingEntity, withPrefix('bnd', id))
+    const history = await beginningOf(aggregates, keyBindingEntity, withPrefix('bnd', id))
     const order = idSchema('ord').safeParse(history[0]?.event.data.claim.request['order_id']).data
     const { state } = order === undefined ? { state: undefined } : await aggregates.load(orderEntity, order)
     if (state !== undefined && state.status !== 'none' && state.refused.has(id))
@@ -101,39 +105,49 @@ const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => 
   },
   create_export: async ({ aggregates }, key) => {
     const id: OperationId = idOfKey('op', key)
-    return { history: await aggregates.history(operationEntity, id), href: `/operations/${id}`, verdict: 'succeeded' }
+    return {
+      history: await beginningOf(aggregates, operationEntity, id),
+      href: `/operations/${id}`,
+      verdict: 'succeeded',
+    }
   },
   issue_api_key: async ({ aggregates }, key) => {
     const id: ApiKeyId = idOfKey('key', key)
-    return { history: await aggregates.history(apiKeyEntity, id), href: `/api-keys/${id}`, verdict: 'succeeded' }
+    return { history: await beginningOf(aggregates, apiKeyEntity, id), href: `/api-keys/${id}`, verdict: 'succeeded' }
   },
   create_subscription: async ({ aggregates }, key) => {
     const id: SubscriptionId = subscriptionIdOf(key)
-    const history = await aggregates.history(subscriptionEntity, id)
+    const history = await beginningOf(aggregates, subscriptionEntity, id)
     return { history, href: `/subscriptions/${id}`, verdict: 'succeeded' }
   },
   rotate_api_key: async ({ aggregates }, key) => {
     const { history, record } = await bindingOf(aggregates, key)
     const id = idSchema('key').safeParse(record?.request['id']).data
-    const rotations = id === undefined ? [] : await aggregates.history(apiKeyEntity, id)
-    const isDone = rotations.some(
-      ({ event }) => event.type === 'ApiKeyRotated' && event.data.claim?.key_hash === record?.key_hash,
-    )
+    const state = id === undefined ? undefined : (await aggregates.load(apiKeyEntity, id)).state
+    const isDone =
+      record !== undefined && state !== undefined && state.status !== 'none' && state.rotations.has(record.key_hash)
     return { history, href: `/api-keys/${id}`, verdict: isDone ? 'succeeded' : 'in_progress' }
   },
   replay_subscription: async ({ aggregates }, key) => {
     const { history, record } = await bindingOf(aggregates, key)
     const id = idSchema('sub').safeParse(record?.request['id']).data
-    const events = id === undefined ? [] : await aggregates.history(subscriptionEntity, id)
-    for (const { event } of events)
-      if (id !== undefined && event.type === 'SubscriptionReplayed' && event.data.claim?.key_hash === record?.key_hash)
+    if (id === undefined) return { history, href: '/subscriptions', verdict: 'in_progress' }
+    for await (const { event } of aggregates.events(subscriptionEntity, id))
+      if (event.type === 'SubscriptionReplayed' && event.data.claim?.key_hash === record?.key_hash)
         return { history, href: `/operations/${replayIdOf(id, event.data.replay)}`, verdict: 'succeeded' }
     return { history, href: `/subscriptions/${id}`, verdict: 'in_progress' }
   },
 }
 
+/** The first event, which has the idempotency record; none if the stream does not exist. */
+const beginningOf = async <K extends Kind>(
+  aggregates: Ledger['aggregates'],
+  entity: Entity<K>,
+  id: Id<IdPrefix>,
+): Promise<readonly Recorded<K['event']>[]> => Array.fromAsync(aggregates.events(entity, id, { limit: 1 }))
+
 /** The key binding of a command on an existing resource. */
 const bindingOf = async (aggregates: Ledger['aggregates'], key: ScopedKey) => {
-  const history = await aggregates.history(keyBindingEntity, idOfKey('bnd', key))
+  const history = await beginningOf(aggregates, keyBindingEntity, idOfKey('bnd', key))
   return { history, record: history[0]?.event.data.claim }
 }

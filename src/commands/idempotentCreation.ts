@@ -32,18 +32,19 @@ export const asReplay = <R, Code extends string>(answer: CreationResult<R, Code>
   return answer.kind === 'refused' ? { ...answer, replayed: true } : answer
 }
 
-/** The row as of the first event that `until` accepts, that event included; undefined if none does. */
-export const rowUntil = <K extends Kind>(
-  entity: Entity<K>,
-  history: readonly Recorded<K['event']>[],
-  until: (event: K['event']) => boolean,
-): { row: K['row']; last: Recorded<K['event']> } | undefined => {
-  const end = history.findIndex(({ event }) => until(event))
-  const last = history[end]
-  if (last === undefined || entity.projection === undefined) return undefined
+/** The row as of the first event that `until` accepts, that event included; undefined if none does. Reads no further. */
+export const rowUntil = async <K extends Kind>(
+  { projection }: Entity<K>,
+  events: AsyncIterable<Recorded<K['event']>> | Iterable<Recorded<K['event']>>,
+  until: (event: K['event']) => boolean = () => true,
+): Promise<{ row: K['row']; last: Recorded<K['event']> } | undefined> => {
+  if (projection === undefined) return undefined
   let row: K['row'] | undefined
-  for (const recorded of history.slice(0, end + 1)) row = fold(entity.projection, row, recorded)
-  return row && { row, last }
+  for await (const last of events) {
+    row = fold(projection, row, last)
+    if (until(last.event)) return row && { row, last }
+  }
+  return undefined
 }
 
 /**
@@ -71,9 +72,8 @@ export const replay = async <K extends Kind>(
   id: Id<IdPrefix>,
   idempotencyRecord: IdempotencyRecord,
 ): Promise<CreationResult<K['row'], K['code']> | undefined> => {
-  const history = await ledger.aggregates.history(entity, id)
-  const first = rowUntil(entity, history, () => true)
+  const first = await rowUntil(entity, ledger.aggregates.events(entity, id, { limit: 1 }))
   if (first === undefined) return undefined
-  const conflict = keyConflict(ledger, id, idempotencyRecord, idempotencyRecordIn(history))
+  const conflict = keyConflict(ledger, id, idempotencyRecord, idempotencyRecordIn([first.last]))
   return conflict ?? { kind: 'replayed', row: first.row, position: first.last.position }
 }

@@ -7,6 +7,7 @@ import { type CreationResult, replay, rowUntil } from './idempotentCreation.ts'
 import { invoiceEntity, type KindOf, orderEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { bindKey, boundKeyConflict } from './idempotencyKeyConflicts.ts'
+import { growthRefusal } from './streamGrowth.ts'
 import type { Loaded } from './aggregateRepository.ts'
 
 /** The command that raises an invoice from an order. */
@@ -36,15 +37,15 @@ export const raise = async (
   const replayed = idempotencyRecord && (await replay(ledger, invoiceEntity, id, idempotencyRecord))
   if (replayed) return replayed
   const command = { type: 'InvoiceOrder' as const, invoice_id: id, due_date, metadata, claim: idempotencyRecord }
-  const order = await ledger.aggregates.load(orderEntity, order_id)
-  const refusal = refusalBefore(order, command, context.tenant)
+  const order = await ledger.aggregates.loadOwn(orderEntity, order_id, context.tenant)
+  const refusal = refusalBefore(ledger, order, command)
   const key = idempotencyRecord && { idFromKey: id, resourceId: id, idempotencyRecord }
   const conflict = key ? await (refusal ? boundKeyConflict(ledger, key) : bindKey(ledger, key, context)) : 'unbound'
   if (refusal && conflict === 'unbound') return { kind: 'refused', rejection: refusal }
   if (conflict && conflict !== 'unbound') return conflict
   // An earlier attempt bound the key and ended before the order decided; the order's refusal is recorded now, as that
   // attempt would have done.
-  if (hasRefused(order.state, id)) return recordedRefusal(ledger, order_id, id, context)
+  if (order && hasRefused(order.state, id)) return recordedRefusal(ledger, order_id, id, context)
   const handled = await handle(ledger, orderEntity, order_id, { command, context })
   if ('stale' in handled) throw new Error('The order was stale, though the command had no condition.')
   if (!handled.ok) return { kind: 'refused', rejection: handled }
@@ -69,7 +70,7 @@ const voidedSince = async (
 ): Promise<CreationResult<InvoiceRow>> => {
   const replayed = idempotencyRecord && (await replay(ledger, invoiceEntity, id, idempotencyRecord))
   if (replayed) return replayed
-  const first = rowUntil(invoiceEntity, await ledger.aggregates.history(invoiceEntity, id), () => true)
+  const first = await rowUntil(invoiceEntity, ledger.aggregates.events(invoiceEntity, id, { limit: 1 }))
   if (first === undefined) throw new Error(`An order had ${id}, which was never raised.`)
   return { kind: 'created', row: first.row, position: first.last.position }
 }
@@ -83,7 +84,7 @@ const recordedRefusal = async (
   id: InvoiceId,
   { correlationId }: Context,
 ): Promise<CreationResult<InvoiceRow>> => {
-  for (const { event, metadata } of await aggregates.history(orderEntity, order_id)) {
+  for await (const { event, metadata } of aggregates.events(orderEntity, order_id)) {
     if (event.type !== 'OrderInvoiceRefused' || event.data.invoice_id !== id) continue
     const isReplay = metadata.correlationId !== correlationId
     const rejection = reject(event.data.code)
@@ -99,15 +100,17 @@ const recordedRefusal = async (
 
 /** Checks that refuse before the key is bound. The order's stream makes the final decision. */
 const refusalBefore = (
-  { row, state }: Loaded<KindOf<typeof orderEntity>>,
+  ledger: Ledger,
+  order: Loaded<KindOf<typeof orderEntity>> | undefined,
   command: InvoiceOrder,
-  tenant: string,
 ): Rejection | undefined => {
-  if (row?.tenant_id !== tenant) return reject('resource_not_found')
+  if (order === undefined) return reject('resource_not_found')
+  const { aggregate } = orderEntity
   // Without an idempotency record the order refuses with a rejection in place of an event: this refusal is not
   // recorded.
-  const decided = orderEntity.aggregate.decider.decide({ ...command, claim: null }, state)
-  return isRejection(decided) ? decided : undefined
+  const decided = aggregate.decider.decide({ ...command, claim: null }, order.state)
+  if (isRejection(decided)) return decided
+  return decided.length === 0 ? undefined : growthRefusal(ledger, aggregate, order, command)
 }
 
 /** Raises the invoice from the order's terms. Repeating it changes nothing. */

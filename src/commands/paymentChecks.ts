@@ -1,8 +1,10 @@
-import { isRejection, type Rejection, reject } from '../../streams/decider.ts'
+import { type GrowthCode, isRejection, type Rejection, reject } from '../../streams/decider.ts'
 import type { PaymentId, ReferenceId } from '../../streams/ids.ts'
 import { type InvoiceState, refusalOf, stillDue } from '../../streams/invoice/index.ts'
 import type { PaymentTerms } from '../../streams/payment/index.ts'
-import { invoiceEntity, referenceEntity } from './entities.ts'
+import { invoiceEntity, type KindOf, referenceEntity } from './entities.ts'
+import { eventCountOf, tooManyChanges } from './streamGrowth.ts'
+import type { Loaded } from './aggregateRepository.ts'
 import type { Ledger } from './commandHandler.ts'
 import { derivedId } from './identifiers.ts'
 
@@ -15,6 +17,7 @@ export type PaymentRefusalCode =
   | 'payment_reference_conflict'
   | 'payment_state_conflict'
   | 'concurrent_modification'
+  | GrowthCode
 
 type Asked = Omit<PaymentTerms, 'order_id'> & {
   readonly id: PaymentId
@@ -63,19 +66,36 @@ const holderOf = async ({ aggregates, hasSiblings }: Ledger, id: ReferenceId): P
   return (await aggregates.load(referenceEntity, id)).state.holder
 }
 
+/**
+ * Whether the invoice takes no further part payments, because its stream has its greatest length. A payment of all that
+ * is due is always possible, because it is the last one; a deferred one is not, because it may fail and come again.
+ */
+const isFull = (
+  { changesMax }: Ledger,
+  loaded: Loaded<KindOf<typeof invoiceEntity>>,
+  { amount, settlement }: Asked,
+): boolean => {
+  if (eventCountOf(loaded) < changesMax || loaded.state.status === 'none') return false
+  return settlement === 'deferred' || amount !== stillDue(loaded.state)
+}
+
 const payableInvoice = async (
-  { aggregates, hasSiblings }: Ledger,
+  ledger: Ledger,
   payment: Asked,
   tenant: string,
 ): Promise<RaisedInvoice | Rejection<PaymentRefusalCode>> => {
-  const checked = (loaded: { state: InvoiceState; row: { tenant_id: string } | undefined } | undefined) => {
+  const { aggregates, hasSiblings } = ledger
+  const checked = (loaded: Loaded<KindOf<typeof invoiceEntity>> | undefined) => {
     if (!loaded || loaded.state.status === 'none' || loaded.row?.tenant_id !== tenant)
       return reject('resource_not_found')
     const refusal = refusalOf(payment, loaded.state)
-    return refusal ? reject(refusal, { still_due: stillDue(loaded.state) }) : loaded.state
+    if (refusal) return reject(refusal, { still_due: stillDue(loaded.state) })
+    return isFull(ledger, loaded, payment) ? tooManyChanges(ledger.changesMax) : loaded.state
   }
   // The cached invoice is good enough to go on, because the invoice's stream decides in the end. A refusal is never
   // given from the cache, and nothing is where siblings may have changed the invoice a moment ago.
   const fromCache = checked(hasSiblings ? undefined : aggregates.cached(invoiceEntity, payment.invoice_id))
-  return isRejection(fromCache) ? checked(await aggregates.load(invoiceEntity, payment.invoice_id)) : fromCache
+  return isRejection(fromCache)
+    ? checked(await aggregates.loadOwn(invoiceEntity, payment.invoice_id, tenant))
+    : fromCache
 }

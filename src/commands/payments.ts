@@ -31,6 +31,7 @@ export type { NewPayment } from './paymentInitiation.ts'
  * it has reached, even at the same time, and all come to the same outcome.
  */
 
+type Outcome = CreationResult<PaymentRow>
 const isOutcome = (event: PaymentEvent): boolean => event.type !== 'PaymentInitiated'
 
 /** Creates the payment, or finds the one that the same key created. */
@@ -135,13 +136,13 @@ const finishPaymentWithin = async (
 
 /** For a key that was used before: the recorded outcome of its payment, or the payment to resume. Undefined for a new key. */
 const lookUp = async (ledger: Ledger, { id, idempotencyRecord }: NewPayment): Promise<Claimed | undefined> => {
-  const history = await ledger.aggregates.history(paymentEntity, id)
+  const history = await beginningOf(ledger, id)
   if (history.length === 0) return undefined
   const conflict = keyConflict(ledger, id, idempotencyRecord, idempotencyRecordIn(history))
   if (conflict) return { answer: conflict }
-  const outcome = outcomeIn(history)
+  const outcome = await outcomeIn(history)
   if (outcome) return { answer: asReplay(outcome) }
-  const initiated = rowUntil(paymentEntity, history, () => true)
+  const initiated = await rowUntil(paymentEntity, history)
   return initiated && { row: initiated.row, position: initiated.last.position, isResumed: true }
 }
 
@@ -156,9 +157,12 @@ const answerWithin = async (
   return isResumed ? asReplay(answer) : answer
 }
 
+const beginningOf = ({ aggregates }: Ledger, id: PaymentId): Promise<Recorded<PaymentEvent>[]> =>
+  Array.fromAsync(aggregates.events(paymentEntity, id, { limit: 2 }))
+
 /** The outcome in the payment's stream, the same for every retry; undefined before there is one. */
-const outcomeIn = (history: readonly Recorded<PaymentEvent>[]): CreationResult<PaymentRow> | undefined => {
-  const outcome = rowUntil(paymentEntity, history, isOutcome)
+const outcomeIn = async (history: readonly Recorded<PaymentEvent>[]): Promise<Outcome | undefined> => {
+  const outcome = await rowUntil(paymentEntity, history, isOutcome)
   if (outcome === undefined) return undefined
   const { row, last } = outcome
   if (last.event.type !== 'PaymentFailed') return { kind: 'created', row, position: last.position }
@@ -167,8 +171,7 @@ const outcomeIn = (history: readonly Recorded<PaymentEvent>[]): CreationResult<P
   return { kind: 'refused', rejection, firstCorrelationId: history[0]?.metadata.correlationId ?? '' }
 }
 
-const loadOutcome = async ({ aggregates }: Ledger, id: PaymentId): Promise<CreationResult<PaymentRow> | undefined> =>
-  outcomeIn(await aggregates.history(paymentEntity, id))
+const loadOutcome = async (ledger: Ledger, id: PaymentId) => outcomeIn(await beginningOf(ledger, id))
 
 type Refusal = { readonly code: RefusalCode; readonly held_by: PaymentId | null }
 
@@ -176,11 +179,7 @@ type Refusal = { readonly code: RefusalCode; readonly held_by: PaymentId | null 
  * Continues a payment from the step that it has reached to its outcome. Undefined when the outcome has to be read from the
  * payment's stream.
  */
-export const finishPayment = async (
-  ledger: Ledger,
-  id: PaymentId,
-  context: Context,
-): Promise<CreationResult<PaymentRow> | undefined> => {
+export const finishPayment = async (ledger: Ledger, id: PaymentId, context: Context): Promise<Outcome | undefined> => {
   const { state } = ledger.aggregates.cached(paymentEntity, id) ?? (await ledger.aggregates.load(paymentEntity, id))
   if (state.status !== 'initiated') return undefined
   const reference = referenceIdOf(context.tenant, { ...state.terms, referenceStream: state.referenceStream })
@@ -206,6 +205,8 @@ const takeReference = async (
   // `isNew` saves a read: the reference was checked before, so that it is nearly always free.
   const taken = await handle(ledger, referenceEntity, reference, { command, context, isNew: true })
   ledger.world.crashPoint('after_reference')
+  // So many payments have raced for the reference that it takes no further one.
+  if ('rejected' in taken) return { code: 'payment_reference_conflict', held_by: null }
   if (!taken.ok) throw new Error(`The reference of ${payment_id} was refused without a decision.`)
   const held_by = taken.state.refused.get(payment_id)
   return held_by && { code: 'payment_reference_conflict', held_by }

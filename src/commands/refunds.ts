@@ -9,7 +9,9 @@ import type { RefundTerms } from '../../streams/refund/index.ts'
 import { inKeyTurn } from './idempotencyKeyTurns.ts'
 import { asReplay, type CreationResult } from './idempotentCreation.ts'
 import { idempotencyRecordIn, keyConflict } from './idempotencyKeyConflicts.ts'
-import { invoiceEntity, paymentEntity, refundEntity } from './entities.ts'
+import type { Loaded } from './aggregateRepository.ts'
+import { invoiceEntity, type KindOf, paymentEntity, refundEntity } from './entities.ts'
+import { eventCountOf, tooManyChanges } from './streamGrowth.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
 
 /**
@@ -43,13 +45,28 @@ export const refund = async (ledger: Ledger, asked: NewRefund, context: Context)
 /** Binds the key. The refusal, for a key that was not used before, when it cannot be bound; undefined when it is. */
 const initiate = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Rejection | undefined> => {
   const { id, idempotencyRecord, payment_id, amount, reason } = asked
-  const { row, state } = await ledger.aggregates.load(paymentEntity, payment_id)
-  if (row?.tenant_id !== context.tenant) return reject('resource_not_found')
+  const payment = await ledger.aggregates.loadOwn(paymentEntity, payment_id, context.tenant)
+  if (payment?.row === undefined) return reject('resource_not_found')
+  const { row, state } = payment
   if (grantedRefund(state, amount) === undefined)
     return reject('payment_state_conflict', { state: row.state, refundable: refundable(state) })
+  if (grantedRefund(state, amount) !== refundable(state) && (await isFull(ledger, payment)))
+    return tooManyChanges(ledger.changesMax)
   const command = { type: 'InitiateRefund' as const, payment_id, amount, reason, claim: idempotencyRecord }
   const initiated = await handle(ledger, refundEntity, id, { command, context, isNew: true })
   return initiated.ok ? undefined : reject('concurrent_modification')
+}
+
+/**
+ * Whether the payment or its invoice takes no further part refunds, because its stream has its greatest length. A refund
+ * of all that is left is always possible, because it is the last one.
+ */
+const isFull = async (
+  { aggregates, changesMax }: Ledger,
+  payment: Loaded<KindOf<typeof paymentEntity>>,
+): Promise<boolean> => {
+  if (payment.state.status === 'none' || eventCountOf(payment) >= changesMax) return true
+  return eventCountOf(await aggregates.load(invoiceEntity, payment.state.terms.invoice_id)) >= changesMax
 }
 
 /** Continues a refund, whose idempotency record is stored, from the step that it has reached to its end. */
@@ -83,10 +100,9 @@ export const applyRefund = async (
 }
 
 const replayOrResume = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Answer | undefined> => {
-  const history = await ledger.aggregates.history(refundEntity, asked.id)
-  const first = history[0]
+  const first = await ledger.aggregates.first(refundEntity, asked.id)
   if (first === undefined) return undefined
-  const conflict = keyConflict(ledger, asked.payment_id, asked.idempotencyRecord, idempotencyRecordIn(history))
+  const conflict = keyConflict(ledger, asked.payment_id, asked.idempotencyRecord, idempotencyRecordIn([first]))
   if (conflict) return conflict
   const { claim: _, ...terms } = first.event.data
   await finishRefund(ledger, asked.id, terms, context)
@@ -96,7 +112,7 @@ const replayOrResume = async (ledger: Ledger, asked: NewRefund, context: Context
 /** The payment as it was when this refund was decided: the same for every retry, for ever. */
 const outcomeOf = async ({ aggregates }: Ledger, id: RefundId, paymentId: PaymentId): Promise<Answer> => {
   let row: PaymentRow | undefined
-  for (const recorded of await aggregates.history(paymentEntity, paymentId)) {
+  for await (const recorded of aggregates.events(paymentEntity, paymentId)) {
     row = fold(payments, row, recorded)
     const { event, position, metadata } = recorded
     if (event.type === 'PaymentRefunded' && event.data.refund_id === id) return { kind: 'created', row, position }

@@ -14,8 +14,8 @@ type Verdict = Extract<PaymentCommand, { type: 'SettlePayment' | 'FailPayment' }
  * payment recovery after a crash.
  */
 export const settle = async (ledger: Ledger, id: PaymentId, command: Verdict, context: Context): Promise<Settled> => {
-  const { row } = await ledger.aggregates.load(paymentEntity, id)
-  if (row?.tenant_id !== context.tenant) return { ok: false, ...reject('resource_not_found') }
+  if ((await ledger.aggregates.loadOwn(paymentEntity, id, context.tenant)) === undefined)
+    return { ok: false, ...reject('resource_not_found') }
   const handled = await handle(ledger, paymentEntity, id, { command, context })
   if (handled.ok && handled.state.status !== 'none')
     await followSettlement(

@@ -1,6 +1,6 @@
 import type { Aggregate } from '../aggregate.ts'
 import { codecOf } from '../codec.ts'
-import { type AccessCode, type AccessCommand, type AccessState, accessDecider } from './decider.ts'
+import { type AccessCode, type AccessCommand, type AccessState, accessDecider, accessGrowth } from './decider.ts'
 import { type AccessEvent, accessEvents } from './events.ts'
 import { accessFacts } from './facts.ts'
 import { accessUpcasters } from './upcasters.ts'
@@ -11,6 +11,7 @@ export const access: Aggregate<AccessState, AccessCommand, AccessEvent, AccessCo
   category: 'access',
   prefix: 'acc',
   decider: accessDecider,
+  growth: accessGrowth,
   codec: codecOf(accessEvents, accessUpcasters),
   facts: accessFacts,
 }

@@ -1,5 +1,5 @@
 import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
-import { type Decider, type Rejection, reject } from '../decider.ts'
+import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
 import { PersistentSet } from '../persistentMap.ts'
 import type { ApiKeyEvent, KeyQuota } from './events.ts'
 
@@ -115,4 +115,10 @@ export const apiKeyDecider: Decider<ApiKeyState, ApiKeyCommand, ApiKeyEvent, Api
   initial: { status: 'none' },
   decide,
   evolve,
+}
+
+export const apiKeyGrowth: Readonly<Record<ApiKeyCommand['type'], StreamGrowth>> = {
+  IssueApiKey: 'unlimited',
+  RotateApiKey: 'limited',
+  RevokeApiKey: 'unlimited',
 }

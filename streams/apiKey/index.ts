@@ -1,6 +1,6 @@
 import type { Aggregate } from '../aggregate.ts'
 import { codecOf } from '../codec.ts'
-import { type ApiKeyCode, type ApiKeyCommand, type ApiKeyState, apiKeyDecider } from './decider.ts'
+import { type ApiKeyCode, type ApiKeyCommand, type ApiKeyState, apiKeyDecider, apiKeyGrowth } from './decider.ts'
 import { type ApiKeyEvent, apiKeyEvents } from './events.ts'
 import { apiKeyFacts } from './facts.ts'
 import { apiKeyUpcasters } from './upcasters.ts'
@@ -11,6 +11,7 @@ export const apiKey: Aggregate<ApiKeyState, ApiKeyCommand, ApiKeyEvent, ApiKeyCo
   category: 'apiKey',
   prefix: 'key',
   decider: apiKeyDecider,
+  growth: apiKeyGrowth,
   codec: codecOf(apiKeyEvents, apiKeyUpcasters),
   facts: apiKeyFacts,
 }

@@ -11,6 +11,17 @@ export const invoice: Aggregate<InvoiceState, InvoiceCommand, InvoiceEvent, Invo
   category: 'invoice',
   prefix: 'inv',
   decider: invoiceDecider,
+  // The payment exists already when PayInvoice is sent, and the refund when ApplyRefund is, so their initiation checks the
+  // length of the invoice's stream.
+  growth: {
+    RaiseInvoice: 'unlimited',
+    ApproveInvoice: 'unlimited',
+    VoidInvoice: 'unlimited',
+    PayInvoice: 'unlimited',
+    SettlePayment: 'unlimited',
+    ReleasePayment: 'unlimited',
+    ApplyRefund: 'unlimited',
+  },
   codec: codecOf(invoiceEvents, invoiceUpcasters),
   facts: invoiceFacts,
 }

@@ -1,6 +1,6 @@
 import type { Aggregate } from '../aggregate.ts'
 import { codecOf } from '../codec.ts'
-import { type BindKey, type KeyBindingState, keyBindingDecider } from './decider.ts'
+import { type BindKey, type KeyBindingState, keyBindingDecider, keyBindingGrowth } from './decider.ts'
 import { type KeyBindingEvent, keyBindingEvents } from './events.ts'
 import { keyBindingFacts } from './facts.ts'
 import { keyBindingUpcasters } from './upcasters.ts'
@@ -11,6 +11,7 @@ export const keyBinding: Aggregate<KeyBindingState, BindKey, KeyBindingEvent, ne
   category: 'keyBinding',
   prefix: 'bnd',
   decider: keyBindingDecider,
+  growth: keyBindingGrowth,
   codec: codecOf(keyBindingEvents, keyBindingUpcasters),
   facts: keyBindingFacts,
 }

@@ -1,4 +1,4 @@
-import { type Decider, type Rejection, reject } from '../decider.ts'
+import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
 import type { ManifestEvent } from './events.ts'
 
 /** The decider of manifests. */
@@ -70,4 +70,8 @@ export const manifestDecider: Decider<ManifestState, ManifestCommand, ManifestEv
   initial: { last: null },
   decide,
   evolve,
+}
+
+export const manifestGrowth: Readonly<Record<ManifestCommand['type'], StreamGrowth>> = {
+  SealManifest: 'unlimited',
 }

@@ -1,6 +1,12 @@
 import type { Aggregate } from '../aggregate.ts'
 import { codecOf } from '../codec.ts'
-import { type ManifestCode, type ManifestCommand, manifestDecider, type ManifestState } from './decider.ts'
+import {
+  type ManifestCode,
+  type ManifestCommand,
+  manifestDecider,
+  manifestGrowth,
+  type ManifestState,
+} from './decider.ts'
 import { type ManifestEvent, manifestEvents } from './events.ts'
 import { manifestFacts } from './facts.ts'
 import { manifestUpcasters } from './upcasters.ts'
@@ -11,6 +17,7 @@ export const manifest: Aggregate<ManifestState, ManifestCommand, ManifestEvent, 
   category: 'manifest',
   prefix: 'man',
   decider: manifestDecider,
+  growth: manifestGrowth,
   codec: codecOf(manifestEvents, manifestUpcasters),
   facts: manifestFacts,
 }

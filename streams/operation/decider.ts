@@ -1,5 +1,5 @@
 import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
-import { type Decider, type Rejection, reject } from '../decider.ts'
+import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
 import type { ExportFormat, ExportResource, OperationEvent } from './events.ts'
 
 /** The decider of operations: the attempts at an export and its end. */
@@ -169,4 +169,15 @@ export const operationDecider: Decider<OperationState, OperationCommand, Operati
   initial: { status: 'none' },
   decide,
   evolve,
+}
+
+/** ATTEMPTS_MAX bounds the stream. */
+export const operationGrowth: Readonly<Record<OperationCommand['type'], StreamGrowth>> = {
+  RequestExport: 'unlimited',
+  StartAttempt: 'unlimited',
+  FailAttempt: 'unlimited',
+  CompleteExport: 'unlimited',
+  CancelOperation: 'unlimited',
+  ExpireOperation: 'unlimited',
+  WithdrawFile: 'unlimited',
 }

@@ -1,6 +1,12 @@
 import type { Aggregate } from '../aggregate.ts'
 import { codecOf } from '../codec.ts'
-import { type OperationCode, type OperationCommand, type OperationState, operationDecider } from './decider.ts'
+import {
+  type OperationCode,
+  type OperationCommand,
+  type OperationState,
+  operationDecider,
+  operationGrowth,
+} from './decider.ts'
 import { type OperationEvent, operationEvents } from './events.ts'
 import { operationFacts } from './facts.ts'
 import { operationUpcasters } from './upcasters.ts'
@@ -11,6 +17,7 @@ export const operation: Aggregate<OperationState, OperationCommand, OperationEve
   category: 'operation',
   prefix: 'op',
   decider: operationDecider,
+  growth: operationGrowth,
   codec: codecOf(operationEvents, operationUpcasters),
   facts: operationFacts,
 }

@@ -1,5 +1,5 @@
 import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
-import { type Decider, type Rejection, reject } from '../decider.ts'
+import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
 import type { InvoiceId } from '../ids.ts'
 import { PersistentMap, PersistentSet } from '../persistentMap.ts'
 import type { InvoiceTerms, Line, OrderEvent } from './events.ts'
@@ -214,4 +214,14 @@ export const orderDecider: Decider<OrderState, OrderCommand, OrderEvent, OrderCo
   initial: { status: 'none' },
   decide,
   evolve,
+}
+
+export const orderGrowth: Readonly<Record<OrderCommand['type'], StreamGrowth>> = {
+  CreateOrder: 'unlimited',
+  ChangeOrder: 'limited',
+  InvoiceOrder: 'reserved',
+  ReopenOrder: 'unlimited',
+  CompleteOrder: 'unlimited',
+  CancelOrder: 'unlimited',
+  DeleteOrder: 'unlimited',
 }

@@ -1,6 +1,6 @@
 import type { Aggregate } from '../aggregate.ts'
 import { codecOf } from '../codec.ts'
-import { type OrderCode, type OrderCommand, type OrderState, orderDecider } from './decider.ts'
+import { type OrderCode, type OrderCommand, type OrderState, orderDecider, orderGrowth } from './decider.ts'
 import { type OrderEvent, orderEvents } from './events.ts'
 import { orderFacts } from './facts.ts'
 import { orderUpcasters } from './upcasters.ts'
@@ -11,6 +11,7 @@ export const order: Aggregate<OrderState, OrderCommand, OrderEvent, OrderCode> =
   category: 'order',
   prefix: 'ord',
   decider: orderDecider,
+  growth: orderGrowth,
   codec: codecOf(orderEvents, orderUpcasters),
   facts: orderFacts,
 }

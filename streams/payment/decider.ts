@@ -1,5 +1,5 @@
 import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
-import { type Decider, type Rejection, reject } from '../decider.ts'
+import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
 import type { InvoiceId, OrderId, PaymentId, ReferenceId, RefundId } from '../ids.ts'
 import { PersistentMap } from '../persistentMap.ts'
 import type { PaymentEvent } from './events.ts'
@@ -181,4 +181,14 @@ export const paymentDecider: Decider<PaymentState, PaymentCommand, PaymentEvent,
   initial: { status: 'none' },
   decide,
   evolve,
+}
+
+/** The refund exists already when RefundPayment is sent, so its initiation checks the length. */
+export const paymentGrowth: Readonly<Record<PaymentCommand['type'], StreamGrowth>> = {
+  InitiatePayment: 'unlimited',
+  ConfirmPayment: 'unlimited',
+  RefusePayment: 'unlimited',
+  SettlePayment: 'unlimited',
+  FailPayment: 'unlimited',
+  RefundPayment: 'unlimited',
 }

@@ -1,6 +1,6 @@
 import type { Aggregate } from '../aggregate.ts'
 import { codecOf } from '../codec.ts'
-import { type PaymentCode, type PaymentCommand, type PaymentState, paymentDecider } from './decider.ts'
+import { type PaymentCode, type PaymentCommand, type PaymentState, paymentDecider, paymentGrowth } from './decider.ts'
 import { type PaymentEvent, paymentEvents } from './events.ts'
 import { paymentFacts } from './facts.ts'
 import { paymentUpcasters } from './upcasters.ts'
@@ -11,6 +11,7 @@ export const payment: Aggregate<PaymentState, PaymentCommand, PaymentEvent, Paym
   category: 'payment',
   prefix: 'pay',
   decider: paymentDecider,
+  growth: paymentGrowth,
   codec: codecOf(paymentEvents, paymentUpcasters),
   facts: paymentFacts,
 }

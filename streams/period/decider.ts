@@ -1,4 +1,4 @@
-import { type Decider, type Rejection, reject } from '../decider.ts'
+import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
 import type { PeriodEvent } from './events.ts'
 
 /** The decider of accounting periods, which operators close. */
@@ -44,4 +44,8 @@ export const periodDecider: Decider<PeriodState, PeriodCommand, PeriodEvent, Per
   initial: { last: null },
   decide,
   evolve,
+}
+
+export const periodGrowth: Readonly<Record<PeriodCommand['type'], StreamGrowth>> = {
+  ClosePeriod: 'unlimited',
 }

@@ -1,6 +1,6 @@
 import type { Aggregate } from '../aggregate.ts'
 import { codecOf } from '../codec.ts'
-import { type PeriodCode, type PeriodCommand, type PeriodState, periodDecider } from './decider.ts'
+import { type PeriodCode, type PeriodCommand, type PeriodState, periodDecider, periodGrowth } from './decider.ts'
 import { type PeriodEvent, periodEvents } from './events.ts'
 import { periodFacts } from './facts.ts'
 import { periodUpcasters } from './upcasters.ts'
@@ -11,6 +11,7 @@ export const period: Aggregate<PeriodState, PeriodCommand, PeriodEvent, PeriodCo
   category: 'period',
   prefix: 'per',
   decider: periodDecider,
+  growth: periodGrowth,
   codec: codecOf(periodEvents, periodUpcasters),
   facts: periodFacts,
 }

@@ -1,4 +1,4 @@
-import type { Decider } from '../decider.ts'
+import type { Decider, StreamGrowth } from '../decider.ts'
 import type { PaymentId } from '../ids.ts'
 import { PersistentMap, PersistentSet } from '../persistentMap.ts'
 import type { ReferenceEvent } from './events.ts'
@@ -58,4 +58,9 @@ export const referenceDecider: Decider<ReferenceState, ReferenceCommand, Referen
   initial: { holder: null, refused: PersistentMap.of(), released: PersistentSet.of() },
   decide,
   evolve,
+}
+
+export const referenceGrowth: Readonly<Record<ReferenceCommand['type'], StreamGrowth>> = {
+  TakeReference: 'limited',
+  ReleaseReference: 'unlimited',
 }

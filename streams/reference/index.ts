@@ -1,6 +1,6 @@
 import type { Aggregate } from '../aggregate.ts'
 import { codecOf } from '../codec.ts'
-import { type ReferenceCommand, type ReferenceState, referenceDecider } from './decider.ts'
+import { type ReferenceCommand, type ReferenceState, referenceDecider, referenceGrowth } from './decider.ts'
 import { type ReferenceEvent, referenceEvents } from './events.ts'
 import { referenceFacts } from './facts.ts'
 import { referenceUpcasters } from './upcasters.ts'
@@ -11,6 +11,7 @@ export const reference: Aggregate<ReferenceState, ReferenceCommand, ReferenceEve
   category: 'reference',
   prefix: 'ref',
   decider: referenceDecider,
+  growth: referenceGrowth,
   codec: codecOf(referenceEvents, referenceUpcasters),
   facts: referenceFacts,
 }

@@ -1,5 +1,5 @@
 import type { IdempotencyRecord } from '../idempotencyRecord.ts'
-import { type Decider, type Rejection, reject } from '../decider.ts'
+import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
 import type { PaymentId } from '../ids.ts'
 import type { RefundEvent } from './events.ts'
 
@@ -32,4 +32,9 @@ export const refundDecider: Decider<RefundState, RefundCommand, RefundEvent, Ref
   initial: { status: 'none' },
   decide,
   evolve,
+}
+
+/** A stream has a single event. */
+export const refundGrowth: Readonly<Record<RefundCommand['type'], StreamGrowth>> = {
+  InitiateRefund: 'unlimited',
 }

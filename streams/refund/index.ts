@@ -1,6 +1,6 @@
 import type { Aggregate } from '../aggregate.ts'
 import { codecOf } from '../codec.ts'
-import { type RefundCode, type RefundCommand, type RefundState, refundDecider } from './decider.ts'
+import { type RefundCode, type RefundCommand, type RefundState, refundDecider, refundGrowth } from './decider.ts'
 import { type RefundEvent, refundEvents } from './events.ts'
 import { refundFacts } from './facts.ts'
 import { refundUpcasters } from './upcasters.ts'
@@ -11,6 +11,7 @@ export const refund: Aggregate<RefundState, RefundCommand, RefundEvent, RefundCo
   category: 'refund',
   prefix: 'rfd',
   decider: refundDecider,
+  growth: refundGrowth,
   codec: codecOf(refundEvents, refundUpcasters),
   facts: refundFacts,
 }

@@ -1,4 +1,4 @@
-import type { Decider } from '../decider.ts'
+import type { Decider, StreamGrowth } from '../decider.ts'
 import type { SecretEvent } from './events.ts'
 
 /** The decider of the secret of the log. */
@@ -20,4 +20,9 @@ export const secretDecider: Decider<SecretState, MakeSecret, SecretEvent, never>
     status === 'none' ? [{ type: 'SecretMade', data: { secret, keyed_references: true } }] : [],
   evolve: (state, { data: { secret, keyed_references } }) =>
     state.status === 'none' ? { status: 'made', secret, hasKeyedReferences: keyed_references } : state,
+}
+
+/** A stream has a single event. */
+export const secretGrowth: Readonly<Record<MakeSecret['type'], StreamGrowth>> = {
+  MakeSecret: 'unlimited',
 }

@@ -1,6 +1,6 @@
 import type { Aggregate } from '../aggregate.ts'
 import { codecOf } from '../codec.ts'
-import { type MakeSecret, secretDecider, type SecretState } from './decider.ts'
+import { type MakeSecret, secretDecider, secretGrowth, type SecretState } from './decider.ts'
 import { type SecretEvent, secretEvents } from './events.ts'
 import { secretFacts } from './facts.ts'
 import { secretUpcasters } from './upcasters.ts'
@@ -11,6 +11,7 @@ export const secret: Aggregate<SecretState, MakeSecret, SecretEvent, never> = {
   category: 'secret',
   prefix: 'sec',
   decider: secretDecider,
+  growth: secretGrowth,
   codec: codecOf(secretEvents, secretUpcasters),
   facts: secretFacts,
 }

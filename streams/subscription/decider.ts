@@ -1,5 +1,5 @@
 import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
-import { type Decider, type Rejection, reject } from '../decider.ts'
+import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
 import { PersistentSet } from '../persistentMap.ts'
 import type { SubscriptionEvent } from './events.ts'
 
@@ -138,3 +138,14 @@ export const subscriptionDecider: Decider<SubscriptionState, SubscriptionCommand
     decide,
     evolve,
   }
+
+/** Pausing and stopping need a resumed subscription, and a completion its replay. */
+export const subscriptionGrowth: Readonly<Record<SubscriptionCommand['type'], StreamGrowth>> = {
+  CreateSubscription: 'unlimited',
+  PauseSubscription: 'unlimited',
+  ResumeSubscription: 'limited',
+  ReplaySubscription: 'limited',
+  CompleteReplay: 'unlimited',
+  StopSubscription: 'unlimited',
+  DeleteSubscription: 'unlimited',
+}

@@ -5,6 +5,7 @@ import {
   type SubscriptionCommand,
   type SubscriptionState,
   subscriptionDecider,
+  subscriptionGrowth,
 } from './decider.ts'
 import { type SubscriptionEvent, subscriptionEvents } from './events.ts'
 import { subscriptionFacts } from './facts.ts'
@@ -16,6 +17,7 @@ export const subscription: Aggregate<SubscriptionState, SubscriptionCommand, Sub
   category: 'subscription',
   prefix: 'sub',
   decider: subscriptionDecider,
+  growth: subscriptionGrowth,
   codec: codecOf(subscriptionEvents, subscriptionUpcasters),
   facts: subscriptionFacts,
 }

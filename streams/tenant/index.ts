@@ -1,6 +1,6 @@
 import type { Aggregate } from '../aggregate.ts'
 import { codecOf } from '../codec.ts'
-import { type TenantCode, type TenantCommand, type TenantState, tenantDecider } from './decider.ts'
+import { type TenantCode, type TenantCommand, type TenantState, tenantDecider, tenantGrowth } from './decider.ts'
 import { type TenantEvent, tenantEvents } from './events.ts'
 import { tenantFacts } from './facts.ts'
 import { tenantUpcasters } from './upcasters.ts'
@@ -11,6 +11,7 @@ export const tenant: Aggregate<TenantState, TenantCommand, TenantEvent, TenantCo
   category: 'tenant',
   prefix: 'ten',
   decider: tenantDecider,
+  growth: tenantGrowth,
   codec: codecOf(tenantEvents, tenantUpcasters),
   facts: tenantFacts,
 }

@@ -109,6 +109,7 @@ const importRules: readonly ImportRule[] = [
       ...PROJECTIONS,
       PORTS,
       SCHEMA,
+      FAIRNESS,
       'src/commands/.+',
       REVALIDATION,
       'zod',

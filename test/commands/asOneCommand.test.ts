@@ -115,7 +115,7 @@ describe('a command whose store becomes unavailable', () => {
     const healthy = createLedger(log.open(), createVirtualWorld())
     await paid(immediate)(healthy)
     // Of the first attempt, only the idempotency record is durable.
-    const first = await failureOf(losing(log, 3), { before: order, run: ledger => refund(ledger, refundOf, context()) })
+    const first = await failureOf(losing(log, 5), { before: order, run: ledger => refund(ledger, refundOf, context()) })
     expect(first).to.include({ effect: 'unknown' })
     const length = log.events.length
     const effects = new Map<number, unknown>()

@@ -60,4 +60,10 @@ export const FAIRNESS_MUTANTS: readonly Mutant[] = [
 `,
     replace: '',
   },
+  {
+    name: 'a client may let a stream grow without end',
+    file: 'src/commands/streamGrowth.ts',
+    find: `eventCountOf(before) < max ?`,
+    replace: `eventCountOf(before) >= 0 ?`,
+  },
 ]

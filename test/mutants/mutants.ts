@@ -258,9 +258,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a GET by id answers from an outdated cached state',
-    file: 'src/http/resources/commonReplies.ts',
-    find: `(await aggregates.load(entity, id)).row`,
-    replace: `(aggregates.cached(entity, id) ?? (await aggregates.load(entity, id))).row`,
+    file: 'src/commands/aggregateRepository.ts',
+    find: `return isOwn ? aggregates.load(entity, id) : undefined`,
+    replace: `return isOwn ? (aggregates.cached(entity, id) ?? aggregates.load(entity, id)) : undefined`,
   },
   {
     name: 'a 412 may name the version that the client sent',

@@ -15,7 +15,7 @@ describe('an event that a process writes', () => {
     const world = createVirtualWorld()
     const cause = createLedger(createMemoryLog().open(), world)
     await handle(cause, orderEntity, id('ord'), { command: createOrder, context: context(), isNew: true })
-    const [recorded] = await cause.aggregates.history(orderEntity, id('ord'))
+    const recorded = await cause.aggregates.first(orderEntity, id('ord'))
     if (recorded === undefined) throw new Error('The order has no event.')
     const written: (string | undefined)[] = []
     for (const [process, afterMs] of [

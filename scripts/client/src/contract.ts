@@ -35,6 +35,7 @@ export const RETRY_TABLE = {
   payment_not_allowed: {"retryable":false,"strategy":"refresh_and_resubmit"},
   payment_exceeds_due: {"retryable":false,"strategy":"refresh_and_resubmit"},
   payment_reference_conflict: {"retryable":false,"strategy":"refresh_and_resubmit"},
+  too_many_changes: {"retryable":false,"strategy":"do_not_retry"},
   projection_state_conflict: {"retryable":false,"strategy":"refresh_and_resubmit"},
   concurrent_modification: {"retryable":true,"strategy":"same_request","after_seconds":1},
   idempotency_in_progress: {"retryable":true,"strategy":"same_key","after_seconds":1},

@@ -594,6 +594,7 @@ export interface Problem {
     | "payment_not_allowed"
     | "payment_exceeds_due"
     | "payment_reference_conflict"
+    | "too_many_changes"
     | "projection_state_conflict"
     | "concurrent_modification"
     | "idempotency_in_progress"

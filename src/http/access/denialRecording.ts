@@ -30,12 +30,13 @@ const CHECK_OF_CODE: Readonly<Partial<Record<ErrorCode, AccessCheck>>> = {
   payment_not_allowed: 'state',
   payment_exceeds_due: 'state',
   payment_reference_conflict: 'state',
+  too_many_changes: 'state',
 }
 
 const ownership = <K extends Kind>(entity: Entity<K>) => ({
   prefix: entity.aggregate.prefix,
   tenantOf: async (aggregates: AggregateRepository, id: Id<IdPrefix>): Promise<string | undefined> =>
-    (await aggregates.load(entity, id)).row?.tenant_id,
+    (await aggregates.first(entity, id))?.metadata.tenant,
 })
 
 /** The resources that audited operations name. */

@@ -35,8 +35,8 @@ const visibility = <K extends Kind>(entity: Entity<K>) => ({
     id: Id<IdPrefix>,
     { tenant, showsDeleted }: NamedResource,
   ): Promise<boolean> => {
-    const { row } = await aggregates.load(entity, id)
-    return row === undefined || row.tenant_id !== tenant || (row.state === 'deleted' && !showsDeleted)
+    const row = (await aggregates.loadOwn(entity, id, tenant))?.row
+    return row === undefined || (row.state === 'deleted' && !showsDeleted)
   },
 })
 

@@ -1,10 +1,13 @@
 import { fold, type ResourceRow } from '../../../projections/projection.ts'
 import type { Rejection } from '../../../streams/decider.ts'
+import type { Recorded } from '../../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../../streams/ids.ts'
 import type { CreationResult } from '../../commands/idempotentCreation.ts'
 import type { Entity, Kind } from '../../commands/entities.ts'
-import type { Loaded, AggregateRepository } from '../../commands/aggregateRepository.ts'
+import type { Loaded } from '../../commands/aggregateRepository.ts'
 import { hasErased, NO_TEXTS, type Texts, tokensOf, withTexts } from '../../commands/personalTexts.ts'
+import { type EndTurn, TurnRefused } from '../../fairness/turns.ts'
+import { callerOf } from '../access/rateLimits.ts'
 import { etagOf, isNotModified } from '../request/conditional.ts'
 import { problemOfKeyConflict, problemOfRejection } from '../response/rejectionDetails.ts'
 import { Problem } from '../response/problemCatalogue.ts'
@@ -24,6 +27,13 @@ export const visible = <R extends ResourceRow>(call: AnyCall, row: R | undefined
     throw new Problem('resource_not_found')
   return row
 }
+
+/** The row of a resource of the caller's tenant. Throws Problem: 404, after the same reads for all that is not visible. */
+export const visibleRow = async <K extends Kind>(
+  call: AnyCall,
+  entity: Entity<K>,
+  id: Id<IdPrefix>,
+): Promise<K['row']> => visible(call, (await call.ledger.aggregates.loadOwn(entity, id, call.principal.tenant))?.row)
 
 /** The caching headers of resources: private caches only, with revalidation before each use. */
 export const PRIVATE_CACHING = { 'Cache-Control': 'private, no-cache', Vary: 'Authorization, X-API-Key, API-Version' }
@@ -50,11 +60,7 @@ export const readOne = async <K extends Kind>(
   render: Render<K['row']>,
 ): Promise<Reply> => {
   const asOf = call.query?.as_of
-  const { aggregates } = call.ledger
-  const row = visible(
-    call,
-    asOf === undefined ? (await aggregates.load(entity, id)).row : await rowAsOf(aggregates, entity, id, asOf),
-  )
+  const row = asOf === undefined ? await visibleRow(call, entity, id) : await rowAsOf(call, entity, id, asOf)
   const texts = await textsFor(call, [row])
   const etag = etagFor(call, row, texts)
   const headers = { ETag: etag, ...PRIVATE_CACHING }
@@ -62,21 +68,51 @@ export const readOne = async <K extends Kind>(
   return { status: 200, body: render(withTexts(row, texts)), headers }
 }
 
+/** Long reads take turns: the events up to a time have to be folded from the first one. Throws Problem. */
 const rowAsOf = async <K extends Kind>(
-  aggregates: AggregateRepository,
-  { aggregate, projection }: Entity<K>,
+  call: AnyCall,
+  entity: Entity<K>,
   id: Id<IdPrefix>,
   asOf: string,
+): Promise<K['row']> => {
+  const { ledger, principal } = call
+  const first = await ledger.aggregates.first(entity, id)
+  if (first?.metadata.tenant !== principal.tenant) throw new Problem('resource_not_found')
+  const end = await longReadOf(call)
+  try {
+    return visible(call, await foldUntil(ledger.aggregates.events(entity, id), entity, Date.parse(asOf)))
+  } finally {
+    end()
+  }
+}
+
+const foldUntil = async <K extends Kind>(
+  events: AsyncIterable<Recorded<K['event']>>,
+  { projection }: Entity<K>,
+  untilMs: number,
 ): Promise<K['row'] | undefined> => {
-  const until = Date.parse(asOf)
   let row: K['row'] | undefined
-  for (const recorded of await aggregates.history({ aggregate }, id)) {
+  for await (const recorded of events) {
     // The first later event ends the loop, although clocks of other machines may have given earlier times to events
     // after it: the order of the stream is the order of the decisions.
-    if (projection === undefined || Date.parse(recorded.metadata.at) > until) break
+    if (projection === undefined || Date.parse(recorded.metadata.at) > untilMs) break
     row = fold(projection, row, recorded)
   }
   return row
+}
+
+/** Waits for the turn of a long read; a caller who hangs up leaves the queue. Throws Problem. */
+const longReadOf = async ({ ledger, principal, onClose }: AnyCall): Promise<EndTurn> => {
+  const closed = new AbortController()
+  onClose(() => closed.abort())
+  const account = { tenant: principal.tenant, caller: callerOf(principal) }
+  return ledger.longReads.enter(account, closed.signal).catch((error: unknown) => {
+    if (!(error instanceof TurnRefused)) throw error
+    if (error.reason === 'too_many' || error.reason === 'gone') throw new Problem('overloaded')
+    throw new Problem('rate_limited', {
+      detail: 'Too many reads with as_of are waiting in your tenant; send fewer at once.',
+    })
+  })
 }
 
 /**

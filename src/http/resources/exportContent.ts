@@ -11,7 +11,7 @@ import { isNotModified } from '../request/conditional.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import { type ByteRange, rangeOf } from '../request/ranges.ts'
 import { hasErased } from '../../commands/personalTexts.ts'
-import { PRIVATE_CACHING, textsFor, visible } from './commonReplies.ts'
+import { PRIVATE_CACHING, textsFor, visibleRow } from './commonReplies.ts'
 import { NOT_MODIFIED } from './commonSchemas.ts'
 import { type Call, route, type Streamed } from '../route.ts'
 
@@ -37,7 +37,7 @@ type ExportCall = Call<{ id: OperationId }, unknown, unknown>
  */
 export const finishedExport = async (call: ExportCall): Promise<OperationRow> => {
   const { ledger, params, database } = call
-  const row = visible(call, (await ledger.aggregates.load(operationEntity, params.id)).row)
+  const row = await visibleRow(call, operationEntity, params.id)
   call.requireScopes([SCOPE_OF[row.resource]])
   // Checked by time too, since the worker records the expiry a little later.
   if (row.state === 'expired' || Date.parse(row.expires_at) <= ledger.world.now()) throw new Problem('export_expired')

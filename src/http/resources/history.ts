@@ -77,13 +77,17 @@ const historyOf = <K extends Kind>(
     handler: async call => {
       const { ledger, params, query, principal, cursors, path } = call
       const id: Id<IdPrefix> = params.id
-      const history = await ledger.aggregates.history(entity, id)
-      if (history[0]?.metadata.tenant !== principal.tenant) throw new Problem('resource_not_found')
+      const { aggregates } = ledger
+      if ((await aggregates.first(entity, id))?.metadata.tenant !== principal.tenant)
+        throw new Problem('resource_not_found')
       const binding = { tenant: principal.tenant, path }
       const after = keyInCursor(call, query.cursor, { binding, schema: cursorSchema })?.after ?? -1
-      const page = history.slice(after + 1, after + 1 + query.limit)
+      const range = { from: BigInt(after + 1), limit: query.limit + 1 }
+      const read = await Array.fromAsync(aggregates.events(entity, id, range))
+      const page = read.slice(0, query.limit)
       const end = after + page.length
-      const hasMore = end + 1 < history.length
+      const hasMore = read.length > page.length
+      const newest = hasMore ? await aggregates.newest(entity, id) : page.at(-1)
       const entries = page.map(render)
       const texts = await textsFor(
         call,
@@ -93,7 +97,7 @@ const historyOf = <K extends Kind>(
         items: entries.map(entry => ({ ...entry, data: withTexts(entry.data, texts) })),
         hasMore,
         nextCursor: hasMore ? cursors.seal(binding, { after: end }) : null,
-        asOfPosition: String(history.at(-1)?.position),
+        asOfPosition: String(newest?.position),
         parameters: { limit: query.limit },
       })
     },

@@ -11,7 +11,7 @@ import { readPage } from './collection.ts'
 import { authorizeApproval } from '../../identity/approvalPolicy.ts'
 import { idempotencyRecordIfKeyed } from '../request/idempotencyKey.ts'
 import { Problem } from '../response/problemCatalogue.ts'
-import { replyToCommand, replyToCreation, ifMatchOf, readOne, visible } from './commonReplies.ts'
+import { replyToCommand, replyToCreation, ifMatchOf, readOne, visibleRow } from './commonReplies.ts'
 import { type AnyRoute, type Call, route } from '../route.ts'
 import {
   amountSchema,
@@ -91,7 +91,7 @@ const raiseInvoice = route({
   body: newInvoice,
   idempotencyKey: 'honoured',
   responses: { 201: { ...changed, headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
-  errors: ['resource_not_found', 'order_state_conflict', 'order_has_invoices'],
+  errors: ['resource_not_found', 'order_state_conflict', 'order_has_invoices', 'too_many_changes'],
   handler: async call => {
     const { body, ledger, context, idempotency } = call
     const id = idempotency ? idOfKey('inv', idempotency) : randomId('inv', ledger.world)
@@ -133,11 +133,10 @@ const listInvoices = route({
 
 /** Checks the approval policy of the tenant. Throws Problem; 403 comes before 412. */
 const checkApprovalPolicy = async (call: Call<{ id: InvoiceId }, unknown, unknown>): Promise<void> => {
-  const { row } = await call.ledger.aggregates.load(invoiceEntity, call.params.id)
-  const { tenant_id, currency, amount_due } = visible(call, row)
+  const { tenant_id, currency, amount_due } = await visibleRow(call, invoiceEntity, call.params.id)
   if (!call.needsFourEyes(tenant_id, currency, amount_due)) return
-  // A draft has few events, and its row has the subject alone.
-  const [raised] = await call.ledger.aggregates.history(invoiceEntity, call.params.id)
+  // The row has the subject of the creator alone.
+  const raised = await call.ledger.aggregates.first(invoiceEntity, call.params.id)
   if (raised === undefined) throw new Problem('resource_not_found')
   const decision = authorizeApproval(call.principal, raised.metadata)
   if ('refused' in decision)
@@ -182,6 +181,7 @@ const voidInvoice = route({
   responses: { 200: changed },
   errors: ['invoice_state_conflict'],
   handler: async call => {
+    await visibleRow(call, invoiceEntity, call.params.id)
     const command = { type: 'VoidInvoice' as const, reason: call.body.reason }
     const request = { command, context: call.context, ifMatch: ifMatchOf(call) }
     return replyToCommand(call, await handle(call.ledger, invoiceEntity, call.params.id, request), render)

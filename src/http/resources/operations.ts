@@ -12,7 +12,7 @@ import { readPage } from './collection.ts'
 import { etagAt, isNotModified } from '../request/conditional.ts'
 import { documentOf, insufficientScope, isErrorCode, Problem } from '../response/problemCatalogue.ts'
 import { problemOfRejection } from '../response/rejectionDetails.ts'
-import { PRIVATE_CACHING, readOne, visible } from './commonReplies.ts'
+import { PRIVATE_CACHING, readOne, visible, visibleRow } from './commonReplies.ts'
 import { replayView } from './subscriptions/replayView.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../route.ts'
 import { resourceById } from './commonSchemas.ts'
@@ -104,7 +104,7 @@ const readOperation = route({
   ...resourceById(operationSchema, 'The operation.'),
   handler: async (call): Promise<Reply> => {
     const { ledger, params, principal } = call
-    const { row } = await ledger.aggregates.load(operationEntity, params.id)
+    const row = (await ledger.aggregates.loadOwn(operationEntity, params.id, principal.tenant))?.row
     if (row === undefined) return readUnrecorded(call, params.id)
     const { body, etag } = await representationOf(call, visible(call, row))
     if (!principal.scopes.has('exports:read'))
@@ -122,7 +122,7 @@ const replyConditionally = (call: Call<unknown, unknown, unknown>, body: Operati
 const readUnrecorded = async (call: Call<unknown, unknown, unknown>, id: OperationId): Promise<Reply> => {
   const { ledger, principal } = call
   const paymentId = withPrefix('pay', id)
-  if ((await ledger.aggregates.load(paymentEntity, paymentId)).row === undefined) {
+  if ((await ledger.aggregates.loadOwn(paymentEntity, paymentId, principal.tenant)) === undefined) {
     const replay = await replayView(call, id)
     if (!principal.scopes.has('events:subscribe'))
       throw insufficientScope(['events:subscribe'], 'A replay needs the scope events:subscribe.')
@@ -175,7 +175,7 @@ const cancelOperation = route({
   errors: [],
   handler: async call => {
     const { ledger, params, context } = call
-    visible(call, (await ledger.aggregates.load(operationEntity, params.id)).row)
+    await visibleRow(call, operationEntity, params.id)
     const command = { type: 'CancelOperation' as const }
     const handled = await handle(ledger, operationEntity, params.id, { command, context })
     if ('rejected' in handled) throw problemOfRejection(handled)

@@ -19,7 +19,7 @@ import {
   ifMatchOf,
   readOne,
   textsFor,
-  visible,
+  visibleRow,
 } from './commonReplies.ts'
 import { type AnyRoute, type Call, route } from '../route.ts'
 import { asOfQuery, metadataSchema, resourceById, textSchema } from './commonSchemas.ts'
@@ -123,7 +123,7 @@ const patchedMetadata = (current: OrderRow['metadata'], patch: z.output<typeof o
 const beforeCommand = async (
   call: Call<{ id: OrderId }, unknown, unknown>,
 ): Promise<{ readonly row: OrderRow; readonly texts: Texts }> => {
-  const row = visible(call, (await call.ledger.aggregates.load(orderEntity, call.params.id)).row)
+  const row = await visibleRow(call, orderEntity, call.params.id)
   return { row, texts: await textsFor(call, [row]) }
 }
 
@@ -147,7 +147,7 @@ const changeOrder = route({
   bodyType: 'application/merge-patch+json',
   ifMatch: 'required',
   responses: { 200: changed },
-  errors: ['order_state_conflict'],
+  errors: ['order_state_conflict', 'too_many_changes'],
   handler: async call => {
     const { metadata, lines, customer_reference, description } = call.body
     // The patch applies to the revision that If-Match names: if the order has changed, the precondition fails.

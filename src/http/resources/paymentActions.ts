@@ -32,9 +32,11 @@ const readReferenceFirst = async (
 ): Promise<void> => {
   const { aggregates } = call.ledger
   const { id } = call.params
-  const { row } = aggregates.cached(paymentEntity, id) ?? (await aggregates.load(paymentEntity, id))
+  const { tenant } = call.principal
+  const cached = aggregates.cached(paymentEntity, id)?.row
+  const row = cached?.tenant_id === tenant ? cached : (await aggregates.loadOwn(paymentEntity, id, tenant))?.row
   // The command refuses a payment that the caller may not see.
-  if (row?.tenant_id !== call.principal.tenant) return
+  if (row === undefined) return
   try {
     await textsFor(call, [row])
   } catch (error) {
@@ -111,7 +113,7 @@ const refundPayment = route({
   }),
   idempotencyKey: 'required',
   responses: { 200: { ...changed, headers: [...changed.headers, 'Idempotent-Replayed'] } },
-  errors: ['payment_state_conflict'],
+  errors: ['payment_state_conflict', 'too_many_changes'],
   handler: async call => {
     const { body, params, ledger, context, idempotency } = call
     const amount = body.amount === REMAINING ? null : body.amount

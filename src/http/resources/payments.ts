@@ -110,6 +110,7 @@ const createPayment = route({
     'resource_not_found',
     'payment_not_allowed',
     'payment_exceeds_due',
+    'too_many_changes',
     'payment_reference_conflict',
     'idempotency_in_progress',
   ],

@@ -78,6 +78,12 @@ export const PROBLEMS = {
   payment_not_allowed: { status: 409, ...CONFLICT, title: 'The invoice does not take this payment.' },
   payment_exceeds_due: { status: 409, ...CONFLICT, title: 'The amount exceeds what is still due.' },
   payment_reference_conflict: { status: 409, ...CONFLICT, title: 'Another payment has this reference.' },
+  too_many_changes: {
+    status: 409,
+    category: 'conflict',
+    strategy: 'do_not_retry',
+    title: 'The resource has been changed as often as it may be.',
+  },
   projection_state_conflict: { status: 409, ...CONFLICT, title: 'The state of the read model does not permit this.' },
   concurrent_modification: {
     status: 409,

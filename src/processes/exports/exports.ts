@@ -115,7 +115,7 @@ const attemptOnce = async (
 /** Sends the command, and deletes the file when the operation is expired. */
 const expireBy = async (dependencies: ExportDependencies, id: string, command: OperationCommand): Promise<void> => {
   const { database, ledger } = dependencies
-  const [first] = await ledger.aggregates.history(operationEntity, id as OperationId)
+  const first = await ledger.aggregates.first(operationEntity, id as OperationId)
   if (first === undefined) return
   const expired = await sender(dependencies, first, newRun(dependencies))(command)
   if (expired.ok && expired.state.status === 'expired') await deleteFile(database.sql, id)

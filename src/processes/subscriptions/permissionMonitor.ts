@@ -21,7 +21,7 @@ export const sendTo = async (
   command: SubscriptionCommand,
 ): Promise<void> => {
   const id = text as SubscriptionId
-  const newest = (await ledger.aggregates.history(subscriptionEntity, id)).at(-1)
+  const newest = await ledger.aggregates.newest(subscriptionEntity, id)
   if (newest === undefined) throw new Error(`${id} has a row and no stream.`)
   const context = { ...contextOf(NAME, newest, ledger.world), commandId: `${NAME}/${newest.eventId}/${command.type}` }
   const handled = await handle(ledger, subscriptionEntity, id, { command, context })

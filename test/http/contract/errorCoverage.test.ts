@@ -92,6 +92,7 @@ describe('every error code of every endpoint', () => {
       world: { now: () => Date.now() + 91 * 24 * 60 * 60 * 1000 },
       services: usual => ({ ...usual, apiKeysPerTenantMax: 0 }),
     })
+    await start('full', { services: usual => ({ ...usual, ledger: { ...usual.ledger, changesMax: 0 } }) })
     await start('noSubscriptions', { services: usual => ({ ...usual, subscriptionsPerTenantMax: 0 }) })
     await start('retired', { resolveVersion: resolveVersionWithout(new Set([OLDEST_VERSION])) })
     await start('suspended', {
@@ -148,6 +149,10 @@ describe('every error code of every endpoint', () => {
     dependency_unavailable: async ask => {
       expect((await ask({ api: api['unavailable'] ?? '' })).body.code).to.equal('dependency_unavailable')
       return ask({ api: api['keyless'] ?? '' })
+    },
+    too_many_changes: (ask, { operationId }) => {
+      const part = operationId === 'create_payment' ? { body: JSON.stringify(otherBody(operationId)) } : {}
+      return ask({ api: api['full'] ?? '', ...part })
     },
     policy_denied: ask => ask({ api: api['suspended'] ?? '' }),
     rate_limited: (ask, { scope }) => ask({ api: api[scope === 'none' ? 'crowded' : 'limited'] ?? '' }),

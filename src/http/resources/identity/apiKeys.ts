@@ -18,7 +18,14 @@ import { readPage } from '../collection.ts'
 import { etagAt, isNotModified } from '../../request/conditional.ts'
 import { bindKeyOf, idempotencyRecordIfKeyed } from '../../request/idempotencyKey.ts'
 import { insufficientScope, Problem } from '../../response/problemCatalogue.ts'
-import { replyToCommand, replyToCreation, changedHeaders, PRIVATE_CACHING, visible } from '../commonReplies.ts'
+import {
+  replyToCommand,
+  replyToCreation,
+  changedHeaders,
+  PRIVATE_CACHING,
+  visible,
+  visibleRow,
+} from '../commonReplies.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
 import { resourceById } from '../commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from '../paging.ts'
@@ -102,7 +109,7 @@ const issueApiKey = route({
 
 /** The nonce of the first secret, so that a replay shows the same secret even after rotations. */
 const firstNonceOf = async ({ ledger }: AnyCall, id: ApiKeyId): Promise<string> => {
-  const [issued] = await ledger.aggregates.history(apiKeyEntity, id)
+  const issued = await ledger.aggregates.first(apiKeyEntity, id)
   if (issued?.event.type !== 'ApiKeyIssued') throw new Error(`${id} was never issued.`)
   return issued.event.data.nonce
 }
@@ -117,7 +124,7 @@ const readApiKey = route({
   ...resourceById(apiKeySchema, 'The API key.'),
   handler: async call => {
     const secrets = secretsOf(call)
-    const row = visible(call, (await call.ledger.aggregates.load(apiKeyEntity, call.params.id)).row)
+    const row = await visibleRow(call, apiKeyEntity, call.params.id)
     const body = apiKeyView(secrets, row, nowOf(call))
     // The expiry changes the view without an event, so it is a part of the tag.
     const etag = etagAt(row.revision, body.state === 'expired' ? 1 : 0, call.apiVersion)
@@ -152,13 +159,13 @@ const rotateApiKey = route({
   body: rotation,
   idempotencyKey: 'honoured',
   responses: { 200: { ...shown, headers: ['ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
-  errors: ['quota_exceeded'],
+  errors: ['quota_exceeded', 'too_many_changes'],
   handler: async call => {
     const { ledger, context, params, principal, body } = call
     const secrets = secretsOf(call)
-    const { state, row } = await ledger.aggregates.load(apiKeyEntity, params.id)
-    permitGrant(principal, visible(call, row).scopes)
-    if (hasExpired(state, ledger.world.now())) await takeSlot(call, params.id, true)
+    const key = await ledger.aggregates.loadOwn(apiKeyEntity, params.id, principal.tenant)
+    permitGrant(principal, visible(call, key?.row).scopes)
+    if (key && hasExpired(key.state, ledger.world.now())) await takeSlot(call, params.id, true)
     const idempotencyRecord = idempotencyRecordIfKeyed(call, { id: params.id, ...body })
     await bindKeyOf(call, idempotencyRecord, { about: params.id, path: PATH })
     const nonce = newNonce(call)
@@ -184,8 +191,8 @@ const replyOfFirstRotation = async (
   idempotencyRecord: IdempotencyRecord,
 ): Promise<Reply> => {
   const { ledger } = call
-  const history = await ledger.aggregates.history(apiKeyEntity, id)
-  const first = rowUntil(apiKeyEntity, history, event => keyHashOf(event) === idempotencyRecord.key_hash)
+  const events = ledger.aggregates.events(apiKeyEntity, id)
+  const first = await rowUntil(apiKeyEntity, events, event => keyHashOf(event) === idempotencyRecord.key_hash)
   if (first?.last.event.type !== 'ApiKeyRotated') throw new Error(`${id} was never rotated by this request.`)
   const { row, last } = first
   const { nonce, claim: recorded } = first.last.event.data
@@ -218,7 +225,7 @@ const revokeApiKey = route({
   handler: async call => {
     const { ledger, context, params } = call
     const secrets = secretsOf(call)
-    visible(call, (await ledger.aggregates.load(apiKeyEntity, params.id)).row)
+    await visibleRow(call, apiKeyEntity, params.id)
     const handled = await handle(ledger, apiKeyEntity, params.id, { command: { type: 'RevokeApiKey' }, context })
     if (!handled.ok) return replyToCommand(call, handled, row => apiKeyView(secrets, row, context.at))
     return { status: 204, headers: { 'Ledger-Position': changedHeaders(call, handled)['Ledger-Position'] } }

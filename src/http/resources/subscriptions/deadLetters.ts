@@ -5,7 +5,7 @@ import { subscriptionEntity } from '../../../commands/entities.ts'
 import { scopesOfFacts } from '../../../identity/resourceScopes.ts'
 import { statusOf } from './replayView.ts'
 import { keyInCursor, pageReply } from '../paging.ts'
-import { PRIVATE_CACHING, visible } from '../commonReplies.ts'
+import { PRIVATE_CACHING, visibleRow } from '../commonReplies.ts'
 import { type AnyRoute, route } from '../../route.ts'
 import { pageQuery, pageSchema } from '../paging.ts'
 import { deadLetterSchema, deadLetterView, subscriptionView } from './subscriptionSchemas.ts'
@@ -28,8 +28,8 @@ const listDeadLetters = route({
   responses: { 200: { description: 'A page of the list.', schema: pageSchema(deadLetterSchema), headers: ['Link'] } },
   errors: ['cursor_invalid', 'cursor_expired'],
   handler: async call => {
-    const { ledger, params, query, principal, cursors, path, lists, requireScopes } = call
-    const row = visible(call, (await ledger.aggregates.load(subscriptionEntity, params.id)).row)
+    const { params, query, principal, cursors, path, lists, requireScopes } = call
+    const row = await visibleRow(call, subscriptionEntity, params.id)
     requireScopes(scopesOfFacts(row.types))
     const binding = { tenant: principal.tenant, path }
     const after = BigInt(keyInCursor(call, query.cursor, { binding, schema: cursorSchema })?.after ?? -1)

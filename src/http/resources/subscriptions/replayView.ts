@@ -8,7 +8,7 @@ import { replayIdOf, replayOfOperation } from '../../../commands/subscriptionIds
 import { Unavailable } from '../../../ports.ts'
 import type { OperationView } from '../operationSchema.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
-import { visible } from '../commonReplies.ts'
+import { visibleRow } from '../commonReplies.ts'
 import type { Call } from '../../route.ts'
 
 /** The operation of a replay: a view of the subscription's stream, without a record of its own. */
@@ -42,8 +42,8 @@ const stateOf = (row: SubscriptionRow, status: DeliveryStatus | undefined): Oper
 export const replayView = async (call: AnyCall, operation: OperationId): Promise<OperationView> => {
   const { aggregates } = call.ledger
   const { id, replay } = replayOfOperation(operation)
-  const row = visible(call, (await aggregates.load(subscriptionEntity, id)).row)
-  const history = await aggregates.history(subscriptionEntity, id)
+  const row = await visibleRow(call, subscriptionEntity, id)
+  const history = await Array.fromAsync(aggregates.events(subscriptionEntity, id))
   const started = history.find(isReplayNumber(replay))
   if (started === undefined) throw new Problem('resource_not_found')
   const completed = history.find(

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import type { IdempotencyRecord } from '../../../../streams/idempotencyRecord.ts'
+import type { Recorded } from '../../../../streams/envelope.ts'
 import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
+import type { SubscriptionEvent } from '../../../../streams/subscription/index.ts'
 import { keyConflict } from '../../../commands/idempotencyKeyConflicts.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
 import { replayIdOf } from '../../../commands/subscriptionIds.ts'
@@ -24,14 +26,15 @@ const replayedBy = async (
   { ledger, params, context }: ById,
   idempotencyRecord: IdempotencyRecord | null,
 ): Promise<Replayed> => {
-  const history = await ledger.aggregates.history(subscriptionEntity, params.id)
-  const found = history.find((recorded): recorded is Replayed => {
+  const isIt = (recorded: Recorded<SubscriptionEvent>): recorded is Replayed => {
     if (recorded.event.type !== 'SubscriptionReplayed') return false
     if (idempotencyRecord === null) return recorded.metadata.causationId === context.commandId
     return recorded.event.data.claim?.key_hash === idempotencyRecord.key_hash
-  })
-  if (found === undefined) throw new Error('A replay was accepted and is not in the stream.')
-  return found
+  }
+  // Backwards, because it is among the newest events unless the key was used long ago.
+  for await (const recorded of ledger.aggregates.events(subscriptionEntity, params.id, { direction: 'backwards' }))
+    if (isIt(recorded)) return recorded
+  throw new Error('A replay was accepted and is not in the stream.')
 }
 
 const replaySubscription = route({
@@ -54,7 +57,7 @@ const replaySubscription = route({
       headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
     },
   },
-  errors: [],
+  errors: ['too_many_changes'],
   handler: async (call): Promise<Reply> => {
     const { params, body, context, ledger, database, apiVersion } = call
     const idempotencyRecord = idempotencyRecordIfKeyed(call, { id: params.id, from: body.from })

@@ -6,7 +6,7 @@ import { handle } from '../../../commands/commandHandler.ts'
 import { allowanceBy } from '../../../commands/subscriptionPermission.ts'
 import { insufficientScope, Problem } from '../../response/problemCatalogue.ts'
 import { problemOfRejection } from '../../response/rejectionDetails.ts'
-import { changedHeaders, visible } from '../commonReplies.ts'
+import { changedHeaders, visibleRow } from '../commonReplies.ts'
 import type { Call } from '../../route.ts'
 import type { Start } from './subscriptionSchemas.ts'
 
@@ -48,7 +48,7 @@ type Permit = (call: AnyCall, row: SubscriptionRow) => Promise<void>
 /** Executes a command on a subscription of the tenant. Throws Problem if it does not exist or is not permitted. */
 export const executeCommand = async (call: ById, command: SubscriptionCommand, permit?: Permit) => {
   const { ledger, context, params } = call
-  const before = visible(call, (await ledger.aggregates.load(subscriptionEntity, params.id)).row)
+  const before = await visibleRow(call, subscriptionEntity, params.id)
   await permit?.(call, before)
   const handled = await handle(ledger, subscriptionEntity, params.id, { command, context })
   if ('rejected' in handled) throw problemOfRejection(handled)

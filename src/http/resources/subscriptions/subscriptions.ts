@@ -17,7 +17,7 @@ import { etagAt, isNotModified } from '../../request/conditional.ts'
 import { idempotencyRecordIfKeyed } from '../../request/idempotencyKey.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
 import { statusOf } from './replayView.ts'
-import { replyToCreation, PRIVATE_CACHING, visible } from '../commonReplies.ts'
+import { replyToCreation, PRIVATE_CACHING, visibleRow } from '../commonReplies.ts'
 import { type AnyRoute, type Call, route } from '../../route.ts'
 import { resourceById } from '../commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from '../paging.ts'
@@ -123,7 +123,7 @@ const readSubscription = route({
   params: byId,
   ...resourceById(subscriptionSchema, 'The subscription.'),
   handler: async call => {
-    const row = visible(call, (await call.ledger.aggregates.load(subscriptionEntity, call.params.id)).row)
+    const row = await visibleRow(call, subscriptionEntity, call.params.id)
     const { body, etag } = await representationOf(call, row)
     const headers = { ETag: etag, ...PRIVATE_CACHING }
     return isNotModified(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
@@ -176,7 +176,7 @@ const switchRoute = (name: 'pause' | 'resume', command: SubscriptionCommand, sum
     responses: {
       200: { description: 'The subscription.', schema: subscriptionSchema, headers: ['ETag', 'Ledger-Position'] },
     },
-    errors: [],
+    errors: name === 'resume' ? ['too_many_changes'] : [],
     handler: async call => {
       const permit = name === 'resume' ? permitDelivery : undefined
       const { row, position } = await executeCommand(call, command, permit)
