@@ -1,6 +1,6 @@
 -- The tables of feeds, processes and requests. `ledger projections reset` empties those that are made from the log
 -- (src/commands/logIdentity.ts) and keeps the others: export_chunks, operation_progress, fact_base, late_facts, facts_head,
--- retired_api_versions, api_version_usage, tenant_bytes, personal_texts, export_erasures.
+-- subscription_creators, retired_api_versions, api_version_usage, tenant_bytes, personal_texts, export_erasures.
 
 -- The checkpoint of each feed and of each read model.
 create table if not exists checkpoints (
@@ -114,6 +114,16 @@ create table if not exists subscription_deliveries (
 );
 -- retention.bytes of its topics as they were last set; null: by an earlier build, which set none.
 alter table subscription_deliveries add column if not exists topic_bytes bigint;
+-- The creator of each subscription that is not deleted, and the last day (UTC) on which it was seen with a valid credential
+-- (src/commands/subscriptionConfirmation.ts).
+create table if not exists subscription_creators (
+  subscription_id text primary key,
+  tenant_id text not null,
+  subject text not null,
+  client text not null,
+  seen_on date not null
+);
+create index if not exists subscription_creators_caller on subscription_creators (tenant_id, subject, client);
 -- Facts that became visible after facts with later positions, because they were parked. Readers get them at their arrival,
 -- so that a reader who has passed their positions misses none, also after the facts were rebuilt (src/feeds/arrivalOrder.ts).
 create table if not exists late_facts (
