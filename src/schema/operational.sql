@@ -117,11 +117,7 @@ alter table subscription_deliveries add column if not exists topic_bytes bigint;
 -- The creator of each subscription that is not deleted, and the last day (UTC) on which it was seen with a valid credential
 -- (src/commands/subscriptionConfirmation.ts).
 create table if not exists subscription_creators (
-  subscription_id text primary key,
-  tenant_id text not null,
-  subject text not null,
-  client text not null,
-  seen_on date not null
+  subscription_id text primary key, tenant_id text not null, subject text not null, client text not null, seen_on date not null
 );
 create index if not exists subscription_creators_caller on subscription_creators (tenant_id, subject, client);
 -- Facts that became visible after facts with later positions, because they were parked. Readers get them at their arrival,
@@ -145,9 +141,7 @@ create table if not exists facts_head (
 alter table facts_head add column if not exists log text;
 -- The read models that had every event of the log once since they were made. Readers of the others are refused, where a part of
 -- the whole would be taken for the whole (src/http/resources/books/booksAt.ts).
-create table if not exists complete_read_models (
-  name text primary key
-);
+create table if not exists complete_read_models (name text primary key);
 -- The last error of each feed, for `ledger doctor`. It may have internals, so the API does not show it.
 create table if not exists feed_errors (
   name text primary key,
@@ -161,10 +155,7 @@ create table if not exists log_identity (
   log text not null
 );
 -- The API versions that an operator has switched off (`ledger versions retire`), read by every instance.
-create table if not exists retired_api_versions (
-  version text primary key,
-  retired_at timestamptz not null default now()
-);
+create table if not exists retired_api_versions (version text primary key, retired_at timestamptz not null default now());
 -- The requests by API version, route template and client, added by all instances (src/commands/apiVersionUsage.ts). Days in UTC.
 create table if not exists api_version_usage (
   day date not null,

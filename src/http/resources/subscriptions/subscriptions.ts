@@ -164,7 +164,7 @@ const deleteSubscription = route({
   },
 })
 
-/** Whoever resumes a subscription confirms it: otherwise it would be stopped again while its creator is not seen. */
+/** A resumption confirms the subscription, which would otherwise be stopped again while its creator is not seen. */
 const permitAndConfirm = async (call: AnyCall, row: SubscriptionRow): Promise<void> => {
   await permitDelivery(call, row)
   await confirmSubscription(call.database.sql, row.id, dayOf(call.ledger.world.now()))
