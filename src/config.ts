@@ -78,6 +78,7 @@ export type Config = {
   readonly subscriptionsPerTenantMax: number
   readonly tenantBytesPerDay: number
   readonly subscriptionTopicBytes: number
+  readonly subscriptionConfirmationMs: number
   /** The period after which the facts of each topic are sealed in a manifest. */
   readonly manifestEveryMs: number
   readonly evidence: {
@@ -99,6 +100,7 @@ export type Config = {
 }
 
 const DEFAULT_HEADS_EVERY_MS = 10_000
+const DEFAULT_SUBSCRIPTION_CONFIRMATION_MS = 90 * 24 * HOUR_MS
 
 const environment = z.object({
   NODE_ENV: z.string().optional(),
@@ -133,6 +135,9 @@ const environment = z.object({
   SUBSCRIPTIONS_PER_TENANT: count.default(50),
   TENANT_BYTES_PER_DAY: byteSize.default(DEFAULT_BYTES.tenantPerDay),
   SUBSCRIPTION_TOPIC_BYTES: byteSize.default(DEFAULT_BYTES.subscriptionTopic),
+  SUBSCRIPTION_CONFIRMATION: duration
+    .refine(periodMs => periodMs > 0, { message: 'more than none' })
+    .default(DEFAULT_SUBSCRIPTION_CONFIRMATION_MS),
   MANIFEST_EVERY: duration.refine(everyMs => everyMs > 0, { message: 'more than none' }).default(HOUR_MS),
   EVIDENCE_SIGNING_KEY: z.string().min(1).optional(),
   EVIDENCE_HEADS_FILE: z.string().min(1).optional(),
@@ -218,6 +223,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     subscriptionsPerTenantMax: given.SUBSCRIPTIONS_PER_TENANT,
     tenantBytesPerDay: given.TENANT_BYTES_PER_DAY,
     subscriptionTopicBytes: given.SUBSCRIPTION_TOPIC_BYTES,
+    subscriptionConfirmationMs: given.SUBSCRIPTION_CONFIRMATION,
     manifestEveryMs: given.MANIFEST_EVERY,
     evidence: {
       ...(given.EVIDENCE_SIGNING_KEY === undefined ? {} : { signingKey: given.EVIDENCE_SIGNING_KEY }),

@@ -20,14 +20,17 @@ export type DeliveryStatus = {
   readonly acl: 'granted' | 'not_enforced' | 'none' | null
   /** Whether the newest replay has begun. */
   readonly is_current: boolean
+  /** The last day on which its creator was seen with a valid credential; null before the first check. */
+  readonly seen_on: string | null
 }
 
 const STATUS =
-  'behind.position, lag.facts as lag, waiting.facts as parked, d.acl, d.replay is not distinct from s.replays as is_current'
+  'behind.position, lag.facts as lag, waiting.facts as parked, d.acl, d.replay is not distinct from s.replays as is_current, c.seen_on::text as seen_on'
 
 /** The position of a delivery that has not begun its newest replay is the start of that replay. */
 const JOINS = `
   left join subscription_deliveries d on d.subscription_id = s.id
+  left join subscription_creators c on c.subscription_id = s.id
   cross join lateral (select case when d.replay = s.replays then d.position else s.from_position - 1 end as position) behind
   cross join lateral (select count(*) as facts from parked_facts where delivery = s.id) waiting
   cross join lateral (

@@ -14,6 +14,7 @@ const storedMetadata = z.object({
   tenant: z.string(),
   subject: z.string(),
   client: z.string(),
+  workload: z.literal(true).optional(),
   authority: z.string(),
   $correlationId: z.string(),
   $causationId: z.string(),
@@ -31,16 +32,18 @@ const isMetadata = (stored: JsonObject | null): stored is JsonObject => {
   // Another program may have stored any JSON.
   if (stored === null) return false
   for (const name of TEXTS) if (typeof stored[name] !== 'string') return false
-  const { traceparent, schemaVersion } = stored
+  const { traceparent, schemaVersion, workload } = stored
+  if (workload !== undefined && workload !== true) return false
   return Number.isSafeInteger(schemaVersion) && (traceparent === undefined || typeof traceparent === 'string')
 }
 
 const metadataOf = (stored: JsonObject): Metadata => {
   const known = isMetadata(stored) ? (stored as StoredMetadata) : storedMetadata.parse(stored)
-  const { tenant, subject, client, authority, $correlationId, $causationId, traceparent, at, schemaVersion } = known
-  const ids = { correlationId: $correlationId, causationId: $causationId }
-  const metadata = { tenant, subject, client, authority, at, schemaVersion, ...ids }
-  return traceparent === undefined ? metadata : { ...metadata, traceparent }
+  const { tenant, subject, client, workload, authority, at, schemaVersion, traceparent } = known
+  const ids = { correlationId: known.$correlationId, causationId: known.$causationId }
+  const metadata: Metadata = { tenant, subject, client, authority, at, schemaVersion, ...ids }
+  if (workload === undefined && traceparent === undefined) return metadata
+  return { ...metadata, ...(workload && { workload }), ...(traceparent !== undefined && { traceparent }) }
 }
 
 /**

@@ -46,7 +46,10 @@ const saveError = async ({ sql }: Database, { name, error }: FeedState): Promise
   await saved.catch(() => undefined)
 }
 
-export type FeedSettings = Pick<Config, 'roles' | 'manifestEveryMs' | 'kafka' | 'subscriptionTopicBytes'> & {
+export type FeedSettings = Pick<
+  Config,
+  'roles' | 'manifestEveryMs' | 'kafka' | 'subscriptionTopicBytes' | 'subscriptionConfirmationMs'
+> & {
   /** Opens the feed that seals the log, which is not sealed without it. */
   readonly openSealing?: (services: Pick<CoreServices, 'database' | 'store'> & { world: World }) => Feed
 }
@@ -88,8 +91,8 @@ export const startFeeds = async (
   if (config.roles.includes('worker') && config.openSealing)
     startGroup('sealer', [config.openSealing({ database, store, world })])
   if (buses) {
-    const topicBytes = config.subscriptionTopicBytes
-    const delivery = { ...services, topicBytes, isStillAllowed: watchedAllowance(ledger), projector }
+    const { subscriptionTopicBytes: topicBytes, subscriptionConfirmationMs: confirmationMs } = config
+    const delivery = { ...services, topicBytes, confirmationMs, isStillAllowed: watchedAllowance(ledger), projector }
     startGroup('publisher', [publisherOf({ database, bus: buses.publisher, store, world })])
     startGroup('subscriptions', [subscriptionsFeed({ ...delivery, bus: buses.subscriptions })])
   }

@@ -5,6 +5,7 @@ import { DRAIN_MS, TOPIC_WAIT_MS } from '../commands/timeBudgets.ts'
 import { createApiVersionUsage } from '../commands/apiVersionUsage.ts'
 import { createDenials } from '../commands/denials.ts'
 import { createPersonalTexts } from '../commands/personalTexts.ts'
+import { openCallersSeen } from '../commands/subscriptionConfirmation.ts'
 import { createTenantStatuses } from '../commands/tenantStatus.ts'
 import type { Config } from '../config.ts'
 import { createIssuer, type Issuer } from '../embedded/issuer/issuer.ts'
@@ -96,7 +97,9 @@ export const startHttp = async (
   const services = await createServices(config, dependencies, { opened, sharedCounter })
   const apiKeys = keySecrets && verifierOf(keySecrets, ledger)
   const known = { audience, workloadClaim: config.workloadClaim, revocations, embedded, apiKeys }
-  const authenticate = isApi ? await openAuthentication(dependencies, known, cleanup) : refuseEveryone
+  const authenticate = isApi
+    ? noting(await openAuthentication(dependencies, known, cleanup), dependencies, cleanup)
+    : refuseEveryone
   const { resolveVersion, usage } = await openVersions(dependencies, cleanup)
   const app = createApp({
     addressOf,
@@ -160,6 +163,7 @@ const createServices = async (
   }),
   tenantStatuses: createTenantStatuses(ledger),
   apiKeysPerTenantMax: config.apiKeys.perTenantMax,
+  subscriptionConfirmationMs: config.subscriptionConfirmationMs,
   subscriptionsPerTenantMax: config.subscriptionsPerTenantMax,
   topicWaitMs: config.kafka === undefined ? 0 : TOPIC_WAIT_MS,
   idempotencyRetentionMs: config.idempotencyRetentionMs,
@@ -206,6 +210,24 @@ const openAuthentication = async (
   cleanup.defer(async () => verifier.close())
   const onRefused: OnRefused = refused => log.info(refused, 'credential refused')
   return createAuthentication({ tokens: verifier, apiKeys, onRefused })
+}
+
+/** Notes the callers that were seen with a valid credential. */
+const noting = (
+  authenticate: Authenticate,
+  { database, ledger: { world }, log }: HttpDependencies,
+  cleanup: CleanupStack,
+): Authenticate => {
+  const onFailure = (error: unknown): void =>
+    log.warn({ error }, 'the callers that were seen cannot be stored; it is tried again')
+  const seen = openCallersSeen({ database, world, onFailure })
+  cleanup.defer(seen.close)
+  return async (req, beforeWork) => {
+    const principal = await authenticate(req, beforeWork)
+    // A key lives for less than the period of confirmation, and its owner may have been removed.
+    if (principal.kind !== 'api_key') seen.note(principal)
+    return principal
+  }
 }
 
 /** The secret of cursors: one for all instances, created by the first. */

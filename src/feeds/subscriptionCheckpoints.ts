@@ -24,6 +24,8 @@ export type SubscriptionDelivery = SubscriptionRow & {
   readonly acl: Acl | null
   /** The bytes that Kafka keeps of each partition; null in the row of an earlier build. */
   readonly topic_bytes: bigint | null
+  /** The last day on which its creator was seen with a valid credential; null before the first check. */
+  readonly seen_on: string | null
   /** Facts of its tenant come after its position. */
   readonly is_behind: boolean
 }
@@ -40,11 +42,13 @@ const NEXT_FACT = `select f.position from facts_v1 f where ${ofTenantBetween('s.
  * subscription has new facts is a single probe of an index.
  */
 const DELIVERIES = `
-  select s.*, d.replay, d.position, d.acl, d.topic_bytes, s.state = 'active' and (${NEXT_FACT}) is not null as is_behind
+  select s.*, d.replay, d.position, d.acl, d.topic_bytes, c.seen_on::text as seen_on,
+    s.state = 'active' and (${NEXT_FACT}) is not null as is_behind
   from subscriptions_v1 s left join subscription_deliveries d on d.subscription_id = s.id
+    left join subscription_creators c on c.subscription_id = s.id
   where s.state <> 'deleted'
   union all
-  select s.*, d.replay, d.position, d.acl, d.topic_bytes, false
+  select s.*, d.replay, d.position, d.acl, d.topic_bytes, null, false
   from subscription_deliveries d join subscriptions_v1 s on s.id = d.subscription_id and s.state = 'deleted'
   order by id`
 
@@ -95,8 +99,9 @@ export const noteTopics = (
   { acl, topicBytes }: { readonly acl: Acl; readonly topicBytes: number },
 ): Promise<void> => updateDelivery(sql, checkpoint, 'acl = $3, topic_bytes = $4', [acl, topicBytes])
 
-/** Removes the checkpoint and the parked facts of a deleted subscription. */
+/** Removes the checkpoint, the parked facts and the noted creator of a deleted subscription. */
 export const removeDelivery = async (sql: Sql, id: string): Promise<void> => {
   await sql('delete from parked_facts where delivery = $1', [id])
+  await sql('delete from subscription_creators where subscription_id = $1', [id])
   await sql('delete from subscription_deliveries where subscription_id = $1', [id])
 }

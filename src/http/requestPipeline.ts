@@ -97,6 +97,7 @@ const contextOf = (
     tenant: principal.tenant,
     subject: principal.subject,
     client: principal.client,
+    ...(principal.kind === 'workload' ? { workload: true as const } : {}),
     authority: declared.scope,
     correlationId,
     commandId: newUuid(world),

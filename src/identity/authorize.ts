@@ -2,7 +2,12 @@ import type { Principal, PrincipalKind, Scope } from './principal.ts'
 
 /** The authorization decision. */
 
-export type Caller = { readonly subject: string; readonly client: string }
+export type Caller = {
+  readonly subject: string
+  readonly client: string
+  /** Whether the client acted by itself; absent where it did not, or where nothing is known of it. */
+  readonly workload?: true
+}
 
 /** The requirements of an operation. Absent members are not checked. */
 export type Demand = {
@@ -36,10 +41,13 @@ const owns = (principal: Principal, owner: Demand['owner']): boolean =>
 
 /**
  * Whether both may be one person. The holder of a client's secret acts as the client and, through it, as a user: so
- * a client that acts by itself and the users that act through it count as one.
+ * a client that acts by itself and the users that act through it count as one. Events of earlier builds do not say who
+ * was a workload; of those, a caller with the name of a client is taken for one.
  */
-const mayBeSame = ({ subject, client, kind }: Principal, other: Caller): boolean =>
-  subject === other.subject || client === other.subject || (kind === 'workload' && client === other.client)
+const mayBeSame = ({ subject, client, kind }: Principal, other: Caller): boolean => {
+  const oneIsClient = kind === 'workload' || other.workload === true
+  return subject === other.subject || client === other.subject || (oneIsClient && client === other.client)
+}
 
 /**
  * Decides whether a caller may execute an operation, in the order of the contract: first the credential and its scopes,

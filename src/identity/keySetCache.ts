@@ -2,6 +2,7 @@ import { createPublicKey, type KeyObject } from 'node:crypto'
 import jwksClient, { type SigningKey } from 'jwks-rsa'
 import { z } from 'zod'
 import type { Algorithm } from './compactToken.ts'
+import type { World } from '../ports.ts'
 import { createRevalidated, type Revalidated, type RevalidationTimes } from '../staleWhileRevalidate.ts'
 import type { FetchJwks } from './fetchJwks.ts'
 import { MIN_RSA_BITS } from './keySetFlaws.ts'
@@ -19,6 +20,8 @@ const TIMES: RevalidationTimes = {
   retryAfterMs: 2_000,
 }
 const UNKNOWN_KID_PAUSE_MS = 30_000
+/** The readings that follow failed ones by themselves; after them the next unknown kid causes one again. */
+const UNKNOWN_KID_RETRIES_MAX = 5
 const MAX_KEYS = 100
 
 export type VerificationKey = { readonly alg: Algorithm; readonly key: KeyObject; readonly pem: string }
@@ -43,6 +46,7 @@ export type KeySetOptions = {
   readonly fetchJwks: FetchJwks
   /** A monotonic clock in milliseconds: a wall clock that is set back must not keep a removed key alive. */
   readonly monotonicNow: () => number
+  readonly sleep: World['sleep']
   readonly onFailure: (error: unknown) => void
 }
 
@@ -102,60 +106,78 @@ const openReader = (fetchJwks: FetchJwks): (() => Promise<readonly SigningKey[]>
   }
 }
 
+const hasNewKey = (before: Keys | undefined, after: Keys | undefined): boolean =>
+  [...(after?.keys() ?? [])].some(id => before?.has(id) !== true)
+
+const pauseAfterFailuresMs = (failures: number): number =>
+  Math.min(UNKNOWN_KID_PAUSE_MS, TIMES.retryAfterMs * 2 ** (failures - 1))
+
 /**
  * The issuer's current keys. The set is read again while it is in use (staleWhileRevalidate.ts); while the issuer does
  * not answer, the last set counts for `outageMaxMs`, and then it is empty.
  *
  * A kid that is not in the set causes a reading at once, since a new key may be in use before the next regular one. If
- * the reading brings the key, the issuer has rotated its keys, and the next unknown kid causes a reading again. If not,
- * no unknown kid causes a reading for UNKNOWN_KID_PAUSE_MS, so that tokens with invented kids cannot flood the issuer.
+ * the reading brings a new key, the issuer has rotated its keys, and the next unknown kid causes a reading again. If
+ * not, a pause of UNKNOWN_KID_PAUSE_MS begins, so that tokens with invented kids cannot flood the issuer. Unknown kids
+ * that come during the pause are refused, and cause one reading at its end: a new key is known at the latest one pause
+ * after its first use. After a failed reading the pause is shorter.
  *
  * Long because its functions share the readings of one set.
  */
 export const openKeySet = (options: KeySetOptions): KeySet => {
   const { monotonicNow } = options
-  let closed = false
-  let fruitlessAt = Number.NEGATIVE_INFINITY
+  const closing = new AbortController()
+  let pausedUntilMs = Number.NEGATIVE_INFINITY
+  let failures = 0
+  let scheduled: Promise<void> | undefined
   const readPublished = openReader(options.fetchJwks)
   const keys: Revalidated<Keys> = createRevalidated({
     ...TIMES,
     monotonicNow,
     read: async () => collect(await readPublished(), keys.value() ?? new Map()),
     onFailure: error => {
-      if (!closed) options.onFailure(error)
+      if (!closing.signal.aborted) options.onFailure(error)
     },
   })
 
   const lookUp = (alg: Algorithm, kid: string): VerificationKey | undefined =>
     keys.ageMs() < TIMES.outageMaxMs ? keys.value()?.get(keyId(alg, kid)) : undefined
 
-  const readForUnknown = async (alg: Algorithm, kid: string): Promise<VerificationKey | undefined> => {
-    if (closed || monotonicNow() - fruitlessAt < UNKNOWN_KID_PAUSE_MS) return undefined
+  const readForUnknown = async (): Promise<void> => {
     // Set before the reading, so that other kids that arrive during it do not each cause one more.
-    fruitlessAt = monotonicNow()
+    pausedUntilMs = monotonicNow() + UNKNOWN_KID_PAUSE_MS
+    const before = keys.value()
     await keys.read()
-    const found = lookUp(alg, kid)
-    if (found) fruitlessAt = Number.NEGATIVE_INFINITY
-    return found
+    failures = keys.isFailing() ? failures + 1 : 0
+    if (failures > 0) pausedUntilMs = monotonicNow() + pauseAfterFailuresMs(failures)
+    else if (hasNewKey(before, keys.value())) pausedUntilMs = Number.NEGATIVE_INFINITY
+    if (failures > 0 && failures <= UNKNOWN_KID_RETRIES_MAX) readAfterPause()
+  }
+
+  const readAfterPause = (): void => {
+    scheduled ??= options.sleep(pausedUntilMs - monotonicNow(), closing.signal).then(() => {
+      scheduled = undefined
+      return closing.signal.aborted ? undefined : readForUnknown()
+    })
   }
 
   const find: KeySet['find'] = async (alg, kid, since) => {
     // The reading under way may bring the key. If it does not, and began before the token arrived, another one is
     // needed.
     if (!lookUp(alg, kid)) await keys.underWay()
-    const known = lookUp(alg, kid)
-    const key = known ?? (keys.lastGood() > since ? undefined : await readForUnknown(alg, kid))
-    return key ?? (keys.isFailing() ? 'keys_unreachable' : 'key_unknown')
+    if (!lookUp(alg, kid) && keys.lastGood() <= since && !closing.signal.aborted) {
+      if (monotonicNow() >= pausedUntilMs) await readForUnknown()
+      else readAfterPause()
+    }
+    return lookUp(alg, kid) ?? (keys.isFailing() ? 'keys_unreachable' : 'key_unknown')
   }
 
   return {
-    ready: () => (closed ? undefined : keys.ready()),
+    ready: () => (closing.signal.aborted ? undefined : keys.ready()),
     readings: () => keys.begun(),
     find,
     isCurrent: (alg, kid, key) => lookUp(alg, kid) === key,
     size: () => keys.value()?.size ?? 0,
-    close: () => {
-      closed = true
-    },
+    close: () => closing.abort(),
   }
 }

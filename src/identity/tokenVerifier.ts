@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { setTimeout as timeout } from 'node:timers/promises'
 import jwt from 'jsonwebtoken'
 import { LRUCache } from 'lru-cache'
 import { type Claims, faultAt, LEEWAY_SECONDS, readClaims, type WorkloadClaim } from './claims.ts'
@@ -9,6 +10,7 @@ import { openKeySet, type VerificationKey } from './keySetCache.ts'
 import type { Principal } from './principal.ts'
 import { type Refused, refuse, type TokenFault } from './credentialRefusals.ts'
 import type { Revocations } from './revocations.ts'
+import type { World } from '../ports.ts'
 import { StartupError } from '../startupError.ts'
 
 /** The verifier of access tokens (RFC 9068 with the limits of the contract). */
@@ -32,6 +34,8 @@ export type TokenVerifierOptions = {
   readonly now?: () => number
   /** A monotonic clock in milliseconds, for the age of keys. */
   readonly monotonicNow?: () => number
+  /** Waits by that clock; by default without keeping the process alive. */
+  readonly sleep?: World['sleep']
   /** Called each time that the key set could not be read. */
   readonly onKeysUnreachable?: (error: unknown) => void
 }
@@ -46,6 +50,9 @@ export type TokenVerifier = {
 }
 
 type Verified = { readonly header: TokenHeader; readonly claims: Claims; readonly key: VerificationKey }
+
+const sleep: World['sleep'] = (timeMs, signal) =>
+  timeout(timeMs, undefined, { ref: false, ...(signal && { signal }) }).catch(() => undefined)
 
 const requireSetting = (name: string, value: string): void => {
   if (typeof value !== 'string' || value.trim() === '') throw new StartupError(`${name} must not be empty.`)
@@ -107,7 +114,7 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
     reached = false
     onKeysUnreachable(error)
   }
-  const keys = openKeySet({ fetchJwks, monotonicNow, onFailure })
+  const keys = openKeySet({ fetchJwks, monotonicNow, sleep: options.sleep ?? sleep, onFailure })
   await keys.ready()
   if (flaw !== undefined) throw new StartupError(`OIDC_ISSUER publishes ${flaw}`)
   if (reached && keys.size() === 0)

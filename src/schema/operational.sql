@@ -1,6 +1,6 @@
 -- The tables of feeds, processes and requests. `ledger projections reset` empties those that are made from the log
 -- (src/commands/logIdentity.ts) and keeps the others: export_chunks, operation_progress, fact_base, late_facts, facts_head,
--- retired_api_versions, api_version_usage, tenant_bytes, personal_texts, export_erasures.
+-- subscription_creators, retired_api_versions, api_version_usage, tenant_bytes, personal_texts, export_erasures.
 
 -- The checkpoint of each feed and of each read model.
 create table if not exists checkpoints (
@@ -115,6 +115,12 @@ create table if not exists subscription_deliveries (
 );
 -- retention.bytes of its topics as they were last set; null: by an earlier build, which set none.
 alter table subscription_deliveries add column if not exists topic_bytes bigint;
+-- The creator of each subscription that is not deleted, and the last day (UTC) on which it was seen with a valid credential
+-- (src/commands/subscriptionConfirmation.ts).
+create table if not exists subscription_creators (
+  subscription_id text primary key, tenant_id text not null, subject text not null, client text not null, seen_on date not null
+);
+create index if not exists subscription_creators_caller on subscription_creators (tenant_id, subject, client);
 -- Facts that became visible after facts with later positions, because they were parked. Readers get them at their arrival,
 -- so that a reader who has passed their positions misses none, also after the facts were rebuilt (src/feeds/arrivalOrder.ts).
 create table if not exists late_facts (
@@ -136,9 +142,7 @@ create table if not exists facts_head (
 alter table facts_head add column if not exists log text;
 -- The read models that had every event of the log once since they were made. Readers of the others are refused, where a part of
 -- the whole would be taken for the whole (src/http/resources/books/booksAt.ts).
-create table if not exists complete_read_models (
-  name text primary key
-);
+create table if not exists complete_read_models (name text primary key);
 -- The last error of each feed, for `ledger doctor`. It may have internals, so the API does not show it.
 create table if not exists feed_errors (
   name text primary key,
@@ -152,10 +156,7 @@ create table if not exists log_identity (
   log text not null
 );
 -- The API versions that an operator has switched off (`ledger versions retire`), read by every instance.
-create table if not exists retired_api_versions (
-  version text primary key,
-  retired_at timestamptz not null default now()
-);
+create table if not exists retired_api_versions (version text primary key, retired_at timestamptz not null default now());
 -- The requests by API version, route template and client, added by all instances (src/commands/apiVersionUsage.ts). Days in UTC.
 create table if not exists api_version_usage (
   day date not null,

@@ -36,7 +36,8 @@ export const subscriptionEvents = {
   /** Everything up to `to_position` is delivered again, or parked. */
   SubscriptionReplayCompleted: z.object({ replay: z.int() }),
   /**
-   * Its creator has lost the right to the facts. `reason` is `tenant_suspended`, `scope_revoked`, or a later addition.
+   * Its creator has lost the right to the facts, or was not seen for long. `reason` is `tenant_suspended`,
+   * `scope_revoked`, `creator_not_seen`, or a later addition.
    */
   SubscriptionStopped: z.object({ reason: z.string() }),
   SubscriptionDeleted: z.object({}),

@@ -31,6 +31,7 @@ describe('the metadata of a stored event', () => {
     expect(metadataOf(METADATA)).to.deep.equal(read)
     expect(metadataOf({ ...METADATA, added: true })).to.deep.equal(read)
     expect(metadataOf({ ...METADATA, traceparent: TRACEPARENT })).to.deep.equal({ ...read, traceparent: TRACEPARENT })
+    expect(metadataOf({ ...METADATA, workload: true })).to.deep.equal({ ...read, workload: true })
   })
 
   it('is refused if a member is missing or has another form', () => {
@@ -45,6 +46,8 @@ describe('the metadata of a stored event', () => {
       { ...METADATA, schemaVersion: 1.5 },
       { ...METADATA, schemaVersion: 2 ** 53 },
       { ...METADATA, traceparent: null },
+      { ...METADATA, workload: false },
+      { ...METADATA, workload: null },
       ...[null, 'text', 7, [], true],
     ])
       expect(() => metadataOf(wrong), JSON.stringify(wrong)).to.throw(ZodError)

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { authorize, type Demand } from '../../src/identity/authorize.ts'
+import { authorize, type Caller, type Demand } from '../../src/identity/authorize.ts'
 import { type Principal, SCOPES } from '../../src/identity/principal.ts'
 
 const principal = (changes: Partial<Principal> = {}): Principal => ({
@@ -66,7 +66,8 @@ describe('identity: authorize', () => {
 
   const user = { subject: 'alice', client: 'web' }
   const workload = { subject: 'web', client: 'web' }
-  const cases: readonly [what: string, creator: typeof user, approver: Partial<Principal>, granted: boolean][] = [
+  const foreign: Caller = { subject: 'svc', client: 'web', workload: true }
+  const cases: readonly [what: string, creator: Caller, approver: Partial<Principal>, granted: boolean][] = [
     ['a user, another user of the same client', user, { subject: 'bob' }, true],
     ['a user, the same user through another client', user, { client: 'cli' }, false],
     ['a client by itself, its user', workload, { subject: 'bob' }, false],
@@ -74,6 +75,8 @@ describe('identity: authorize', () => {
     ['a user, its client by itself', user, { subject: 'web', kind: 'workload' }, false],
     ['a user, its client by itself with a subject of another form', user, { subject: 'svc', kind: 'workload' }, false],
     ['a user, another client by itself', user, { subject: 'cli', client: 'cli', kind: 'workload' }, true],
+    ['a client by itself with a subject of another form, its user', foreign, { subject: 'bob' }, false],
+    ['a client by itself with a subject of another form, the user of another client', foreign, { client: 'cli' }, true],
     ['a client by itself, the same', workload, { ...workload, kind: 'workload' }, false],
   ]
   for (const [what, otherThan, approver, granted] of cases)

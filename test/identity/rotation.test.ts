@@ -1,18 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { openTokenVerifier, type TokenVerifier } from '../../src/identity/tokenVerifier.ts'
+import { createManualClock } from '../support/manualClock.ts'
 import { claimsFor, generateTestKey, signToken, TEST_AUDIENCE, type TestKey } from '../support/tokens.ts'
 
 const ISSUER = 'https://issuer.test/oauth'
 
+const STARTED_AT_MS = 1_800_000_000_000
+
 /** An issuer in memory, and a clock that the test advances. */
 const openIssuer = async (initial: readonly TestKey[], down = false) => {
-  const state = { published: initial, down, hung: false, fetches: 0, nowMs: 1_800_000_000_000, failures: 0 }
+  const clock = createManualClock()
+  const state = { published: initial, down, hung: false, fetches: 0, failures: 0 }
+  const now = (): number => STARTED_AT_MS + clock.monotonicMs()
   const verifier: TokenVerifier = await openTokenVerifier({
     issuer: ISSUER,
     audience: TEST_AUDIENCE,
-    now: () => state.nowMs,
-    monotonicNow: () => state.nowMs,
+    now,
+    monotonicNow: clock.monotonicMs,
+    sleep: clock.sleep,
     fetchJwks: async () => {
       state.fetches += 1
       if (state.hung) await new Promise(() => {})
@@ -23,17 +29,17 @@ const openIssuer = async (initial: readonly TestKey[], down = false) => {
       state.failures += 1
     },
   })
-  const token = (key: TestKey): string => signToken(key, claimsFor(ISSUER, {}, state.nowMs))
+  const token = (key: TestKey): string => signToken(key, claimsFor(ISSUER, {}, now()))
   const outcome = async (text: string): Promise<string> => {
     const verified = await verifier.verify(text)
     return 'refused' in verified ? verified.fault : 'ok'
   }
   const pass = async (seconds: number): Promise<void> => {
-    state.nowMs += seconds * 1000
+    await clock.pass(seconds * 1000)
     // A background reading, which needs no timer, ends before the next request.
     await sleep(1)
   }
-  return { state, verifier, token, outcome, pass }
+  return { state, now, verifier, token, outcome, pass }
 }
 
 describe('identity: a verifier whose issuer rotates its keys', () => {
@@ -111,9 +117,48 @@ describe('identity: a verifier whose issuer rotates its keys', () => {
     expect(state.fetches).to.equal(3)
   })
 
+  it('knows a new key 30 s after its first use, whatever kids strangers invent and whoever asks then', async () => {
+    const { state, token, outcome, pass } = await openIssuer([first])
+    await outcome(token({ ...unpublished, kid: 'invented' }))
+    state.published = [first, second]
+    expect(await outcome(token(second)), 'it waits for nothing').to.equal('key_unknown')
+    expect(state.fetches).to.equal(2)
+    await pass(30)
+    expect(state.fetches, 'without a request at that time').to.equal(3)
+    expect(await outcome(token(second))).to.equal('ok')
+    expect(state.fetches).to.equal(3)
+  })
+
+  it('reads the keys no more than once in 30 s, however many kids strangers invent', async () => {
+    const { state, token, outcome, pass } = await openIssuer([first])
+    for (let elapsed = 0; elapsed < 300; elapsed += 1) {
+      await Promise.all([0, 1, 2].map(n => outcome(token({ ...unpublished, kid: `invented-${elapsed}-${n}` }))))
+      await pass(1)
+    }
+    expect(state.fetches, 'the first, and one at each pause that ended').to.be.at.most(2 + 300 / 30)
+  })
+
+  it('tries again soon after a reading for an unknown kid has failed, and does not try for ever', async () => {
+    const { state, token, outcome, pass } = await openIssuer([first])
+    state.published = [first, second]
+    state.down = true
+    expect(await outcome(token(second))).to.equal('keys_unreachable')
+    await pass(3)
+    expect(state.fetches, 'the first, the one that failed, and one more').to.equal(3)
+    state.down = false
+    await pass(5)
+    expect(await outcome(token(second))).to.equal('ok')
+    state.down = true
+    await outcome(token({ ...unpublished, kid: 'invented' }))
+    await pass(600)
+    const { fetches } = state
+    await pass(600)
+    expect(state.fetches, 'nobody asks any more').to.equal(fetches)
+  })
+
   it('does not read the keys for a token that is wrong in another way', async () => {
-    const { state, outcome } = await openIssuer([first])
-    const odd = signToken(unpublished, claimsFor(ISSUER, { aud: 'other' }, state.nowMs))
+    const { state, now, outcome } = await openIssuer([first])
+    const odd = signToken(unpublished, claimsFor(ISSUER, { aud: 'other' }, now()))
     expect(await outcome(odd)).to.equal('aud_mismatch')
     expect(state.fetches).to.equal(1)
   })

@@ -41,6 +41,12 @@ export const FAIRNESS_MUTANTS: readonly Mutant[] = [
     replace: `if (hasEffect()) await`,
   },
   {
+    name: 'a subscription goes on for ever after its creator was last seen',
+    file: 'src/processes/subscriptions/creatorConfirmation.ts',
+    find: `if (dependencies.ledger.world.now() < confirmByMs(seen_on, dependencies.confirmationMs)) return true`,
+    replace: `if (confirmByMs(seen_on, dependencies.confirmationMs) > 0) return true`,
+  },
+  {
     name: 'a proof shows the stored part of an API key',
     file: 'src/evidence/withholding.ts',
     find: `if (holdsCredentials(stream)) return`,

@@ -103,7 +103,13 @@ describe('the feeds of an idle service', () => {
     memory = createMemoryLog(world.now)
     const store = memory.open()
     cleanup = createCleanupStack(error => expect.fail(String(error)))
-    const settings = { roles, manifestEveryMs: 60 * MINUTE_MS, kafka: {} as never, subscriptionTopicBytes: 1 }
+    const settings = {
+      roles,
+      manifestEveryMs: 60 * MINUTE_MS,
+      kafka: {} as never,
+      subscriptionTopicBytes: 1,
+      subscriptionConfirmationMs: 90 * 24 * 60 * MINUTE_MS,
+    }
     const services = { database: statements.database, store, log, schemaBaseUrl: 'https://ledger.example' }
     const ledger = createLedger(store, world)
     await prepare(ledger)

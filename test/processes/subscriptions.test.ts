@@ -26,6 +26,8 @@ const IDLE_STATEMENTS_A_SECOND_MAX = 30
 const WATCHED_MS = 2_000
 const BOTH = ['order.created', 'invoice.paid']
 const TOPIC_BYTES = 4_096
+const CONFIRMATION_DAYS = 90
+const DAY_MS = 24 * 60 * 60 * 1000
 
 /** A bus that records its calls, refuses those on dead topics, and delays the work on topics while `slow` is set. */
 const createBus = () => {
@@ -99,6 +101,7 @@ describe('the delivery of subscriptions', () => {
       database: counted,
       bus: broker.bus,
       topicBytes: TOPIC_BYTES,
+      confirmationMs: CONFIRMATION_DAYS * DAY_MS,
       ledger,
       isStillAllowed: async () => allowance,
       log: quiet,
@@ -240,6 +243,53 @@ describe('the delivery of subscriptions', () => {
     await eventually(async () => (await ledger.aggregates.load(subscriptionEntity, id)).row?.state === 'stopped')
     await delay(500)
     expect([broker.sent, broker.calls.filter(call => call.startsWith('grant'))]).to.deep.equal([[], []])
+  })
+
+  const seenOn = async (id: string) =>
+    (
+      await database.sql(
+        'select subject, client, seen_on::text from subscription_creators where subscription_id = $1',
+        [id],
+      )
+    )[0]
+  const today = (): string => new Date().toISOString().slice(0, 10)
+  const setSeen = (id: string, daysAgo: number) =>
+    database.sql('update subscription_creators set seen_on = current_date - $2::integer where subscription_id = $1', [
+      id,
+      daysAgo,
+    ])
+  const stateOf = async (id: SubscriptionId) => (await ledger.aggregates.load(subscriptionEntity, id)).row
+
+  it('stops when its creator was not seen for the confirmation period, and goes on where it was', async () => {
+    const id = await subscribe(BOTH, 'books')
+    await delivered(id)
+    const { subject, client } = context()
+    expect(await seenOn(id)).to.deep.equal({ subject, client, seen_on: today() })
+    await setSeen(id, CONFIRMATION_DAYS - 1)
+    await delay(WATCHED_MS)
+    expect(await stateOf(id)).to.include({ state: 'active' })
+    await setSeen(id, CONFIRMATION_DAYS + 2)
+    await eventually(async () => (await stateOf(id))?.state === 'stopped')
+    expect(await stateOf(id)).to.include({ stop_reason: 'creator_not_seen' })
+    await eventually(() => broker.calls.includes(`revoke ${topicNamesOf(id).groupPrefix}`))
+    const before = (await factIds()).length
+    await fillMore()
+    await eventually(async () => (await factIds()).length > before)
+    await setSeen(id, 0)
+    await send(id, { type: 'ResumeSubscription' })
+    await delivered(id)
+    expect(idsOf(sentTo(id)), 'each fact once, in order').to.deep.equal(await factIds())
+  })
+
+  it('counts a creator as seen today whose row is missing, as after a restore of Postgres', async () => {
+    const id = await subscribe()
+    await delivered(id)
+    await database.sql('delete from subscription_creators')
+    await eventually(async () => (await seenOn(id)) !== undefined)
+    expect(await seenOn(id)).to.include({ seen_on: today() })
+    expect(await stateOf(id)).to.include({ state: 'active' })
+    await send(id, { type: 'DeleteSubscription' })
+    await eventually(async () => (await seenOn(id)) === undefined)
   })
 
   it('limits the bytes of its topics, also of those that were created with another limit', async () => {

@@ -80,6 +80,7 @@ const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping
     denials: createDenials(ledger, () => undefined),
     operatorsTenant: undefined,
     apiKeysPerTenantMax: 100,
+    subscriptionConfirmationMs: 90 * 24 * 60 * MINUTE_MS,
     subscriptionsPerTenantMax: 100,
     topicWaitMs: 0,
     idempotencyRetentionMs: RETENTION_MS,
@@ -97,6 +98,7 @@ const FEED_SETTINGS: FeedSettings = {
   manifestEveryMs: MANIFEST_EVERY_MS,
   kafka: { brokers: ['simulated'], ssl: false },
   subscriptionTopicBytes: 2 ** 30,
+  subscriptionConfirmationMs: 90 * 24 * 60 * MINUTE_MS,
 }
 
 /** A simulated process always ends without warning and releases nothing. */

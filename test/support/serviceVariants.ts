@@ -110,6 +110,7 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
     tenantStatuses: createTenantStatuses(ledger),
     denials,
     apiKeysPerTenantMax: 1_000,
+    subscriptionConfirmationMs: 90 * 24 * 60 * 60 * 1000,
     subscriptionsPerTenantMax: 10_000,
     topicWaitMs: 0,
     idempotencyRetentionMs: 30 * 24 * 60 * 60 * 1000,

@@ -1113,8 +1113,10 @@ export interface Subscription {
    * @max 9007199254740991
    */
   parked: number;
-  /** The reason of the stop: tenant_suspended, scope_revoked. Other values may be added. */
+  /** The reason of the stop: tenant_suspended, scope_revoked, creator_not_seen. Other values may be added. */
   stop_reason: string | null;
+  /** The subscription is stopped at this time (creator_not_seen) unless its creator sends any request with a valid credential before. :resume confirms it too. Null until the delivery has begun. */
+  confirm_by: Timestamp | null;
 }
 
 export interface DeadLetter {

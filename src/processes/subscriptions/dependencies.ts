@@ -23,6 +23,8 @@ export type SubscriptionDependencies = {
    * within the time that facts are kept.
    */
   readonly topicBytes: number
+  /** How long a subscription goes on after its creator was last seen. */
+  readonly confirmationMs: number
   readonly ledger: Ledger
   readonly isStillAllowed: IsStillAllowed
   readonly log: Log

@@ -1,5 +1,6 @@
 import { type SubscriptionDelivery, acquireDelivery } from '../../feeds/subscriptionCheckpoints.ts'
 import { type OpenDelivery, openDelivery } from './delivery.ts'
+import { isConfirmed } from './creatorConfirmation.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 import { checkpointOf, provideTopics, removeTopics, withdrawRights } from './topicProvisioning.ts'
 import { createTopicWork } from './topicWork.ts'
@@ -77,6 +78,11 @@ export const createDeliveries = (
   const permissionMonitor = createPermissionMonitor(dependencies)
   const topicWork = createTopicWork(onTopicWorkEnded)
 
+  const mayDeliver = async (subscription: SubscriptionDelivery): Promise<boolean> =>
+    subscription.state !== 'stopped' &&
+    (await permissionMonitor.isAllowed(subscription)) &&
+    (await isConfirmed(dependencies, subscription))
+
   const ensured = (subscription: SubscriptionDelivery, work: Promise<void>): Promise<void> =>
     work.then(() => void failed.delete(subscription.id))
 
@@ -84,7 +90,7 @@ export const createDeliveries = (
     const { id, state, acl, topic_bytes } = subscription
     if (state === 'deleted') return () => ensured(subscription, removeTopics(dependencies, subscription))
     // The delivery is closed before this work begins, so that no fact is sent that the principal can no longer read.
-    if (state === 'stopped' || !(await permissionMonitor.isAllowed(subscription)))
+    if (!(await mayDeliver(subscription)))
       return acl === 'granted' ? () => withdrawRights(dependencies, subscription, epoch) : 'none'
     if (acl === null || Number(topic_bytes) !== dependencies.topicBytes || failed.has(id))
       return () => ensured(subscription, provideTopics(dependencies, subscription, epoch))

@@ -1,11 +1,13 @@
 import { expect } from 'chai'
 import { readConfig } from '../../../src/config.ts'
+import type { Principal } from '../../../src/identity/principal.ts'
 import { anOrder, type Client, clientOf } from '../../support/client.ts'
-import { type ServiceProcess, startProcess, temporaryDirectory } from '../../support/service.ts'
+import { type ServiceProcess, sharedService, startProcess, temporaryDirectory } from '../../support/service.ts'
 import { removeFolder } from '../../support/folders.ts'
+import { caller, startVariant, type Variant } from '../../support/serviceVariants.ts'
 
-const drafted = async (client: Client, amount: number) => {
-  const order = await client.post('/orders', anOrder(amount))
+const drafted = async (client: Client, amount: number, currency = 'USD') => {
+  const order = await client.post('/orders', { ...anOrder(amount), currency })
   const invoice = await client.post('/invoices', { order_id: order.body.id })
   return { path: `/invoices/${invoice.body.id}:approve`, ifMatch: { 'if-match': invoice.headers.get('etag') ?? '' } }
 }
@@ -43,4 +45,39 @@ describe('approval by four eyes', () => {
     expect(needsFourEyes('globex', 'USD', 1000n)).to.equal(false)
     expect(() => readConfig({ APPROVAL_FOUR_EYES: 'acme=1000' })).to.throw('APPROVAL_FOUR_EYES')
   })
+})
+
+describe('approval by four eyes, with the tokens of an issuer whose clients have a subject of their own', () => {
+  const SERVICE: Principal = { ...caller, subject: 'service-account-shop', client: 'shop', kind: 'workload' }
+  const principals: Readonly<Record<string, Principal>> = {
+    'the client': SERVICE,
+    'its user': { ...SERVICE, subject: 'ann', kind: 'user' },
+    'another user of it': { ...SERVICE, subject: 'bob', kind: 'user' },
+    'a user of another client': { ...SERVICE, subject: 'ann', client: 'desk', kind: 'user' },
+    'another client': { ...SERVICE, subject: 'service-account-desk', client: 'desk' },
+  }
+  let variant: Variant
+  before(async () => {
+    variant = await startVariant(await sharedService(), {
+      authenticate: async ({ headers }) => principals[String(headers.authorization).slice('Bearer '.length)] ?? caller,
+    })
+  })
+  after(() => variant.close())
+
+  const as = (who: string): Client => clientOf(variant.api, who)
+  const cases: readonly [creator: string, approver: string, status: number][] = [
+    ['the client', 'its user', 403],
+    ['its user', 'the client', 403],
+    ['the client', 'a user of another client', 200],
+    ['the client', 'another client', 200],
+    ['its user', 'another user of it', 200],
+    ['its user', 'a user of another client', 403],
+  ]
+  for (const [creator, approver, status] of cases)
+    it(`${status === 200 ? 'permits' : 'refuses'}: ${creator} creates the invoice, ${approver} approves it`, async () => {
+      const { path, ifMatch } = await drafted(as(creator), 1000, 'CHF')
+      const answer = await as(approver).post(path, {}, ifMatch)
+      expect(answer.status, answer.text).to.equal(status)
+      if (status === 403) expect(answer.body.code).to.equal('policy_denied')
+    })
 })

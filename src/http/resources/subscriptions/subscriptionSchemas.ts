@@ -5,6 +5,7 @@ import { resourceView } from '../../../../projections/projection.ts'
 import type { SubscriptionRow } from '../../../../projections/subscriptions/projection.ts'
 import { type DeadLetterRow, type DeliveryStatus, LAG_MAX } from '../../../../projections/subscriptions/queries.ts'
 import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
+import { confirmByMs } from '../../../commands/subscriptionConfirmation.ts'
 import { topicNamesOf } from '../../../commands/subscriptionTopicNames.ts'
 import { scopesOfFacts, TENANT_FACT_TYPES, type TenantFactType } from '../../../identity/resourceScopes.ts'
 import { metadataSchema, positionSchema, resourceShape, timeParameter, timeSchema } from '../commonSchemas.ts'
@@ -82,17 +83,30 @@ export const subscriptionSchema = z
       .string()
       .nullable()
       .meta({
-        description: 'The reason of the stop: tenant_suspended, scope_revoked. Other values may be added.',
+        description:
+          'The reason of the stop: tenant_suspended, scope_revoked, creator_not_seen. Other values may be added.',
         examples: ['scope_revoked'],
       }),
+    confirm_by: timeSchema.nullable().meta({
+      description:
+        'The subscription is stopped at this time (creator_not_seen) unless its creator sends any request with a valid ' +
+        'credential before. :resume confirms it too. Null until the delivery has begun.',
+    }),
   })
   .meta({ id: 'Subscription' })
 type SubscriptionView = z.input<typeof subscriptionSchema>
 
 const shownPosition = (position: bigint): string => (position < 0n ? 0n : position).toString()
 
+const confirmBy = (seenOn: string, confirmationMs: number): string =>
+  new Date(confirmByMs(seenOn, confirmationMs)).toISOString()
+
 /** The subscription with its delivery status; without a status, as it was when it was created. */
-export const subscriptionView = (row: SubscriptionRow, status?: DeliveryStatus): SubscriptionView => {
+export const subscriptionView = (
+  row: SubscriptionRow,
+  status?: DeliveryStatus,
+  confirmationMs?: number,
+): SubscriptionView => {
   const { topic, deadLetterTopic } = topicNamesOf(row.id)
   return {
     id: row.id as SubscriptionId,
@@ -107,6 +121,7 @@ export const subscriptionView = (row: SubscriptionRow, status?: DeliveryStatus):
     lag: status === undefined ? null : Number(status.lag),
     parked: Number(status?.parked ?? 0),
     stop_reason: row.stop_reason,
+    confirm_by: status?.seen_on && confirmationMs ? confirmBy(status.seen_on, confirmationMs) : null,
   }
 }
 

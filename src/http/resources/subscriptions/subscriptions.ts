@@ -9,6 +9,7 @@ import { idSchema } from '../../../../streams/ids.ts'
 import type { SubscriptionCommand } from '../../../../streams/subscription/index.ts'
 import { create } from '../../../commands/idempotentCreation.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
+import { confirmSubscription, dayOf } from '../../../commands/subscriptionConfirmation.ts'
 import { keepSubscriptionSlot, takeSubscriptionSlot } from '../../../commands/subscriptionQuota.ts'
 import { newSubscriptionId, subscriptionIdOf } from '../../../commands/subscriptionIds.ts'
 import { Unavailable } from '../../../ports.ts'
@@ -110,7 +111,7 @@ const createSubscription = route({
 })
 
 const representationOf = async (call: AnyCall, row: SubscriptionRow) => {
-  const body = subscriptionView(row, await statusOf(call, row))
+  const body = subscriptionView(row, await statusOf(call, row), call.subscriptionConfirmationMs)
   return { body, etag: etagAt(row.revision, tickOf(body), call.apiVersion) }
 }
 
@@ -142,7 +143,7 @@ const listSubscriptions = route({
     readPage(call, {
       name: 'subscriptions_v1',
       page: subscriptionPage,
-      render: (row: ListedSubscription) => subscriptionView(row, row),
+      render: (row: ListedSubscription) => subscriptionView(row, row, call.subscriptionConfirmationMs),
     }),
 })
 
@@ -163,6 +164,12 @@ const deleteSubscription = route({
   },
 })
 
+/** A resumption confirms the subscription, which would otherwise be stopped again while its creator is not seen. */
+const permitAndConfirm = async (call: AnyCall, row: SubscriptionRow): Promise<void> => {
+  await permitDelivery(call, row)
+  await confirmSubscription(call.database.sql, row.id, dayOf(call.ledger.world.now()))
+}
+
 const switchRoute = (name: 'pause' | 'resume', command: SubscriptionCommand, summary: string): AnyRoute =>
   route({
     ...common,
@@ -178,7 +185,7 @@ const switchRoute = (name: 'pause' | 'resume', command: SubscriptionCommand, sum
     },
     errors: name === 'resume' ? ['too_many_changes'] : [],
     handler: async call => {
-      const permit = name === 'resume' ? permitDelivery : undefined
+      const permit = name === 'resume' ? permitAndConfirm : undefined
       const { row, position } = await executeCommand(call, command, permit)
       const { body, etag } = await representationOf(call, row)
       return { status: 200, body, headers: { ETag: etag, 'Ledger-Position': position } }

@@ -49,6 +49,53 @@ describe('subscriptions', () => {
     await database.close()
   })
 
+  describe('are confirmed', () => {
+    const seenOn = async (id: string) =>
+      (
+        await database.sql<{ seen_on: string }>(
+          'select seen_on::text from subscription_creators where subscription_id = $1',
+          [id],
+        )
+      )[0]?.seen_on
+    const today = (): string => new Date().toISOString().slice(0, 10)
+    type Creator = { readonly subject: string; readonly client: string }
+    const note = (id: string, { subject, client: through }: Creator, daysAgo: number) =>
+      database.sql(
+        `insert into subscription_creators
+          values ($1, $2, $3, $4, (now() at time zone 'utc')::date - $5::integer)
+          on conflict (subscription_id) do update set seen_on = excluded.seen_on`,
+        [id, TENANT, subject, through, daysAgo],
+      )
+
+    it('by any request of their creator through the same client, and show until when', async () => {
+      const [path, other] = [await subscribe(), await subscribe()]
+      const [id, otherId] = [path, other].map(text => text.split('/').at(-1) ?? '')
+      await note(id ?? '', { subject: 'late', client: 'late' }, 10)
+      await note(otherId ?? '', { subject: 'other', client: 'shop' }, 10)
+      const dayMs = 24 * 60 * 60 * 1000
+      const confirmBy = new Date(Date.parse(today()) + (90 + 1 - 10) * dayMs).toISOString()
+      expect((await client.get(path)).body).to.include({ state: 'active', confirm_by: confirmBy })
+      const listed = await client.get('/subscriptions')
+      expect(listed.body.items.find((one: { id: string }) => one.id === otherId).confirm_by).to.equal(confirmBy)
+      await (await as({ subject: 'other' })).get('/orders')
+      await (await as({ subject: 'late' })).get('/orders')
+      await eventually(async () => (await seenOn(id ?? '')) === today())
+      expect(await seenOn(otherId ?? ''), 'of another client').to.not.equal(today())
+    })
+
+    it('by :resume of anyone who may have the facts', async () => {
+      const path = await subscribe()
+      const id = path.split('/').at(-1) ?? ''
+      await note(id, { subject: 'gone', client: 'gone' }, 200)
+      expect((await client.post(`${path}:pause`, {})).status).to.equal(200)
+      expect(await seenOn(id)).to.not.equal(today())
+      const resumed = await client.post(`${path}:resume`, {})
+      expect(resumed.body.state).to.equal('active')
+      expect(await seenOn(id)).to.equal(today())
+      expect(Date.parse(resumed.body.confirm_by)).to.be.above(Date.now())
+    })
+  })
+
   describe('are created', () => {
     it('with their topics, state and position', async () => {
       const body = aSubscription({
@@ -77,6 +124,7 @@ describe('subscriptions', () => {
         lag: null,
         parked: 0,
         stop_reason: null,
+        confirm_by: null,
       })
     })
 

@@ -1,0 +1,30 @@
+import type { SubscriptionId } from '../../../streams/ids.ts'
+import { subscriptionEntity } from '../../commands/entities.ts'
+import { confirmByMs, dayOf, noteCreator } from '../../commands/subscriptionConfirmation.ts'
+import type { SubscriptionDelivery } from '../../feeds/subscriptionCheckpoints.ts'
+import type { SubscriptionDependencies } from './dependencies.ts'
+import { sendTo } from './permissionMonitor.ts'
+
+/** Stops subscriptions whose creator has not been seen with a valid credential for the confirmation period. */
+
+/** The read model does not have the creator's client; the first event does. */
+const noteCreatorOf = async ({ database, ledger }: SubscriptionDependencies, id: SubscriptionId): Promise<void> => {
+  const [created] = await ledger.aggregates.history(subscriptionEntity, id)
+  if (created === undefined) throw new Error(`${id} has a row and no stream.`)
+  await noteCreator(database.sql, id, created.metadata, dayOf(ledger.world.now()))
+}
+
+/** If it resolves to false, the subscription was stopped by a command before. */
+export const isConfirmed = async (
+  dependencies: SubscriptionDependencies,
+  subscription: SubscriptionDelivery,
+): Promise<boolean> => {
+  const { id, seen_on } = subscription
+  if (seen_on === null) {
+    await noteCreatorOf(dependencies, id as SubscriptionId)
+    return true
+  }
+  if (dependencies.ledger.world.now() < confirmByMs(seen_on, dependencies.confirmationMs)) return true
+  await sendTo(dependencies, subscription, { type: 'StopSubscription', reason: 'creator_not_seen' })
+  return false
+}
