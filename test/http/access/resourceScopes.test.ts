@@ -53,7 +53,7 @@ describe('the scope of a resource', () => {
     expect(headers.get('www-authenticate')).to.include(scope)
   }
 
-  /** What a stream sends until it has sent `last`. */
+  /** The text of a stream up to the event that contains `last`. */
   const streamedUntil = async (token: string, last: string, query = ''): Promise<Sent[]> => {
     const abort = new AbortController()
     const headers = { authorization: `Bearer ${token}`, accept: SSE }
