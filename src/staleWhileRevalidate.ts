@@ -1,3 +1,5 @@
+import { workForAll } from './fairness/currentAccount.ts'
+
 /**
  * A value that is read again while it is in use (stale-while-revalidate, RFC 5861): the issuer's keys, revoked tokens,
  * the status of tenants.
@@ -63,7 +65,7 @@ export const createRevalidated = <T>(options: RevalidatedOptions<T>): Revalidate
     attemptedAtMs = startedAtMs
     begun += 1
     try {
-      value = await options.read()
+      value = await workForAll(options.read)
       readAtMs = startedAtMs
       lastGood = begun
       isFailing = false

@@ -8,6 +8,8 @@ export const subscriptionById = (id: string): Query<SubscriptionRow> => byId(sub
 
 /** The lag is counted up to a limit, because counting all of it would take ever longer. */
 export const LAG_MAX = 1_000
+/** Parked facts are counted up to this number. */
+export const PARKED_MAX = 1_000
 
 /** The status of the delivery, which changes without events. */
 export type DeliveryStatus = {
@@ -32,7 +34,8 @@ const JOINS = `
   left join subscription_deliveries d on d.subscription_id = s.id
   left join subscription_creators c on c.subscription_id = s.id
   cross join lateral (select case when d.replay = s.replays then d.position else s.from_position - 1 end as position) behind
-  cross join lateral (select count(*) as facts from parked_facts where delivery = s.id) waiting
+  cross join lateral (
+    select count(*) as facts from (select from parked_facts where delivery = s.id limit ${PARKED_MAX}) counted) waiting
   cross join lateral (
     select count(*) as facts from (
       select f.type, f.at from facts_v1 f where ${ofTenantAfter('s.tenant_id', 'behind.position')}

@@ -101,7 +101,7 @@ export const readsOf = async (side: GrowthSide, walk: Walk): Promise<GrowthRead[
     {
       name: 'noMatch',
       path: () => `${paymentsPath(PAGE_ITEMS)}&state=failed`,
-      isRight: body => itemsOf(body).length === 0 && !bodyOf(body).page.has_more,
+      isRight: body => itemsOf(body).length === 0,
     },
     {
       name: 'firstEvents',

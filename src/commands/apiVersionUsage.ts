@@ -1,3 +1,4 @@
+import { workForAll } from '../fairness/currentAccount.ts'
 import type { Database, Sql, World } from '../ports.ts'
 
 /**
@@ -111,7 +112,7 @@ export const createApiVersionUsage = ({
         else series = seriesOf(version, route, { tenant: '', client: OTHER_CLIENTS })
       }
       add(counts, series, 1)
-      if (!closing.signal.aborted) loop ??= flushUntilIdle()
+      if (!closing.signal.aborted) loop ??= workForAll(flushUntilIdle)
     },
     close: async () => {
       closing.abort()

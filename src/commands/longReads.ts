@@ -13,6 +13,7 @@ const LIMITS: TurnLimits = {
   shareAlone: 1 / AT_ONCE_MAX,
   shareBesideOthers: 1 / AT_ONCE_MAX,
   onePerLoopTurn: false,
+  strangersEveryMs: 0,
   waitMaxMs: 5_000,
   waitingMax: { caller: 20, tenant: 100, all: 1_000 },
 }

@@ -1,3 +1,4 @@
+import { workForAll } from '../fairness/currentAccount.ts'
 import { type Sql, Unavailable, type World } from '../ports.ts'
 
 /**
@@ -102,7 +103,7 @@ export const createPersonalTextStorage = (sql: Sql, world: Pick<World, 'sleep'>)
 
   return {
     store: async row => {
-      const { rows, stored } = (gathering ??= begin())
+      const { rows, stored } = (gathering ??= workForAll(begin))
       if (!rows.has(row.digest)) rows.set(row.digest, row)
       if (rows.size >= ROWS_MAX) gathering = undefined
       try {

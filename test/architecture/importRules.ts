@@ -43,6 +43,8 @@ const CRASH_POINTS = 'src/crashPoints\\.ts'
 
 /** The limits and turns of tenants and their callers. */
 const FAIRNESS = 'src/fairness/\\w+\\.ts'
+/** Whom the present work is for. */
+const CURRENT_ACCOUNT = 'src/fairness/currentAccount\\.ts'
 
 /** The tables that are not read models, and the advisory locks. */
 const SCHEMA = 'src/schema/\\w+\\.ts'
@@ -67,7 +69,7 @@ const importRules: readonly ImportRule[] = [
   { layer: 'the schema', files: /^src\/schema\//, may: ['src/schema/.+', PORTS, NODE] },
   { layer: 'the clock and randomness', files: /^src\/clockAndRandomness\.ts$/, may: [PORTS, CRASH_POINTS, NODE] },
   { layer: 'the clean-up', files: /^src\/cleanupStack\.ts$/, may: [PORTS] },
-  { layer: 'revalidation', files: /^src\/staleWhileRevalidate\.ts$/, may: [] },
+  { layer: 'revalidation', files: /^src\/staleWhileRevalidate\.ts$/, may: [CURRENT_ACCOUNT] },
   { layer: 'the startup error', files: /^src\/startupError\.ts$/, may: [] },
   {
     layer: 'the values of settings',
@@ -112,6 +114,7 @@ const importRules: readonly ImportRule[] = [
       FAIRNESS,
       'src/commands/.+',
       REVALIDATION,
+      CURRENT_ACCOUNT,
       'zod',
       'lru-cache',
       'node:crypto',
@@ -190,7 +193,7 @@ const importRules: readonly ImportRule[] = [
       ['kafka', `(kafkajs|${TELEMETRY_API})`],
       ['postgres', `(pg|lru-cache|${FAIRNESS})`],
       ['files', 'hyparquet-writer'],
-      ['rateLimiter', '(rate-limiter-flexible|lru-cache)'],
+      ['rateLimiter', `(rate-limiter-flexible|lru-cache|${CURRENT_ACCOUNT})`],
     ] as const
   ).map(([folder, vendor]) => ({
     layer: `the adapter ${folder}`,

@@ -10,6 +10,12 @@ export const FAIRNESS_MUTANTS: readonly Mutant[] = [
     replace: '${rows} order by ${order}',
   },
   {
+    name: 'the texts of all tenants wait in the queue of the tenant that came first',
+    file: 'src/commands/personalTextStorage.ts',
+    find: `workForAll(begin)`,
+    replace: `begin()`,
+  },
+  {
     name: 'a tenant whose requests hold every turn is served before another one',
     file: 'src/fairness/fairQueue.ts',
     find: `one.used < other.used`,

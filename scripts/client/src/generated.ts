@@ -1108,7 +1108,7 @@ export interface Subscription {
   /** The number of facts that are not yet delivered; 1000 means that many or more. Null if not counted. */
   lag: number | null;
   /**
-   * The number of parked facts, which wait for an operator.
+   * The number of parked facts, which wait for an operator; 1000 means that many or more.
    * @min 0
    * @max 9007199254740991
    */
@@ -2573,7 +2573,7 @@ export namespace Exports {
   }
 
   /**
-   * @description Whole, or the one range of bytes that Range names; several ranges are answered with the whole file. In a csv file a text that a spreadsheet would calculate, or that begins with an apostrophe, has one apostrophe before it: remove one from each text that begins with one, and it is as it was. Permitted with a user’s token or a workload’s token or an API key that has the scope exports:read. Rate class: default. Deadline: 10 s.
+   * @description Whole, or the one range of bytes that Range names; several ranges are answered with the whole file. In a csv file a text that a spreadsheet would calculate, or that begins with an apostrophe, has one apostrophe before it: remove one from each text that begins with one, and it is as it was. A caller may download few files at once, 4 by default, and all callers of a tenant together 8. Permitted with a user’s token or a workload’s token or an API key that has the scope exports:read. Rate class: default. Deadline: 10 s.
    * @tags Exports
    * @name ReadExport
    * @summary The file
@@ -2620,6 +2620,41 @@ export namespace Exports {
       "If-Range"?: string;
     };
     export type ResponseBody = Blob;
+  }
+
+  /**
+   * @description The operation can still be read: its state is expired, and the content is answered with 410. An export that has not finished is cancelled. Deleting it again has no effect. Permitted with a user’s token or a workload’s token that has the scope exports:write. Rate class: default. Deadline: 10 s.
+   * @tags Exports
+   * @name DeleteExport
+   * @summary Delete the file of an export
+   * @request DELETE:/exports/{id}
+   * @secure
+   */
+  export namespace DeleteExport {
+    export type RequestParams = {
+      /**
+       * The id of the resource.
+       * @pattern ^op_[0-9A-HJKMNP-TV-Z]{26}$
+       */
+      id: string;
+    };
+    export type RequestQuery = {};
+    export type RequestBody = never;
+    export type RequestHeaders = {
+      /**
+       * An id that the caller chooses, by which the request is found in logs and facts. A malformed one is replaced.
+       * @pattern ^[A-Za-z0-9._-]{8,128}$
+       */
+      "X-Correlation-ID"?: string;
+      /** The dated contract of the request and its response; by default the oldest one that is served. */
+      "API-Version": "2026-11-22";
+      /**
+       * W3C Trace Context. A malformed one is ignored.
+       * @pattern ^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(-.*)?$
+       */
+      traceparent?: string;
+    };
+    export type ResponseBody = void;
   }
 }
 
@@ -3136,7 +3171,7 @@ export namespace Events {
   }
 
   /**
-   * @description Permitted with a user’s token or a workload’s token or an API key that has the scope events:read. Rate class: default. Deadline: 10 s.
+   * @description A range has at most 20000 facts of the tenant, of all topics together. A longer history is proved in several ranges, one after the other. Permitted with a user’s token or a workload’s token or an API key that has the scope events:read. Rate class: default. Deadline: 10 s.
    * @tags Events
    * @name ReadEventsManifest
    * @summary Count and hash the published facts of a range of positions, to prove a copy complete
@@ -3158,7 +3193,7 @@ export namespace Events {
        */
       from?: string;
       /**
-       * The last position of the range, inclusive; by default the last one whose facts are known.
+       * The last position of the range, inclusive; by default the last one whose facts are known, or that of the fact with the number 20000: to_position says so, and the next range begins after it.
        * @pattern ^\d{1,19}$
        */
       to?: string;
@@ -5346,7 +5381,7 @@ export class Api<
       }),
 
     /**
-     * @description Whole, or the one range of bytes that Range names; several ranges are answered with the whole file. In a csv file a text that a spreadsheet would calculate, or that begins with an apostrophe, has one apostrophe before it: remove one from each text that begins with one, and it is as it was. Permitted with a user’s token or a workload’s token or an API key that has the scope exports:read. Rate class: default. Deadline: 10 s.
+     * @description Whole, or the one range of bytes that Range names; several ranges are answered with the whole file. In a csv file a text that a spreadsheet would calculate, or that begins with an apostrophe, has one apostrophe before it: remove one from each text that begins with one, and it is as it was. A caller may download few files at once, 4 by default, and all callers of a tenant together 8. Permitted with a user’s token or a workload’s token or an API key that has the scope exports:read. Rate class: default. Deadline: 10 s.
      *
      * @tags Exports
      * @name ReadExport
@@ -5358,6 +5393,23 @@ export class Api<
       this.request<Blob, void | Problem>({
         path: `/exports/${id}/content`,
         method: "GET",
+        secure: true,
+        ...params,
+      }),
+
+    /**
+     * @description The operation can still be read: its state is expired, and the content is answered with 410. An export that has not finished is cancelled. Deleting it again has no effect. Permitted with a user’s token or a workload’s token that has the scope exports:write. Rate class: default. Deadline: 10 s.
+     *
+     * @tags Exports
+     * @name DeleteExport
+     * @summary Delete the file of an export
+     * @request DELETE:/exports/{id}
+     * @secure
+     */
+    deleteExport: (id: string, params: RequestParams = {}) =>
+      this.request<void, Problem>({
+        path: `/exports/${id}`,
+        method: "DELETE",
         secure: true,
         ...params,
       }),
@@ -5716,7 +5768,7 @@ export class Api<
       }),
 
     /**
-     * @description Permitted with a user’s token or a workload’s token or an API key that has the scope events:read. Rate class: default. Deadline: 10 s.
+     * @description A range has at most 20000 facts of the tenant, of all topics together. A longer history is proved in several ranges, one after the other. Permitted with a user’s token or a workload’s token or an API key that has the scope events:read. Rate class: default. Deadline: 10 s.
      *
      * @tags Events
      * @name ReadEventsManifest
@@ -5738,7 +5790,7 @@ export class Api<
          */
         from?: string;
         /**
-         * The last position of the range, inclusive; by default the last one whose facts are known.
+         * The last position of the range, inclusive; by default the last one whose facts are known, or that of the fact with the number 20000: to_position says so, and the next range begins after it.
          * @pattern ^\d{1,19}$
          */
         to?: string;

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { workForAll } from '../../fairness/currentAccount.ts'
 import type { Counted, RateLimit } from '../../ports.ts'
 
 /**
@@ -93,7 +94,7 @@ class SharedCount {
     this.cancelTimer?.()
     this.cancelTimer = undefined
     this.isDue = true
-    this.spending ??= this.spendWhileDue().finally(() => {
+    this.spending ??= workForAll(() => this.spendWhileDue()).finally(() => {
       this.spending = undefined
       // A request may have come since the last look at `isDue`.
       return this.isDue ? this.spendAll() : undefined

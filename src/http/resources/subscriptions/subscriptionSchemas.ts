@@ -3,7 +3,12 @@ import { z } from 'zod'
 import { reasonForTenant } from '../../../../projections/parkedReasons.ts'
 import { resourceView } from '../../../../projections/projection.ts'
 import type { SubscriptionRow } from '../../../../projections/subscriptions/projection.ts'
-import { type DeadLetterRow, type DeliveryStatus, LAG_MAX } from '../../../../projections/subscriptions/queries.ts'
+import {
+  type DeadLetterRow,
+  type DeliveryStatus,
+  LAG_MAX,
+  PARKED_MAX,
+} from '../../../../projections/subscriptions/queries.ts'
 import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
 import { confirmByMs } from '../../../commands/subscriptionConfirmation.ts'
 import { topicNamesOf } from '../../../commands/subscriptionTopicNames.ts'
@@ -78,7 +83,12 @@ export const subscriptionSchema = z
       .meta({
         description: `The number of facts that are not yet delivered; ${LAG_MAX} means that many or more. Null if not counted.`,
       }),
-    parked: z.int().min(0).meta({ description: 'The number of parked facts, which wait for an operator.' }),
+    parked: z
+      .int()
+      .min(0)
+      .meta({
+        description: `The number of parked facts, which wait for an operator; ${PARKED_MAX} means that many or more.`,
+      }),
     stop_reason: z
       .string()
       .nullable()

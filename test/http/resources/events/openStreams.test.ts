@@ -5,6 +5,7 @@ import { openDatabase } from '../../../../src/adapters/postgres/database.ts'
 import { openEventStore } from '../../../../src/adapters/eventstoredb/eventStore.ts'
 import { EVENT_STREAMS_POOL_MAX } from '../../../../src/compose/databasePools.ts'
 import { createTail } from '../../../../src/http/resources/events/tail.ts'
+import type { Authenticate } from '../../../../src/http/access/accessControl.ts'
 import type { Principal } from '../../../../src/identity/principal.ts'
 import type { Database, Sql } from '../../../../src/ports.ts'
 import { anOrder, clientOf, inParallel, newKey, retryingFetch } from '../../../support/client.ts'
@@ -47,6 +48,19 @@ describe('event streams and waiting requests', () => {
   })
   const bearer = async (subject: string) => ({ authorization: `Bearer ${await service.token({ tenant, subject })}` })
 
+  /** A variant has the default limits, which the shared service raises. Its callers are named by a header. */
+  let limited: Variant
+  before(async () => {
+    const authenticate: Authenticate = async ({ headers }) => ({
+      ...caller,
+      tenant,
+      subject: String(headers['x-subject']),
+    })
+    limited = await startVariant(service, { authenticate })
+  })
+  after(() => limited.close())
+  const named = (subject: string) => ({ 'x-subject': subject })
+
   /** The first `count` facts of a stream. */
   const receive = async ({ response }: Opened, count: number): Promise<Sent[]> => {
     const sent: Sent[] = []
@@ -64,31 +78,31 @@ describe('event streams and waiting requests', () => {
   }
 
   it('are limited for each caller: a stream above the limit gets 429 until another one is closed', async () => {
-    const one = await bearer('one')
-    const streams = await Promise.all(Array.from({ length: AT_ONCE_MAX }, () => open(service.api, one)))
+    const one = named('one')
+    const streams = await Promise.all(Array.from({ length: AT_ONCE_MAX }, () => open(limited.api, one)))
     expect(streams.map(({ status }) => status)).to.deep.equal(streams.map(() => 200))
-    const refused = await open(service.api, one)
+    const refused = await open(limited.api, one)
     expect(refused.status).to.equal(429)
     expect(Number(refused.response.headers.get('retry-after'))).to.be.greaterThan(0)
     expect(await refused.response.json()).to.include({ code: 'rate_limited', category: 'capacity' })
-    expect((await open(service.api, await bearer('another'))).status).to.equal(200)
+    expect((await open(limited.api, named('another'))).status).to.equal(200)
     streams[0]?.close()
-    await eventually(async () => (await open(service.api, one)).status === 200)
+    await eventually(async () => (await open(limited.api, one)).status === 200)
   })
 
   it('occupy no slot for a response without a body', async () => {
-    const one = await bearer('curious')
+    const one = named('curious')
     for (let n = 0; n <= AT_ONCE_MAX; n += 1) {
-      const answer = await retryingFetch(`${service.api}/events`, { method: 'HEAD', headers: { accept: SSE, ...one } })
+      const answer = await retryingFetch(`${limited.api}/events`, { method: 'HEAD', headers: { accept: SSE, ...one } })
       expect(answer.status).to.equal(200)
     }
   })
 
   it('that wait for a position are limited for each caller too, without effect on others', async () => {
     const headers = { 'if-min-position': '4611686018427387904', prefer: 'wait=3' }
-    const [one, another] = [await bearer('waiting'), await bearer('another')]
-    const ask = async (authorization: object): Promise<number> =>
-      (await retryingFetch(`${service.api}/orders`, { headers: { ...headers, ...authorization } })).status
+    const [one, another] = [named('waiting'), named('another')]
+    const ask = async (subject: object): Promise<number> =>
+      (await retryingFetch(`${limited.api}/orders`, { headers: { ...headers, ...subject } })).status
     const many = Array.from({ length: AT_ONCE_MAX + 5 }, () => ask(one))
     const other = ask(another)
     const statuses = (await Promise.all(many)).toSorted((a, b) => a - b)
@@ -212,6 +226,7 @@ describe('event streams and waiting requests', () => {
       const queries = Array.from({ length: STREAMS }, (_, n) => `?${from}${n % 2 ? '&type=order.created' : ''}`)
       const streams = await Promise.all(queries.map(query => open(variant.api, {}, query)))
       await eventually(async () => reads >= STREAMS)
+      expect(sealed, 'ids of facts before the first').to.equal(0)
       const received = Promise.all(streams.map(stream => receive(stream, NEW + 1)))
       // When the first fact has arrived, every stream follows the tail.
       await client.post('/orders', anOrder())
@@ -221,7 +236,8 @@ describe('event streams and waiting requests', () => {
       const all = await received
       const { items } = (await client.get(`/events?limit=100&${from}`)).body
       const expected = items.map(({ id }: Sent) => id)
-      expect(expected).to.have.length(NEW + 1)
+      expect(items.map(({ type }: { type: string }) => type)).to.deep.equal(Array(NEW + 1).fill('order.created'))
+      expect(reads, 'no stream reads the history again').to.equal(STREAMS)
       for (const sent of all) expect(sent.map(({ id }) => id)).to.deep.equal(expected)
       const [, ...ofNew] = expected.map((id: string) => serialized.get(id))
       expect(ofNew).to.deep.equal(ofNew.map(() => FILTERS))

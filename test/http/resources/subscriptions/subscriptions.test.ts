@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { PARKED_MAX } from '../../../../projections/subscriptions/queries.ts'
 import { FACT_TYPES } from '../../../../streams/facts.ts'
 import { changeTenantStatus } from '../../../../src/commands/tenantStatus.ts'
 import { createLedger } from '../../../../src/commands/commandHandler.ts'
@@ -343,6 +344,14 @@ describe('subscriptions', () => {
         [id, position, `00000000-0000-8000-a000-00000000000${position}`, TENANT, REASONS[position % 3]],
       )
     expect((await client.get(path)).body.parked).to.equal(5)
+    await database.sql(
+      `insert into parked_facts (delivery, position, key, stream, revision, event_id, type, tenant_id, reason, attempts,
+          first_failed_at) select $1, n, 'ord_2', 'order-ord_2', n, '00000000-0000-8000-a000-000000000009',
+          'order.created', $2, 'x', 10, now() from generate_series(101, 1300) n`,
+      [id, TENANT],
+    )
+    expect((await client.get(path)).body.parked).to.equal(PARKED_MAX)
+    await database.sql(`delete from parked_facts where delivery = $1 and key = 'ord_2'`, [id])
     const seen: string[] = []
     const reasons = new Set<string>()
     for (let cursor = ''; ; ) {
