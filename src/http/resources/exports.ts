@@ -3,10 +3,6 @@ import type { OperationRow } from '../../../projections/operations/projection.ts
 import { idSchema, type OperationId } from '../../../streams/ids.ts'
 import type { IdempotencyRecord } from '../../../streams/idempotencyRecord.ts'
 import { EXPORT_FORMATS, EXPORT_RESOURCES } from '../../../streams/operation/index.ts'
-import { handle } from '../../commands/commandHandler.ts'
-import { deleteFile } from '../../commands/exportFiles.ts'
-import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
-import { problemOfRejection } from '../response/rejectionDetails.ts'
 import { inKeyTurn } from '../../commands/idempotencyKeyTurns.ts'
 import { create, replay } from '../../commands/idempotentCreation.ts'
 import { type KindOf, operationEntity } from '../../commands/entities.ts'
@@ -16,6 +12,7 @@ import { idOfKey, randomId } from '../../commands/identifiers.ts'
 import { type JsonObject, Unavailable } from '../../ports.ts'
 import { SCOPE_OF } from '../../identity/resourceScopes.ts'
 import { finishedExport, readContent, recordExportRead } from './exportContent.ts'
+import { deleteExport } from './exportDeletion.ts'
 import { idempotencyRecordIfKeyed } from '../request/idempotencyKey.ts'
 import { invoiceFilters } from './invoices.ts'
 import { renderOperation } from './operations.ts'
@@ -25,7 +22,7 @@ import { definedOnly } from './paging.ts'
 import { postingFilters } from './books/bookSchemas.ts'
 import { paymentFilters } from './payments.ts'
 import { Problem } from '../response/problemCatalogue.ts'
-import { replyToCreation, readOne, textsFor, visible } from './commonReplies.ts'
+import { replyToCreation, readOne, textsFor } from './commonReplies.ts'
 import { exportFilters } from './paymentReferences.ts'
 import { type AnyRoute, type Call, type Reply, route } from '../route.ts'
 import { metadataSchema, timeSchema, NOT_MODIFIED } from './commonSchemas.ts'
@@ -229,48 +226,6 @@ const readManifest = route({
     )
     if (reply.status === 200) await recordExportRead(call, 'read_export_manifest')
     return reply
-  },
-})
-
-/**
- * Ends the export, whatever its state, and deletes its file. The worker deletes what is left of a file that cannot be
- * deleted now, and the chunks of an attempt that was under way.
- */
-const endAndDelete = async ({ ledger, database, params, context }: Call<{ id: OperationId }, unknown, unknown>) => {
-  let position = 0n
-  // Only one of the two has an effect: the first on an export that is under way, the second on one that has a file.
-  for (const type of ['CancelOperation', 'WithdrawFile'] as const) {
-    const handled = await handle(ledger, operationEntity, params.id, { command: { type }, context })
-    if ('rejected' in handled) throw problemOfRejection(handled)
-    if (!handled.ok) throw new Error('A command on an operation left no operation.')
-    position = handled.position
-  }
-  await deleteFile(database.sql, params.id).catch((error: unknown) => {
-    if (!(error instanceof Unavailable)) throw error
-  })
-  return position
-}
-
-const deleteExport = route({
-  ...common,
-  method: 'DELETE',
-  path: '/exports/{id}',
-  operationId: 'delete_export',
-  audited: 'path',
-  summary: 'Delete the file of an export',
-  description:
-    'The operation can still be read: its state is expired, and the content is answered with 410. An export that has ' +
-    'not finished is cancelled. Deleting it again has no effect.',
-  scope: 'exports:write',
-  params: z.object({ id: idSchema('op') }),
-  responses: { 204: { description: 'The file is deleted.', headers: ['Ledger-Position'] } },
-  errors: [],
-  handler: async call => {
-    const { ledger, params, context } = call
-    visible(call, (await ledger.aggregates.load(operationEntity, params.id)).row)
-    const granted = { type: 'GrantAccess', operation: 'delete_export', resource: params.id } as const
-    await recordAuditedDecision(ledger, granted, context)
-    return { status: 204, headers: { 'Ledger-Position': (await endAndDelete(call)).toString() } }
   },
 })
 

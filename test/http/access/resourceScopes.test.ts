@@ -53,11 +53,7 @@ describe('the scope of a resource', () => {
     expect(headers.get('www-authenticate')).to.include(scope)
   }
 
-<<<<<<< HEAD
   /** The events of a stream up to `last`. */
-=======
-  /** The text of a stream up to the event that contains `last`. */
->>>>>>> streams2
   const streamedUntil = async (token: string, last: string, query = ''): Promise<Sent[]> => {
     const abort = new AbortController()
     const headers = { authorization: `Bearer ${token}`, accept: SSE }

@@ -1,0 +1,55 @@
+import { z } from 'zod'
+import { idSchema, type OperationId } from '../../../streams/ids.ts'
+import { handle } from '../../commands/commandHandler.ts'
+import { operationEntity } from '../../commands/entities.ts'
+import { deleteFile } from '../../commands/exportFiles.ts'
+import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
+import { Unavailable } from '../../ports.ts'
+import { problemOfRejection } from '../response/rejectionDetails.ts'
+import { type Call, route } from '../route.ts'
+import { visibleRow } from './commonReplies.ts'
+
+/** The endpoint that deletes the file of an export. */
+
+/**
+ * Ends the export, whatever its state, and deletes its file. The worker deletes what is left of a file that cannot be
+ * deleted now, and the chunks of an attempt that was under way.
+ */
+const endAndDelete = async ({ ledger, database, params, context }: Call<{ id: OperationId }, unknown, unknown>) => {
+  let position = 0n
+  // Only one of the two has an effect: the first on an export that is under way, the second on one that has a file.
+  for (const type of ['CancelOperation', 'WithdrawFile'] as const) {
+    const handled = await handle(ledger, operationEntity, params.id, { command: { type }, context })
+    if ('rejected' in handled) throw problemOfRejection(handled)
+    if (!handled.ok) throw new Error('A command on an operation left no operation.')
+    position = handled.position
+  }
+  await deleteFile(database.sql, params.id).catch((error: unknown) => {
+    if (!(error instanceof Unavailable)) throw error
+  })
+  return position
+}
+
+export const deleteExport = route({
+  tag: 'Exports',
+  rateClass: 'default',
+  method: 'DELETE',
+  path: '/exports/{id}',
+  operationId: 'delete_export',
+  audited: 'path',
+  summary: 'Delete the file of an export',
+  description:
+    'The operation can still be read: its state is expired, and the content is answered with 410. An export that has ' +
+    'not finished is cancelled. Deleting it again has no effect.',
+  scope: 'exports:write',
+  params: z.object({ id: idSchema('op') }),
+  responses: { 204: { description: 'The file is deleted.', headers: ['Ledger-Position'] } },
+  errors: [],
+  handler: async call => {
+    const { ledger, params, context } = call
+    await visibleRow(call, operationEntity, params.id)
+    const granted = { type: 'GrantAccess', operation: 'delete_export', resource: params.id } as const
+    await recordAuditedDecision(ledger, granted, context)
+    return { status: 204, headers: { 'Ledger-Position': (await endAndDelete(call)).toString() } }
+  },
+})
