@@ -31,6 +31,7 @@ import {
   DEFAULT_RATE_LIMITS,
   type RateLimitSettings,
 } from './limits.ts'
+import { INSECURITY_NAMES, type InsecurityName, usedExceptions } from './insecureSettings.ts'
 import { CRASH_POINTS, type CrashPoint } from './crashPoints.ts'
 import { StartupError } from './startupError.ts'
 
@@ -92,6 +93,8 @@ export type Config = {
   /** Addresses and CIDR blocks of the proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[]
   readonly logLevel: string
+  /** What production would refuse and ALLOW_INSECURE allows. */
+  readonly insecure: readonly InsecurityName[]
   /** The operators' port, with the metrics; 0 is any, and absent is none. */
   readonly metrics?: { readonly host: string; readonly port: number }
   /** For tests: the process kills itself at this step of a payment. */
@@ -138,6 +141,7 @@ const environment = z.object({
   EVIDENCE_HEADS_FILE: z.string().min(1).optional(),
   EVIDENCE_HEADS_EVERY: duration.default(DEFAULT_HEADS_EVERY_MS),
   TRUSTED_PROXIES: list.pipe(z.array(addressBlock)).default([]),
+  ALLOW_INSECURE: list.pipe(z.array(z.enum(INSECURITY_NAMES))).default([]),
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   CRASH_AT: z.enum(CRASH_POINTS).optional(),
 })
@@ -227,6 +231,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     },
     trustedProxies: given.TRUSTED_PROXIES,
     logLevel: given.LOG_LEVEL,
+    insecure: production ? usedExceptions(given, given.ALLOW_INSECURE) : [],
     ...(given.METRICS_PORT === 'off' ? {} : { metrics: { host: given.METRICS_HOST, port: given.METRICS_PORT } }),
     ...(given.PUBLIC_URL === undefined ? {} : { publicUrl: given.PUBLIC_URL }),
     ...(given.EVENTSTORE_URL === undefined ? {} : { eventStoreUrl: given.EVENTSTORE_URL }),
