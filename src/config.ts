@@ -95,6 +95,8 @@ export type Config = {
   readonly logLevel: string
   /** What production would refuse and ALLOW_INSECURE allows. */
   readonly insecure: readonly InsecurityName[]
+  /** Subscriptions with a principal are not delivered to a broker without an authorizer. */
+  readonly needsAuthorizer: boolean
   /** The operators' port, with the metrics; 0 is any, and absent is none. */
   readonly metrics?: { readonly host: string; readonly port: number }
   /** For tests: the process kills itself at this step of a payment. */
@@ -231,6 +233,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     },
     trustedProxies: given.TRUSTED_PROXIES,
     logLevel: given.LOG_LEVEL,
+    needsAuthorizer: production && !given.ALLOW_INSECURE.includes('kafka-no-authorizer'),
     insecure: production ? usedExceptions(given, given.ALLOW_INSECURE) : [],
     ...(given.METRICS_PORT === 'off' ? {} : { metrics: { host: given.METRICS_HOST, port: given.METRICS_PORT } }),
     ...(given.PUBLIC_URL === undefined ? {} : { publicUrl: given.PUBLIC_URL }),

@@ -88,6 +88,8 @@ export const INSECURITIES = {
 export type InsecurityName = keyof typeof INSECURITIES
 export const INSECURITY_NAMES = Object.keys(INSECURITIES) as InsecurityName[]
 
+export const warningOf = (name: InsecurityName): string => `${INSECURITIES[name].sentence}: ALLOW_INSECURE has ${name}.`
+
 /** The exceptions that these settings really use. Throws a StartupError that names everything that is not allowed. */
 export const usedExceptions = (settings: Settings, allowed: readonly InsecurityName[]): readonly InsecurityName[] => {
   const found = INSECURITY_NAMES.filter(name => {

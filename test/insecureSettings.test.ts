@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { readConfig } from '../src/config.ts'
+import { checkExceptions } from '../scripts/ledger/doctor/configuration.ts'
 import { INSECURITY_NAMES } from '../src/insecureSettings.ts'
 import { StartupError } from '../src/startupError.ts'
 
@@ -99,6 +100,20 @@ describe('insecure settings in production', () => {
     const env = { ...SECURE, KAFKA_SSL: '', DATABASE_URL: 'postgres://u:hunter2@db/ledger' }
     expect(() => readConfig(env)).to.throw(StartupError, /add kafka-plaintext.*add postgres-plaintext/)
     expect(() => readConfig(env)).not.to.throw(/hunter2/)
+  })
+
+  it('are a finding of doctor for each exception in use', () => {
+    const { insecure } = readConfig({ ...SECURE, KAFKA_SSL: '', ALLOW_INSECURE: 'kafka-plaintext,public-url-http' })
+    const findings = checkExceptions(insecure)
+    expect(
+      findings.map(({ status, detail }) => [status, /ALLOW_INSECURE has (\S+)\.$/.exec(detail)?.[1]]),
+    ).to.deep.equal([['finding', 'kafka-plaintext']])
+  })
+
+  it('require an authorizer for subscriptions with a principal, in production alone', () => {
+    expect(readConfig(SECURE).needsAuthorizer).to.equal(true)
+    expect(readConfig({ ...SECURE, ALLOW_INSECURE: 'kafka-no-authorizer' }).needsAuthorizer).to.equal(false)
+    expect(readConfig({}).needsAuthorizer).to.equal(false)
   })
 
   it('refuse an unknown exception and list the known ones', () => {

@@ -47,6 +47,7 @@ const saveError = async ({ sql }: Database, { name, error }: FeedState): Promise
 }
 
 export type FeedSettings = Pick<Config, 'roles' | 'manifestEveryMs' | 'kafka' | 'subscriptionTopicBytes'> & {
+  readonly needsAuthorizer?: boolean
   /** Opens the feed that seals the log, which is not sealed without it. */
   readonly openSealing?: (services: Pick<CoreServices, 'database' | 'store'> & { world: World }) => Feed
 }
@@ -89,7 +90,8 @@ export const startFeeds = async (
     startGroup('sealer', [config.openSealing({ database, store, world })])
   if (buses) {
     const topicBytes = config.subscriptionTopicBytes
-    const delivery = { ...services, topicBytes, isStillAllowed: watchedAllowance(ledger), projector }
+    const needsAuthorizer = config.needsAuthorizer ?? false
+    const delivery = { ...services, topicBytes, needsAuthorizer, isStillAllowed: watchedAllowance(ledger), projector }
     startGroup('publisher', [publisherOf({ database, bus: buses.publisher, store, world })])
     startGroup('subscriptions', [subscriptionsFeed({ ...delivery, bus: buses.subscriptions })])
   }

@@ -1,4 +1,5 @@
 import { SETTINGS } from '../../../src/config.ts'
+import { INSECURITIES, type InsecurityName, warningOf } from '../../../src/insecureSettings.ts'
 import { withoutSecrets } from '../../../src/redaction.ts'
 import { TOKEN_SETTING } from '../tokenOption.ts'
 import { type Check, finding, ok } from './finding.ts'
@@ -54,3 +55,13 @@ export const checkConfiguration = (env: NodeJS.ProcessEnv): Check => {
     'Correct the name (the README has them all), or remove it: it has no effect.',
   )
 }
+
+/** A finding for each exception of ALLOW_INSECURE that is used. */
+export const checkExceptions = (names: readonly InsecurityName[]): readonly Check[] =>
+  names.map(name =>
+    finding(
+      'insecure settings',
+      warningOf(name),
+      `${INSECURITIES[name].wayOut}, and remove ${name} from ALLOW_INSECURE.`,
+    ),
+  )

@@ -23,6 +23,8 @@ export type SubscriptionDependencies = {
    * within the time that facts are kept.
    */
   readonly topicBytes: number
+  /** Subscriptions with a principal are held while the broker has no authorizer to protect their topics. */
+  readonly needsAuthorizer?: boolean
   readonly ledger: Ledger
   readonly isStillAllowed: IsStillAllowed
   readonly log: Log
