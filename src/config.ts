@@ -24,13 +24,8 @@ import {
 } from './configValues.ts'
 import { DEFAULT_IDEMPOTENCY_RETENTION_MS } from './commands/idempotencyRetention.ts'
 import { type NeedsFourEyes, needsFourEyesFrom } from './identity/approvalPolicy.ts'
-import {
-  type ConcurrencyLimitSettings,
-  DEFAULT_CONCURRENCY_LIMITS,
-  DEFAULT_BYTES,
-  DEFAULT_RATE_LIMITS,
-  type RateLimitSettings,
-} from './limits.ts'
+import { type ConcurrencyLimitSettings, DEFAULT_BYTES, type RateLimitSettings } from './limits.ts'
+import { INSECURITY_NAMES, type InsecurityName, usedExceptions } from './insecureSettings.ts'
 import { CRASH_POINTS, type CrashPoint } from './crashPoints.ts'
 import { StartupError } from './startupError.ts'
 
@@ -93,6 +88,10 @@ export type Config = {
   /** Addresses and CIDR blocks of the proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[]
   readonly logLevel: string
+  /** The exceptions of ALLOW_INSECURE that are in use: production would refuse to start without them. */
+  readonly insecure: readonly InsecurityName[]
+  /** Subscriptions with a principal are not delivered to a broker without an authorizer. */
+  readonly needsAuthorizer: boolean
   /** The operators' port, with the metrics; 0 is any, and absent is none. */
   readonly metrics?: { readonly host: string; readonly port: number }
   /** For tests: the process kills itself at this step of a payment. */
@@ -124,8 +123,8 @@ const environment = z.object({
   OIDC_WORKLOAD_CLAIM: workloadClaim.optional(),
   IDEMPOTENCY_RETENTION: duration.default(DEFAULT_IDEMPOTENCY_RETENTION_MS),
   APPROVAL_FOUR_EYES: approvalAmounts.default(new Map()),
-  RATE_LIMITS: rateLimits.default(DEFAULT_RATE_LIMITS),
-  CONCURRENCY_LIMITS: concurrencyLimits.default(DEFAULT_CONCURRENCY_LIMITS),
+  RATE_LIMITS: rateLimits,
+  CONCURRENCY_LIMITS: concurrencyLimits,
   API_KEY_PEPPER: pepper.optional(),
   API_KEYS_PER_TENANT: count.default(100),
   OPERATORS_TENANT: z
@@ -143,6 +142,7 @@ const environment = z.object({
   EVIDENCE_HEADS_FILE: z.string().min(1).optional(),
   EVIDENCE_HEADS_EVERY: duration.default(DEFAULT_HEADS_EVERY_MS),
   TRUSTED_PROXIES: list.pipe(z.array(addressBlock)).default([]),
+  ALLOW_INSECURE: list.pipe(z.array(z.enum(INSECURITY_NAMES))).default([]),
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   CRASH_AT: z.enum(CRASH_POINTS).optional(),
 })
@@ -233,6 +233,8 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     },
     trustedProxies: given.TRUSTED_PROXIES,
     logLevel: given.LOG_LEVEL,
+    needsAuthorizer: production && !given.ALLOW_INSECURE.includes('kafka-no-authorizer'),
+    insecure: production ? usedExceptions(given, given.ALLOW_INSECURE) : [],
     ...(given.METRICS_PORT === 'off' ? {} : { metrics: { host: given.METRICS_HOST, port: given.METRICS_PORT } }),
     ...(given.PUBLIC_URL === undefined ? {} : { publicUrl: given.PUBLIC_URL }),
     ...(given.EVENTSTORE_URL === undefined ? {} : { eventStoreUrl: given.EVENTSTORE_URL }),

@@ -66,18 +66,16 @@ const readRate = (text: string): RateLimit | undefined => {
 }
 
 /** `payments=600/60,tenant_payments=6000/60`: requests per seconds. Policies that are not named keep their default. */
-export const rateLimits = namedValues(Object.keys(DEFAULT_RATE_LIMITS), 'policy=requests/seconds', readRate).transform(
-  rateLimitsWith,
-)
+export const rateLimits = namedValues(Object.keys(DEFAULT_RATE_LIMITS), 'policy=requests/seconds', readRate)
+  .transform(rateLimitsWith)
+  .default(DEFAULT_RATE_LIMITS)
 
 const readNumber = (text: string): number | undefined => (NUMBER.test(text) ? Number(text) : undefined)
 
 /** `streams=20,tenant_streams=200`: how many at once. Policies that are not named keep their default. */
-export const concurrencyLimits = namedValues(
-  Object.keys(DEFAULT_CONCURRENCY_LIMITS),
-  'policy=number',
-  readNumber,
-).transform((given): ConcurrencyLimitSettings => ({ ...DEFAULT_CONCURRENCY_LIMITS, ...given }))
+export const concurrencyLimits = namedValues(Object.keys(DEFAULT_CONCURRENCY_LIMITS), 'policy=number', readNumber)
+  .transform((given): ConcurrencyLimitSettings => ({ ...DEFAULT_CONCURRENCY_LIMITS, ...given }))
+  .default(DEFAULT_CONCURRENCY_LIMITS)
 
 const PREFIX_MAX = { 4: 32, 6: 128 } as const
 

@@ -3,7 +3,7 @@ import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import type { Database, EventStore } from '../../src/ports.ts'
 import { checkClock } from './doctor/clock.ts'
-import { checkConfiguration, type Configuration, readConfiguration } from './doctor/configuration.ts'
+import { checkConfiguration, checkExceptions, type Configuration, readConfiguration } from './doctor/configuration.ts'
 import { checkErrors } from './doctor/errors.ts'
 import { examineFeeds, type FeedExamination, type FeedReport } from './doctor/feeds.ts'
 import { type Check, finding, orFinding, reasonOf } from './doctor/finding.ts'
@@ -146,7 +146,7 @@ const examine = async (): Promise<Diagnosis> => {
   const dependencies = nothingThere
     ? { ...NOTHING_RUNS, checks: [finding('service', 'It does not run.', howToStart(config.dataDir))] }
     : await examineDependencies(connections)
-  const all = [checkConfiguration(process.env), ...checks, ...dependencies.checks]
+  const all = [checkConfiguration(process.env), ...checkExceptions(config.insecure), ...checks, ...dependencies.checks]
   const isOk = all.every(({ status }) => status !== 'finding')
   const at = new Date().toISOString()
   const configuration = readConfiguration(process.env)

@@ -8,15 +8,12 @@ import { bytesOf, type ByteQuota, type Charge, chargedTenant, checkQuota, NO_BYT
 import type { Entity, Kind } from './entities.ts'
 import { eventIdOf } from './identifiers.ts'
 import { createLogSecret } from './idSecret.ts'
-import {
-  createAggregateRepository,
-  type Loaded,
-  type AggregateRepository,
-  nothingLoaded,
-} from './aggregateRepository.ts'
+import { createAggregateRepository, nothingLoaded } from './aggregateRepository.ts'
+import type { AggregateRepository, Loaded } from './aggregateRepository.ts'
 import { createLongReads } from './longReads.ts'
 import { CHANGES_MAX, growthRefusal } from './streamGrowth.ts'
 import { newEventOf, recordedOf } from './storedEvents.ts'
+import { pauseBefore } from './timeBudgets.ts'
 
 /** The command handler: executes a command on one stream, in the only optimistic loop of the service. */
 
@@ -72,10 +69,8 @@ export type CommandRequest<K extends Kind> = {
   readonly isNew?: boolean
 }
 
-/** Attempts of the optimistic loop when other processes append first; the pause between them grows. */
+/** Attempts of the optimistic loop when other processes append first. */
 const ATTEMPTS_MAX = 12
-const BACKOFF_MS = 5
-const BACKOFF_MAX_MS = 200
 
 export const createLedger = (store: EventStore, world: World, byteQuota = NO_BYTE_QUOTA): Ledger => {
   const tails = new Map<string, Promise<unknown>>()
@@ -113,11 +108,6 @@ const recordAll = <E extends AnyEvent>(
     const eventId = eventIdOf(commandId, id, revision)
     return { event, eventId, id, revision, position: 0n, metadata: { ...metadata, causationId, schemaVersion: 0 } }
   })
-}
-
-const pauseBefore = (attempt: number, world: World): Promise<void> => {
-  const jitter = (world.randomBytes(1)[0] ?? 0) / 255
-  return world.sleep(Math.min(BACKOFF_MAX_MS, BACKOFF_MS * 2 ** attempt) * jitter)
 }
 
 /** The outcome of the command on this state: the events to append, or an answer without an append. */
@@ -243,7 +233,7 @@ export const handle = <K extends Kind>(
       try {
         await checkQuota(ledger, context)
       } catch (error) {
-        // Read the stream first: the command may have been executed before, or its idempotency key used.
+        // The command may have been executed before, or its idempotency key used.
         if (!isCached) throw error
         continue
       }

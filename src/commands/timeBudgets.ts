@@ -1,3 +1,5 @@
+import type { World } from '../ports.ts'
+
 /**
  * Time budgets of a request, each derived from the one that it must fit into. They are measured on the monotonic clock
  * from the moment the caller is identified and has a slot; the arrival of the body is not counted. The times of
@@ -25,3 +27,11 @@ export const TOPIC_WAIT_MS = (REQUEST_DEADLINE_MS * 3) / 10
 
 /** A service that stops waits this long for the requests at work. */
 export const DRAIN_MS = REQUEST_DEADLINE_MS
+
+const BACKOFF_MS = 5
+const BACKOFF_MAX_MS = 200
+
+export const pauseBefore = (attempt: number, world: World): Promise<void> => {
+  const jitter = (world.randomBytes(1)[0] ?? 0) / 255
+  return world.sleep(Math.min(BACKOFF_MAX_MS, BACKOFF_MS * 2 ** attempt) * jitter)
+}

@@ -50,6 +50,7 @@ export type FeedSettings = Pick<
   Config,
   'roles' | 'manifestEveryMs' | 'kafka' | 'subscriptionTopicBytes' | 'subscriptionConfirmationMs'
 > & {
+  readonly needsAuthorizer?: boolean
   /** Opens the feed that seals the log, which is not sealed without it. */
   readonly openSealing?: (services: Pick<CoreServices, 'database' | 'store'> & { world: World }) => Feed
 }
@@ -92,7 +93,8 @@ export const startFeeds = async (
     startGroup('sealer', [config.openSealing({ database, store, world })])
   if (buses) {
     const { subscriptionTopicBytes: topicBytes, subscriptionConfirmationMs: confirmationMs } = config
-    const delivery = { ...services, topicBytes, confirmationMs, isStillAllowed: watchedAllowance(ledger), projector }
+    const settings = { topicBytes, confirmationMs, needsAuthorizer: config.needsAuthorizer ?? false }
+    const delivery = { ...services, ...settings, isStillAllowed: watchedAllowance(ledger), projector }
     startGroup('publisher', [publisherOf({ database, bus: buses.publisher, store, world })])
     startGroup('subscriptions', [subscriptionsFeed({ ...delivery, bus: buses.subscriptions })])
   }

@@ -1,4 +1,5 @@
 import type { Server } from 'node:net'
+import { warningOf } from '../insecureSettings.ts'
 import { openEventStore } from '../adapters/eventstoredb/eventStore.ts'
 import { createCleanupStack, type CleanupStack } from '../cleanupStack.ts'
 import { realWorld } from '../clockAndRandomness.ts'
@@ -158,6 +159,7 @@ export const startService = async (
   starting: Starting,
 ): Promise<Pick<FeedStates, 'values'>> => {
   const { config, log, port, onRefused } = options
+  for (const name of config.insecure) log.warn({ exception: name }, warningOf(name))
   const dependencies = await openDependencies(options, cleanup)
   const { ledger, database, feedsDatabase } = dependencies
   const check = (): Promise<void> => checkLogIdentity(ledger, database)

@@ -172,6 +172,7 @@ export const examples: Readonly<Record<string, Make>> = {
   create_export: async () => ({ path: '/exports', body: { resource: 'orders', format: 'csv' }, headers: key() }),
   read_export_manifest: async client => ({ path: `/exports/${await exported(client)}/manifest` }),
   read_export: async client => ({ path: `/exports/${await exported(client)}/content` }),
+  delete_export: async client => ({ path: `/exports/${await exported(client)}` }),
   list_operations: async () => ({ path: '/operations' }),
   read_operation: async client => ({ path: `/operations/${await exported(client)}` }),
   cancel_operation: async client => {

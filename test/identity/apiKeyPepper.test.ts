@@ -13,8 +13,9 @@ const PEPPER = 'x'.repeat(32)
 const PRODUCTION = {
   NODE_ENV: 'production',
   EVENTSTORE_URL: 'esdb://store:2113',
-  DATABASE_URL: 'postgres://postgres/ledger',
+  DATABASE_URL: 'postgres://postgres/ledger?sslmode=verify-full',
   KAFKA_BROKERS: 'kafka:9092',
+  KAFKA_SSL: 'true',
   OIDC_ISSUER: 'https://issuer.example',
   OIDC_AUDIENCE: 'payment-ledger',
 }

@@ -1,4 +1,5 @@
 import { SETTINGS } from '../../../src/config.ts'
+import { INSECURITIES, type InsecurityName, warningOf } from '../../../src/insecureSettings.ts'
 import { withoutSecrets } from '../../../src/redaction.ts'
 import { TOKEN_SETTING } from '../tokenOption.ts'
 import { type Check, finding, ok } from './finding.ts'
@@ -22,6 +23,7 @@ export const SHOWN: ReadonlySet<string> = new Set([
   ...['KAFKA_BROKERS', 'KAFKA_SSL', 'KAFKA_SASL_MECHANISM', 'KAFKA_SASL_USERNAME', 'TRUSTED_PROXIES', 'CRASH_AT'],
   ...['IDEMPOTENCY_RETENTION', 'APPROVAL_FOUR_EYES', 'RATE_LIMITS', 'API_KEYS_PER_TENANT', 'OPERATORS_TENANT'],
   ...[
+    'ALLOW_INSECURE',
     'CONCURRENCY_LIMITS',
     'SUBSCRIPTIONS_PER_TENANT',
     'SUBSCRIPTION_CONFIRMATION',
@@ -62,3 +64,13 @@ export const checkConfiguration = (env: NodeJS.ProcessEnv): Check => {
     'Correct the name (the README has them all), or remove it: it has no effect.',
   )
 }
+
+/** A finding for each exception of ALLOW_INSECURE that is used. */
+export const checkExceptions = (names: readonly InsecurityName[]): readonly Check[] =>
+  names.map(name =>
+    finding(
+      'insecure settings',
+      warningOf(name),
+      `${INSECURITIES[name].wayOut}, and remove ${name} from ALLOW_INSECURE.`,
+    ),
+  )

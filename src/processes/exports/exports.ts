@@ -29,8 +29,8 @@ import { contextOf } from '../processManager.ts'
 
 const NAME = 'exports'
 const AT_ONCE_MAX = 2
-/** One less, so that another tenant's export begins at once beside those of a tenant that has asked for many. */
-const AT_ONCE_OF_TENANT_MAX = Math.max(1, AT_ONCE_MAX - 1)
+/** One is left for another tenant, whose export begins at once. */
+const AT_ONCE_OF_TENANT_MAX = AT_ONCE_MAX - 1
 const TICK_MS = 100
 const RETRY_MS = 1_000
 /** A file that may have an erased text is not served any more (exportContent.ts); this deletes it. */
@@ -58,8 +58,8 @@ const sender = ({ ledger }: ExportDependencies, recorded: Recorded<OperationEven
 }
 
 const RUN_BYTES = 16
-const newRun = ({ ledger }: ExportDependencies): string =>
-  Buffer.from(ledger.world.randomBytes(RUN_BYTES)).toString('hex')
+const newRun = ({ ledger: { world } }: ExportDependencies): string =>
+  Buffer.from(world.randomBytes(RUN_BYTES)).toString('hex')
 
 const OPEN_STATUSES: ReadonlySet<string> = new Set(['none', 'pending', 'running'])
 const hasEnded = (sent: Sent): boolean => sent.ok && !OPEN_STATUSES.has(sent.state.status)

@@ -9,7 +9,7 @@ import { sendTo } from './permissionMonitor.ts'
 
 /** The read model does not have the creator's client; the first event does. */
 const noteCreatorOf = async ({ database, ledger }: SubscriptionDependencies, id: SubscriptionId): Promise<void> => {
-  const [created] = await ledger.aggregates.history(subscriptionEntity, id)
+  const created = await ledger.aggregates.first(subscriptionEntity, id)
   if (created === undefined) throw new Error(`${id} has a row and no stream.`)
   await noteCreator(database.sql, id, created.metadata, dayOf(ledger.world.now()))
 }

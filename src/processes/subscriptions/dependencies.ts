@@ -25,6 +25,8 @@ export type SubscriptionDependencies = {
   readonly topicBytes: number
   /** How long a subscription goes on after its creator was last seen. */
   readonly confirmationMs: number
+  /** Subscriptions with a principal are held while the broker has no authorizer to protect their topics. */
+  readonly needsAuthorizer?: boolean
   readonly ledger: Ledger
   readonly isStillAllowed: IsStillAllowed
   readonly log: Log

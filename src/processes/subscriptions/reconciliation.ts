@@ -92,7 +92,8 @@ export const createDeliveries = (
     // The delivery is closed before this work begins, so that no fact is sent that the principal can no longer read.
     if (!(await mayDeliver(subscription)))
       return acl === 'granted' ? () => withdrawRights(dependencies, subscription, epoch) : 'none'
-    if (acl === null || Number(topic_bytes) !== dependencies.topicBytes || failed.has(id))
+    const isUnprotected = acl === 'not_enforced' && dependencies.needsAuthorizer === true
+    if (acl === null || isUnprotected || Number(topic_bytes) !== dependencies.topicBytes || failed.has(id))
       return () => ensured(subscription, provideTopics(dependencies, subscription, epoch))
     return state === 'active' ? 'deliver' : 'none'
   }

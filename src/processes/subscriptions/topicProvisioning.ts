@@ -34,7 +34,7 @@ const rightsOf = (id: string) => {
 
 /** The row is written before the topics are created, so that the topics of a deleted subscription are always found. */
 export const provideTopics = async (
-  { database: { sql }, bus, topicBytes }: SubscriptionDependencies,
+  { database: { sql }, bus, topicBytes, needsAuthorizer }: SubscriptionDependencies,
   subscription: SubscriptionDelivery,
   epoch: bigint,
 ): Promise<void> => {
@@ -47,6 +47,10 @@ export const provideTopics = async (
   ])
   const { principal } = subscription
   const acl = principal === null ? 'none' : await bus.grantReading(principal, rightsOf(subscription.id))
+  if (acl === 'not_enforced' && needsAuthorizer === true)
+    throw new Error(
+      'The broker has no authorizer, so every Kafka client could read the topic. Give the broker an authorizer, or add kafka-no-authorizer to ALLOW_INSECURE.',
+    )
   await noteTopics(sql, checkpoint, { acl, topicBytes })
 }
 
