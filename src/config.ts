@@ -93,7 +93,7 @@ export type Config = {
   /** Addresses and CIDR blocks of the proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[]
   readonly logLevel: string
-  /** What production would refuse and ALLOW_INSECURE allows. */
+  /** Insecure settings that production would refuse, in use because ALLOW_INSECURE names them. */
   readonly insecure: readonly InsecurityName[]
   /** Subscriptions with a principal are not delivered to a broker without an authorizer. */
   readonly needsAuthorizer: boolean

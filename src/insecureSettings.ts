@@ -1,7 +1,7 @@
 import { isIPv4 } from 'node:net'
 import { StartupError } from './startupError.ts'
 
-/** What production refuses unless ALLOW_INSECURE names it. */
+/** Insecure settings that production refuses unless ALLOW_INSECURE names them. */
 
 type Settings = {
   readonly KAFKA_BROKERS?: readonly string[] | undefined
