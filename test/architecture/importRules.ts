@@ -79,6 +79,11 @@ const importRules: readonly ImportRule[] = [
     may: ['zod', PORTS, LIMITS, APPROVAL_POLICY, STARTUP_ERROR, NODE],
   },
   {
+    layer: 'the insecure settings',
+    files: /^src\/insecureSettings\.ts$/,
+    may: [STARTUP_ERROR, NODE],
+  },
+  {
     layer: 'the configuration',
     files: /^src\/config\.ts$/,
     may: [
@@ -86,8 +91,7 @@ const importRules: readonly ImportRule[] = [
       PORTS,
       CRASH_POINTS,
       STARTUP_ERROR,
-      'src/configValues\\.ts',
-      INSECURE_SETTINGS,
+      'src/(configValues|insecureSettings)\\.ts',
       APPROVAL_POLICY,
       IDEMPOTENCY_RETENTION,
       LIMITS,
@@ -248,7 +252,7 @@ const importRules: readonly ImportRule[] = [
     layer: 'scripts',
     files: /^scripts\//,
     may: [
-      'src/(compose|config|addressesFile|ports|redaction|startupError|clockAndRandomness|cleanupStack|retryAfter|compose/signingKey)\\.ts|src/(adapters|embedded|identity|commands|evidence)/.+',
+      'src/(compose|config|insecureSettings|addressesFile|ports|redaction|startupError|clockAndRandomness|cleanupStack|retryAfter|compose/signingKey)\\.ts|src/(adapters|embedded|identity|commands|evidence)/.+',
       'src/schema/(locks|existingRelations)\\.ts|scripts/.+|(?!src/|test/).+',
       'src/feeds/(checkpoints|lag|parkedEvents|booksWriter|decode|rebuild/(catchUp|rebuildable|requests))\\.ts',
       STORED_EVENTS,

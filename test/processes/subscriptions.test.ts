@@ -35,7 +35,7 @@ const createBus = () => {
   const dead = new Set<string>()
   const calls: string[] = []
   const ensured: TopicSettings[] = []
-  const slow: { until?: PromiseWithResolvers<void> } = {}
+  const slow: { hasAuthorizer: boolean; until?: PromiseWithResolvers<void> } = { hasAuthorizer: true }
   const check = (topics: readonly string[]): void => {
     const refused = topics.find(topic => dead.has(topic))
     if (refused === undefined) return
@@ -59,7 +59,7 @@ const createBus = () => {
     },
     grantReading: async (principal, { groupPrefix }) => {
       calls.push(`grant ${principal} ${groupPrefix}`)
-      return 'granted'
+      return slow.hasAuthorizer ? 'granted' : 'not_enforced'
     },
     revokeReading: async ({ groupPrefix }) => void calls.push(`revoke ${groupPrefix}`),
     close: async () => undefined,
@@ -102,6 +102,7 @@ describe('the delivery of subscriptions', () => {
       bus: broker.bus,
       topicBytes: TOPIC_BYTES,
       confirmationMs: CONFIRMATION_DAYS * DAY_MS,
+      needsAuthorizer: true,
       ledger,
       isStillAllowed: async () => allowance,
       log: quiet,
@@ -235,6 +236,18 @@ describe('the delivery of subscriptions', () => {
     await send(id, { type: 'ReplaySubscription', from_position: 0n, from_time: null, to_position: 1n, claim: null })
     await delay(1_000)
     expect(sentTo(id)).to.have.length(count)
+  })
+
+  it('waits while the broker has no authorizer, if the subscription names a principal', async () => {
+    broker.slow.hasAuthorizer = false
+    const [held, open] = [await subscribe(BOTH, 'books'), await subscribe()]
+    await eventually(() => broker.calls.includes(`grant books ${topicNamesOf(held).groupPrefix}`))
+    await delivered(open)
+    await fillMore()
+    await delivered(open)
+    expect(sentTo(held)).to.deep.equal([])
+    broker.slow.hasAuthorizer = true
+    await delivered(held)
   })
 
   it('grants and sends nothing for a subscription that never had the permission', async () => {

@@ -63,7 +63,6 @@ const newRun = ({ ledger: { world } }: ExportDependencies): string =>
 
 const OPEN_STATUSES: ReadonlySet<string> = new Set(['none', 'pending', 'running'])
 const hasEnded = (sent: Sent): boolean => sent.ok && !OPEN_STATUSES.has(sent.state.status)
-
 /** Texts may be erased while a file is written. After this many files in a row it is left to be withdrawn. */
 const FILES_PER_ATTEMPT_MAX = 3
 
