@@ -28,8 +28,6 @@ const IDEMPOTENCY_RETENTION = 'src/commands/idempotencyRetention\\.ts'
 const TOPIC_RETENTION = 'src/topicRetention\\.ts'
 /** The default of a setting, stated in openapi.json. */
 const LIMITS = 'src/limits\\.ts'
-/** Checked at start, and named by doctor. */
-const INSECURE_SETTINGS = 'src/insecureSettings\\.ts'
 const REVALIDATION = 'src/staleWhileRevalidate\\.ts'
 /** The stored form of an event, shared by its writer and its readers. */
 const STORED_EVENTS = 'src/commands/storedEvents\\.ts'
@@ -98,7 +96,6 @@ const importRules: readonly ImportRule[] = [
       NODE,
     ],
   },
-  { layer: 'the insecure settings', files: /^src\/insecureSettings\.ts$/, may: [STARTUP_ERROR, NODE] },
   { layer: 'the limits', files: /^src\/limits\.ts$/, may: [PORTS] },
   { layer: 'the retention of topics', files: /^src\/topicRetention\.ts$/, may: [] },
   { layer: 'the file of addresses', files: /^src\/addressesFile\.ts$/, may: ['zod', NODE] },
@@ -256,7 +253,6 @@ const importRules: readonly ImportRule[] = [
       'src/schema/(locks|existingRelations)\\.ts|scripts/.+|(?!src/|test/).+',
       'src/feeds/(checkpoints|lag|parkedEvents|booksWriter|decode|rebuild/(catchUp|rebuildable|requests))\\.ts',
       STORED_EVENTS,
-      INSECURE_SETTINGS,
       'src/http/versions/(index|releases)\\.ts',
     ],
   },

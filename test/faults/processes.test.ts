@@ -68,9 +68,9 @@ describe('a service of several processes', () => {
   let service: ServiceProcess
 
   const start = async (): Promise<void> => {
-    // The other limits are raised.
+    // The other rates are raised.
     const RATE_LIMITS = `default=1000000/60,payments=1000000/60,auth_failures=1000000/60,api_keys=${KEY_LIMIT}/3600`
-    service = await startProcess(dataDir, { ...PROCESSES, RATE_LIMITS })
+    service = await startProcess(dataDir, { ...PROCESSES, RATE_LIMITS, CONCURRENCY_LIMITS: '' })
   }
   const authorized = async (tenant: string) => ({ authorization: `Bearer ${await service.token({ tenant })}` })
   const pidsNow = async (): Promise<Addresses['pids']> => (await readAddresses(dataDir))?.pids ?? {}

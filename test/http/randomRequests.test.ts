@@ -31,7 +31,9 @@ const isBusy = (answer: Answer): boolean =>
   isOverloaded(answer) || BUSY_CODES.has((answer.body as { code?: string } | undefined)?.code ?? '')
 const asked = process.env['RANDOM_REQUESTS_SEED'] ?? ''
 const seed = asked === '' ? Math.floor(Math.random() * 2 ** 31) : Number(asked)
-const LIMITS = 'default=100000000/60,payments=100000000/60,exports=60/60,auth_failures=100000000/60'
+const LIMITS =
+  'default=100000000/60,payments=100000000/60,exports=60/60,auth_failures=100000000/60,' +
+  'replays=100000000/60,tenant_replays=100000000/60'
 
 describe(`${REQUESTS} random requests (RANDOM_REQUESTS_SEED=${seed})`, function () {
   this.timeout(600_000)

@@ -221,7 +221,7 @@ export const NO_ROUTES: Texts = {
   'an entry of a history': '/orders/<ord>/history/0',
   'an action of a history': '/orders/<ord>/history:cancel',
   'history of an operation': '/operations/<op>/history',
-  'an export by itself': '/exports/<op>',
+  'an export with a suffix': '/exports/<op>.csv',
   'the content of an operation': '/operations/<op>/content',
   'content with a suffix': '/exports/<op>/content.csv',
   'one event': '/events/0193b2a0-7b1e-7c3e-8f00-000000000000',
