@@ -76,8 +76,11 @@ describe('subscriptions', () => {
       const dayMs = 24 * 60 * 60 * 1000
       const confirmBy = new Date(Date.parse(today()) + (90 + 1 - 10) * dayMs).toISOString()
       expect((await client.get(path)).body).to.include({ state: 'active', confirm_by: confirmBy })
-      const listed = await client.get('/subscriptions')
-      expect(listed.body.items.find((one: { id: string }) => one.id === otherId).confirm_by).to.equal(confirmBy)
+      const listed = await eventually(async () => {
+        const { items } = (await client.get('/subscriptions')).body
+        return items.find((subscription: { id: string }) => subscription.id === otherId)
+      })
+      expect(listed.confirm_by).to.equal(confirmBy)
       await (await as({ subject: 'other' })).get('/orders')
       await (await as({ subject: 'late' })).get('/orders')
       await eventually(async () => (await seenOn(id ?? '')) === today())
