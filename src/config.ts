@@ -72,6 +72,7 @@ export type Config = {
   readonly operatorsTenant?: string
   readonly subscriptionsPerTenantMax: number
   readonly tenantBytesPerDay: number
+  readonly exportBytesPerTenant: number
   readonly subscriptionTopicBytes: number
   readonly subscriptionConfirmationMs: number
   /** The period after which the facts of each topic are sealed in a manifest. */
@@ -133,6 +134,7 @@ const environment = z.object({
     .optional(),
   SUBSCRIPTIONS_PER_TENANT: count.default(50),
   TENANT_BYTES_PER_DAY: byteSize.default(DEFAULT_BYTES.tenantPerDay),
+  EXPORT_BYTES_PER_TENANT: byteSize.default(DEFAULT_BYTES.exportsOfTenant),
   SUBSCRIPTION_TOPIC_BYTES: byteSize.default(DEFAULT_BYTES.subscriptionTopic),
   SUBSCRIPTION_CONFIRMATION: duration
     .refine(periodMs => periodMs > 0, { message: 'more than none' })
@@ -222,6 +224,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     ...(given.OPERATORS_TENANT === undefined ? {} : { operatorsTenant: given.OPERATORS_TENANT }),
     subscriptionsPerTenantMax: given.SUBSCRIPTIONS_PER_TENANT,
     tenantBytesPerDay: given.TENANT_BYTES_PER_DAY,
+    exportBytesPerTenant: given.EXPORT_BYTES_PER_TENANT,
     subscriptionTopicBytes: given.SUBSCRIPTION_TOPIC_BYTES,
     subscriptionConfirmationMs: given.SUBSCRIPTION_CONFIRMATION,
     manifestEveryMs: given.MANIFEST_EVERY,

@@ -2,7 +2,8 @@ import type { RateLimit } from './ports.ts'
 
 /**
  * The limits of a caller and of its tenant, which are all its callers together: their names and their defaults. The
- * settings RATE_LIMITS, CONCURRENCY_LIMITS, TENANT_BYTES_PER_DAY and SUBSCRIPTION_TOPIC_BYTES change them.
+ * settings RATE_LIMITS, CONCURRENCY_LIMITS, TENANT_BYTES_PER_DAY, EXPORT_BYTES_PER_TENANT and
+ * SUBSCRIPTION_TOPIC_BYTES change them.
  */
 
 type OfTenant<Policy extends string> = `tenant_${Policy}`
@@ -64,5 +65,8 @@ export type ConcurrencyLimitSettings = Readonly<Record<ConcurrencyName, number>>
 
 const GIB = 2 ** 30
 
-/** `tenantPerDay`: what a tenant may store. `subscriptionTopic`: what Kafka keeps of each partition. */
-export const DEFAULT_BYTES = { tenantPerDay: 5 * GIB, subscriptionTopic: GIB }
+/**
+ * `tenantPerDay`: what a tenant may add to the log. `exportsOfTenant`: the files of its exports. `subscriptionTopic`:
+ * what Kafka keeps of each partition.
+ */
+export const DEFAULT_BYTES = { tenantPerDay: 5 * GIB, exportsOfTenant: 10 * GIB, subscriptionTopic: GIB }

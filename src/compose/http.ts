@@ -163,6 +163,7 @@ const createServices = async (
   }),
   tenantStatuses: createTenantStatuses(ledger),
   apiKeysPerTenantMax: config.apiKeys.perTenantMax,
+  exportBytesPerTenant: config.exportBytesPerTenant,
   subscriptionConfirmationMs: config.subscriptionConfirmationMs,
   subscriptionsPerTenantMax: config.subscriptionsPerTenantMax,
   topicWaitMs: config.kafka === undefined ? 0 : TOPIC_WAIT_MS,

@@ -49,6 +49,7 @@ export type Services = {
   readonly keySecrets: ApiKeySecrets | undefined
   /** How many API keys a tenant may have that are neither revoked nor expired. */
   readonly apiKeysPerTenantMax: number
+  readonly exportBytesPerTenant: number
   /** How many subscriptions a tenant may have. */
   readonly subscriptionsPerTenantMax: number
   /** How long a subscription goes on after its creator was last seen. */

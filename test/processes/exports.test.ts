@@ -17,6 +17,8 @@ const silent = { info: () => undefined, warn: () => undefined, error: () => unde
 /** Wakes the process without letting time pass, so that an attempt that failed is not tried again. */
 const AT_ONCE_MS = 0
 const EPOCH = 1n
+const TICK_MS = 100
+const PASSES = 20
 
 /** Moves the checkpoint of the read model to the position, so that an export need not wait for earlier events. */
 const markProjected = async ({ database: { sql } }: ProcessHarness, upTo: bigint): Promise<void> => {
@@ -45,6 +47,38 @@ describe('the exports of several tenants', () => {
     })
     // An attempt fails because there are no formats, so that others may have begun since.
     expect(begun().slice(0, 2)).to.have.members([`operation-${id('op', 1)}`, `operation-${id('op', 4)}`])
+  })
+})
+
+describe('a tenant with many exports', () => {
+  const harness = useProcessHarness()
+
+  it('leaves one worker to the others, also while no other tenant has an export', async () => {
+    const { database, ledger, log, world } = harness
+    const release = Promise.withResolvers<never>()
+    release.promise.catch(() => undefined)
+    // Every attempt that has begun goes on until the end of the test.
+    const held: Database = { ...database, snapshot: () => release.promise }
+    const run = await harness.start(exportsFeed({ database: held, ledger, formats: {} as never, log: silent }))
+    const begun = (): readonly string[] =>
+      log.events.flatMap(({ type, stream }) => (type === 'OperationStarted' ? [stream] : []))
+    const untilBegun = (count: number) =>
+      eventually(async () => {
+        await world.pass(AT_ONCE_MS)
+        return begun().length >= count
+      })
+    for (const n of [1, 2, 3]) await request(harness, n, 'many')
+    await markProjected(harness, log.head())
+    await run.processNew()
+    await untilBegun(1)
+    for (let pass = 0; pass < PASSES; pass++) await world.pass(TICK_MS)
+    expect(begun()).to.deep.equal([`operation-${id('op', 1)}`])
+    await request(harness, 4, 'one')
+    await markProjected(harness, log.head())
+    await run.processNew()
+    await untilBegun(2)
+    expect(begun()).to.deep.equal([`operation-${id('op', 1)}`, `operation-${id('op', 4)}`])
+    release.reject(new Error('The test has ended.'))
   })
 })
 

@@ -16,6 +16,7 @@ import {
   type Services,
 } from '../../src/http/index.ts'
 import type { Admission } from '../../src/http/server/requestTurn.ts'
+import { DEFAULT_BYTES } from '../../src/limits.ts'
 import type { RequestPipeline } from '../../src/http/requestPipeline.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
 import {
@@ -80,6 +81,7 @@ const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping
     denials: createDenials(ledger, () => undefined),
     operatorsTenant: undefined,
     apiKeysPerTenantMax: 100,
+    exportBytesPerTenant: DEFAULT_BYTES.exportsOfTenant,
     subscriptionConfirmationMs: 90 * 24 * 60 * MINUTE_MS,
     subscriptionsPerTenantMax: 100,
     topicWaitMs: 0,

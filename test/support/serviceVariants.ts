@@ -24,7 +24,7 @@ import { type Admission, createAdmission } from '../../src/http/server/requestTu
 import { createPendingBodies } from '../../src/fairness/pendingBodies.ts'
 import { type RefusalReason, TurnRefused } from '../../src/fairness/turns.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
-import { DEFAULT_CONCURRENCY_LIMITS, type RateLimitSettings } from '../../src/limits.ts'
+import { DEFAULT_BYTES, DEFAULT_CONCURRENCY_LIMITS, type RateLimitSettings } from '../../src/limits.ts'
 import { everyRate } from './limits.ts'
 import { type Principal, SCOPES } from '../../src/identity/principal.ts'
 import { type Database, type EventStore, Unavailable, type World } from '../../src/ports.ts'
@@ -110,6 +110,7 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
     tenantStatuses: createTenantStatuses(ledger),
     denials,
     apiKeysPerTenantMax: 1_000,
+    exportBytesPerTenant: DEFAULT_BYTES.exportsOfTenant,
     subscriptionConfirmationMs: 90 * 24 * 60 * 60 * 1000,
     subscriptionsPerTenantMax: 10_000,
     topicWaitMs: 0,

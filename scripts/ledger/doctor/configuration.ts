@@ -29,6 +29,7 @@ export const SHOWN: ReadonlySet<string> = new Set([
     'SUBSCRIPTION_CONFIRMATION',
     'SUBSCRIPTION_TOPIC_BYTES',
     'TENANT_BYTES_PER_DAY',
+    'EXPORT_BYTES_PER_TENANT',
     'MANIFEST_EVERY',
     'EVIDENCE_HEADS_FILE',
     'EVIDENCE_HEADS_EVERY',
@@ -39,7 +40,7 @@ export const SHOWN: ReadonlySet<string> = new Set([
  * tools have settings with other beginnings (KAFKA_HOME).
  */
 const OWN_PREFIX =
-  /^(?:(?:LEDGER|OIDC|METRICS|IDEMPOTENCY|EVIDENCE|OPERATORS|MANIFEST|APPROVAL|EXPORTS|SUBSCRIPTIONS?|TENANT_BYTES)_|KAFKA_(?:BROKER|SSL|SASL)|API_KEY(?:_P|S_))/
+  /^(?:(?:LEDGER|OIDC|METRICS|IDEMPOTENCY|EVIDENCE|OPERATORS|MANIFEST|APPROVAL|EXPORTS|SUBSCRIPTIONS?|TENANT_BYTES|EXPORT_BYTES)_|KAFKA_(?:BROKER|SSL|SASL)|API_KEY(?:_P|S_))/
 const KNOWN: ReadonlySet<string> = new Set([...SETTINGS, TOKEN_SETTING])
 
 export type Configuration = Readonly<Record<string, string>>

@@ -31,8 +31,6 @@ import { metadataSchema, timeSchema, NOT_MODIFIED } from './commonSchemas.ts'
 
 const KEPT_DAYS = 30
 const DAY_MS = 24 * 60 * 60 * 1000
-/** The bytes of the files that a tenant may have stored: 10 GiB. */
-const STORED_BYTES_MAX = 10 * 1024 ** 3
 
 const formatSchema = z.enum(EXPORT_FORMATS)
 
@@ -130,21 +128,21 @@ const replayed = ({ ledger }: AnyCall, id: OperationId, record: IdempotencyRecor
   replay(ledger, operationEntity, id, record)
 
 const refusalOf = ({ callerMax, tenantMax, tenantMaxBytes }: ExportLimits) => ({
-  caller: `You have ${callerMax} unfinished exports, and may not have more at once. Retry when one has ended.`,
-  tenant: `Your tenant has ${tenantMax} unfinished exports, and may not have more at once. Retry when one has ended.`,
+  caller: `You may have ${callerMax} unfinished exports at once. Retry when one of them has ended.`,
+  tenant: `Your tenant may have ${tenantMax} unfinished exports at once. Retry when one of them has ended.`,
   bytes:
-    `The files of your tenant's exports have ${tenantMaxBytes} bytes, which is the limit. ` +
-    'Delete files that you do not need any more (DELETE /exports/{id}), or wait until some expire.',
+    `The export files of your tenant have reached their limit of ${tenantMaxBytes} bytes. ` +
+    'Delete files that you no longer need (DELETE /exports/{id}), or wait until some expire.',
 })
 
 /** Takes the place of this export. Throws Problem: 429; Unavailable. */
 const takeSlot = async (
-  { database, principal, concurrencyLimits, ledger }: AnyCall,
+  { database, principal, concurrencyLimits, exportBytesPerTenant, ledger }: AnyCall,
   id: OperationId,
 ): Promise<void> => {
   const { exports: callerMax, tenant_exports: tenantMax } = concurrencyLimits.settings
   const keptSince = new Date(ledger.world.now() - KEPT_DAYS * DAY_MS).toISOString()
-  const limits = { callerMax, tenantMax, tenantMaxBytes: STORED_BYTES_MAX, keptSince }
+  const limits = { callerMax, tenantMax, tenantMaxBytes: exportBytesPerTenant, keptSince }
   const reserved = await takeExportSlot(database, principal, id, limits)
   if (reserved !== 'taken') throw new Problem('quota_exceeded', { detail: refusalOf(limits)[reserved] })
 }

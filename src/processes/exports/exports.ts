@@ -160,7 +160,7 @@ type Jobs = Receiver & {
   /** Starts what is due and sets the timer for the rest. */
   readonly startDue: (stop: AbortSignal) => void
   /** Resolves when no attempt is under way any more. */
-  readonly allEnded: () => Promise<void>
+  readonly allEnded: () => Promise<unknown>
 }
 
 /**
@@ -204,9 +204,7 @@ const createJobs = (dependencies: ExportDependencies, timer: Timer, expiry: Expi
         running.set(next, run(next, stop))
       }
     },
-    allEnded: async () => {
-      await Promise.all(running.values())
-    },
+    allEnded: () => Promise.all(running.values()),
   }
 }
 

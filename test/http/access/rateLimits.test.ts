@@ -7,7 +7,7 @@ import { Problem } from '../../../src/http/response/problemCatalogue.ts'
 import { createRateLimits } from '../../../src/http/access/rateLimits.ts'
 import { DEFAULT_RATE_LIMITS, type RateLimitSettings } from '../../../src/limits.ts'
 import { type Database, type RateCounter, Unavailable } from '../../../src/ports.ts'
-import { type Answer, aPayment, approvedInvoice, clientOf, inParallel, pay } from '../../support/client.ts'
+import { type Answer, aPayment, approvedInvoice, clientOf, inParallel, newKey, pay } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { everyRate } from '../../support/limits.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
@@ -328,12 +328,12 @@ describe('running exports', () => {
   })
 
   it('are refused when the files of the tenant have as many bytes as it may store', async () => {
-    const tenant = 'full-of-exports'
-    const client = clientOf((await sharedService()).api, await (await sharedService()).token({ tenant }))
+    const tenant = `full-${newKey()}`
+    const service = await sharedService()
+    const client = clientOf(service.api, await service.token({ tenant }))
     const { body } = await client.post('/exports', { resource: 'orders', format: 'csv' })
     await eventually(async () => (await client.get(`/operations/${body.id}`)).body.state === 'succeeded')
-    const full = { ...limits, tenantMaxBytes: 1 }
-    const take = () => takeExportSlot(database, { ...who('full'), tenant }, idOf(60), full)
+    const take = () => takeExportSlot(database, { ...who('full'), tenant }, idOf(60), { ...limits, tenantMaxBytes: 1 })
     await eventually(async () => (await take()) === 'bytes')
     expect((await client.request('DELETE', `/exports/${body.id}`)).status).to.equal(204)
     await eventually(async () => (await take()) === 'taken')

@@ -10,6 +10,8 @@ import { sharedService, type TestService } from '../../support/service.ts'
 import { caller, startVariant } from '../../support/serviceVariants.ts'
 
 const AFTER_RECHECK_MS = 6_000
+/** Each has 25 KB of metadata, and a chunk has 256 KiB. */
+const ORDERS_OF_TWO_CHUNKS = 14
 
 describe('downloads of exports', () => {
   const tenant = `downloads-${newKey().slice(0, 8)}`
@@ -97,6 +99,61 @@ describe('downloads of exports', () => {
       expect(hasRight).to.equal(false)
     } finally {
       await variant.close()
+    }
+  })
+
+  it('are cut off, and not shortened without a word, when the file is deleted meanwhile', async () => {
+    const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`member_${n}`, 'x'.repeat(500)]))
+    for (let n = 0; n < ORDERS_OF_TWO_CHUNKS; n++) await client.post('/orders', { ...anOrder(), metadata })
+    const deleted = await finished()
+    const isDeleted = Promise.withResolvers<void>()
+    let chunks = 0
+    const variant = await startVariant(service, {
+      authenticate: async () => ({ ...caller, tenant }),
+      services: usual => ({
+        ...usual,
+        bulk: {
+          sql: async (text, values) => {
+            if (text.includes('encode(bytes') && ++chunks === 2) await isDeleted.promise
+            return usual.bulk.sql(text, values)
+          },
+        },
+      }),
+    })
+    try {
+      const answer = await fetch(`${variant.api}/exports/${deleted}/content`)
+      expect(answer.status).to.equal(200)
+      const rest = rejectionOf(answer.arrayBuffer())
+      await eventually(() => chunks === 2)
+      expect((await client.request('DELETE', `/exports/${deleted}`)).status).to.equal(204)
+      isDeleted.resolve()
+      expect(await rest).to.be.instanceOf(Error)
+    } finally {
+      isDeleted.resolve()
+      await variant.close()
+    }
+  })
+
+  it('have connections of their own', async () => {
+    const database = openDatabase({ connectionString: service.addresses.postgres })
+    const poolsThatRead = async (): Promise<string[]> => {
+      const rows = await database.sql<{ name: string }>(
+        `select distinct application_name as name from pg_stat_activity where query like '%encode(bytes%'
+          and pid <> pg_backend_pid()`,
+      )
+      return rows.map(({ name }) => name)
+    }
+    try {
+      // The last statement of an idle connection is shown until another one follows.
+      await eventually(async () => {
+        expect((await client.get(path())).status).to.equal(200)
+        return (await poolsThatRead()).includes('ledger-bulk')
+      })
+      expect(
+        (await poolsThatRead()).filter(name => name.startsWith('ledger-') && name !== 'ledger-bulk'),
+      ).to.deep.equal([])
+    } finally {
+      await database.close()
     }
   })
 
