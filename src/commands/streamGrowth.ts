@@ -3,10 +3,7 @@ import type { ExpectedRevision } from '../ports.ts'
 
 /** The greatest length of a stream, by which commands are refused that a client could repeat without end. */
 
-/**
- * A read that has to fold the longest order, of changes as large as a body can be, takes some tenths of a second; an
- * object that a business works with has some dozens of changes.
- */
+/** Bounds the reads that fold a whole stream. An object that a business works with has some dozens of changes. */
 export const CHANGES_MAX = 1_000
 /** Room for what comes after changes: an order with the most changes can still be invoiced. */
 const RESERVE_SHARE = 0.2

@@ -3,9 +3,9 @@ import type { CleanupStack } from '../cleanupStack.ts'
 import type { Database } from '../ports.ts'
 
 /**
- * The connection pools of a process and their sizes. Lists, other requests, feeds and event streams have pools of their
- * own, so that none can exhaust those of the others. API processes that share a port share the connections too: a server of Postgres
- * has few.
+ * The connection pools of a process and their sizes. Lists, downloads, other requests, feeds and event streams have
+ * pools of their own, so none can exhaust those of the others. API processes that share a port share the connections
+ * too: a Postgres server has few.
  */
 
 export const REQUESTS_POOL_MAX = 10
@@ -38,7 +38,7 @@ export const poolSizesOf = (apiProcesses: number) => {
   }
 }
 
-/** A page examines 2,000 rows at most, which takes 20 ms when they are in memory. */
+/** A page examines a bounded number of rows (projections/page.ts). */
 const LISTS_STATEMENT_TIMEOUT_MS = 1_000
 
 /**
