@@ -5,6 +5,8 @@ export type Account = {
   readonly caller: string
   /** How many times its duration a piece of work counts; 1 when absent. */
   readonly costFactor?: number
+  /** Whether no request of another tenant was seen lately in this process. */
+  readonly isAlone?: () => boolean
 }
 
 /** The names that stand for no tenant. No tenant has them: its name begins with a letter or a digit. */

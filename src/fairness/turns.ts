@@ -15,6 +15,10 @@ import { FairQueue } from './fairQueue.ts'
  * tenant a single piece of work begins in each turn of the loop. A quiet tenant's requests beside two that attack took 50
  * times as long without this rule, and take twice as long with it (test/faults/attackers.test.ts).
  *
+ * Large work takes as many turns of its tenant's share as its size, and beside others the tenant pauses after it. Otherwise the largest orders
+ * that are accepted, of one tenant at its full rate, made the requests of a quiet one take ten times as long
+ * (test/soak/attacks/filling.ts). Strangers pause too: they cannot have a rate limit, since their number is unknown.
+ *
  * A turn lasts `turnMaxMs` at most. Work that takes longer mostly waits, for a position, a body or a dependency that
  * hangs: it keeps its place, of which there are many, and its turn goes to the next.
  */
@@ -30,10 +34,28 @@ export type TurnLimits = {
   readonly shareBesideOthers: number
   /** Whether a single piece of work begins in each turn of the event loop, while there are several tenants. */
   readonly onePerLoopTurn: boolean
-  /** The least time between the beginnings of two pieces of work of strangers, beside tenants. */
-  readonly strangersEveryMs: number
+  /** The pause of strangers after each piece of work has begun, beside tenants. */
+  readonly strangersPauseMs: number
+  /** The pause of a tenant for each further unit of size of its last work, beside other tenants. */
+  readonly sizePauseMs: number
+  /** The pause of a tenant after its work, as a multiple of the time that the work took, beside other tenants. */
+  readonly pauseFactor: number
   readonly waitMaxMs: number
   readonly waitingMax: { readonly caller: number; readonly tenant: number; readonly all: number }
+}
+
+/** For work that holds a scarce thing until it ends, such as the connection of a statement. */
+export const HELD_UNTIL_DONE: Omit<TurnLimits, 'turns'> = {
+  places: Infinity,
+  turnMaxMs: Infinity,
+  shareAlone: 0.8,
+  shareBesideOthers: 0.25,
+  onePerLoopTurn: false,
+  strangersPauseMs: 0,
+  sizePauseMs: 0,
+  pauseFactor: 1,
+  waitMaxMs: Infinity,
+  waitingMax: { caller: Infinity, tenant: Infinity, all: Infinity },
 }
 
 /** `caller` and `tenant`: the one that has too many waiting. `gone`: the signal aborted. */
@@ -51,8 +73,9 @@ export class TurnRefused extends Error {
 /** Ends the work; further calls do nothing. */
 export type EndTurn = () => void
 
-type Holding = { atWork: number; places: number }
-type Turn = { readonly account: Account; readonly sinceMs: number }
+/** `size`: of the tenant's work, all together. */
+type Holding = { size: number; places: number }
+type Turn = { readonly account: Account; readonly size: number; readonly sinceMs: number }
 type Waiting = Turn & { readonly begin: (end: EndTurn) => void; readonly refuse: (reason: RefusalReason) => void }
 type Seen = { readonly tenant: string | undefined; readonly atMs: number }
 type Clock = Pick<World, 'monotonicMs' | 'sleep'>
@@ -73,11 +96,13 @@ export class Turns {
   #places = 0
   #isTicking = false
   #hasBegunInLoopTurn = false
-  /** When the last work of strangers, and of probes, began. */
-  readonly #strangersBegunAtMs = new Map<string, number>()
+  /** When the next work of a tenant may begin beside others; absent for those whose last work was small. */
+  readonly #notBeforeMs = new Map<string, number>()
   /** The tenant that was seen last, and the one before it. */
   #latest: Seen = { tenant: undefined, atMs: -Infinity }
   #before: Seen = { tenant: undefined, atMs: -Infinity }
+  /** When an account last said that it is not alone. */
+  #othersSeenMs = -Infinity
 
   constructor(limits: TurnLimits, clock: Clock) {
     this.#limits = limits
@@ -89,27 +114,28 @@ export class Turns {
     return this.#queue.size
   }
 
-  /** Begins work that needs not wait; undefined when it must. */
-  tryEnter(account: Account): EndTurn | undefined {
+  /** Begins work that needs not wait; undefined when it must. `size`: the turns that it takes from its tenant's share. */
+  tryEnter(account: Account, size = 1): EndTurn | undefined {
     this.#see(account)
     this.#endLongTurns()
     if (this.#queue.waitingOf(account).tenant > 0 || !this.#hasTurn() || !this.#mayBegin(account.tenant))
       return undefined
     this.#queue.begin(account)
-    return this.#begin(account)
+    return this.#begin(account, size)
   }
 
   /** Resolves when the work may begin. Throws TurnRefused. A waiter whose signal aborts leaves the queue. */
-  async enter(account: Account, signal?: AbortSignal): Promise<EndTurn> {
-    return this.tryEnter(account) ?? (await this.#wait(account, signal))
+  async enter(account: Account, signal?: AbortSignal, size = 1): Promise<EndTurn> {
+    return this.tryEnter(account, size) ?? (await this.#wait(account, size, signal))
   }
 
-  #wait(account: Account, signal: AbortSignal | undefined): Promise<EndTurn> {
+  #wait(account: Account, size: number, signal: AbortSignal | undefined): Promise<EndTurn> {
     this.#makeRoom(account)
     return new Promise((resolve, reject) => {
       const leave = (): void => this.#refuse(waiting, 'gone')
       const waiting: Waiting = {
         account,
+        size,
         sinceMs: this.#clock.monotonicMs(),
         begin: end => {
           signal?.removeEventListener('abort', leave)
@@ -152,39 +178,41 @@ export class Turns {
   }
 
   #mayBegin(tenant: string): boolean {
-    const { atWork = 0, places = 0 } = this.#held.get(tenant) ?? {}
-    const isAlone = this.#isAlone(tenant)
+    const { size = 0, places = 0 } = this.#held.get(tenant) ?? {}
+    const isAlone = this.isAlone(tenant)
     if (!isAlone && (this.#hasBegunInLoopTurn || this.#isTooSoon(tenant))) return false
     const share = isAlone ? this.#limits.shareAlone : this.#limits.shareBesideOthers
-    return atWork < Math.max(1, Math.floor(this.#limits.turns() * share)) && places < this.#limits.places / 2
+    return size < Math.max(1, Math.floor(this.#limits.turns() * share)) && places < this.#limits.places / 2
   }
 
-  /** Strangers cannot have a rate limit of their own, since their number is unknown: beside tenants they share one. */
   #isTooSoon(tenant: string): boolean {
-    const begunAtMs = this.#strangersBegunAtMs.get(tenant)
-    return begunAtMs !== undefined && this.#clock.monotonicMs() - begunAtMs < this.#limits.strangersEveryMs
+    const notBeforeMs = this.#notBeforeMs.get(tenant)
+    return notBeforeMs !== undefined && this.#clock.monotonicMs() < notBeforeMs
   }
 
-  #isAlone(tenant: string): boolean {
+  /** Whether no other tenant was seen within the last second. */
+  isAlone(tenant: string): boolean {
     const other = this.#latest.tenant === tenant ? this.#before : this.#latest
-    return this.#clock.monotonicMs() - other.atMs > RECENT_MS
+    return this.#clock.monotonicMs() - Math.max(other.atMs, this.#othersSeenMs) > RECENT_MS
   }
 
   #see(account: Account): void {
     if (isAnonymous(account)) return
+    if (account.isAlone?.() === false) this.#othersSeenMs = this.#clock.monotonicMs()
     if (this.#latest.tenant !== account.tenant) this.#before = this.#latest
     this.#latest = { tenant: account.tenant, atMs: this.#clock.monotonicMs() }
   }
 
-  #begin(account: Account): EndTurn {
+  #begin(account: Account, size: number): EndTurn {
     this.#countInLoopTurn()
-    const turn = { account, sinceMs: this.#clock.monotonicMs() }
-    if (isAnonymous(account)) this.#strangersBegunAtMs.set(account.tenant, turn.sinceMs)
-    const held = this.#held.get(account.tenant) ?? { atWork: 0, places: 0 }
+    const turn = { account, size, sinceMs: this.#clock.monotonicMs() }
+    const pauseMs = (size - 1) * this.#limits.sizePauseMs + (isAnonymous(account) ? this.#limits.strangersPauseMs : 0)
+    this.#pause(account, pauseMs)
+    const held = this.#held.get(account.tenant) ?? { size: 0, places: 0 }
     this.#held.set(account.tenant, held)
     this.#atWork.add(turn)
     this.#places++
-    held.atWork++
+    held.size += size
     held.places++
     let hasEnded = false
     return () => {
@@ -193,6 +221,11 @@ export class Turns {
       this.#end(turn, held)
       this.#beginNext()
     }
+  }
+
+  #pause({ tenant }: Account, timeMs: number): void {
+    if (timeMs > 0) this.#notBeforeMs.set(tenant, this.#clock.monotonicMs() + timeMs)
+    else this.#notBeforeMs.delete(tenant)
   }
 
   #countInLoopTurn(): void {
@@ -206,28 +239,34 @@ export class Turns {
 
   #end(turn: Turn, held: Holding): void {
     const { account, sinceMs } = turn
-    if (this.#atWork.delete(turn)) held.atWork--
+    this.#leave(turn)
     held.places--
     this.#places--
     if (held.places === 0) this.#held.delete(account.tenant)
-    this.#queue.end(account, Math.max(COST_MIN_MS, this.#clock.monotonicMs() - sinceMs) * (account.costFactor ?? 1))
+    const tookMs = this.#clock.monotonicMs() - sinceMs
+    if (this.#limits.pauseFactor > 0) this.#pause(account, tookMs * this.#limits.pauseFactor)
+    this.#queue.end(account, Math.max(COST_MIN_MS, tookMs) * (account.costFactor ?? 1))
   }
 
   #endLongTurns(): void {
     const beforeMs = this.#clock.monotonicMs() - this.#limits.turnMaxMs
     for (const turn of this.#atWork) {
       if (turn.sinceMs > beforeMs) return
-      this.#atWork.delete(turn)
-      const held = this.#held.get(turn.account.tenant)
-      if (held !== undefined) held.atWork--
+      this.#leave(turn)
     }
+  }
+
+  #leave(turn: Turn): void {
+    if (!this.#atWork.delete(turn)) return
+    const held = this.#held.get(turn.account.tenant)
+    if (held !== undefined) held.size -= turn.size
   }
 
   #beginNext(): void {
     while (this.#queue.size > 0 && this.#hasTurn()) {
       const next = this.#queue.take(tenant => this.#mayBegin(tenant))
       if (next === undefined) return
-      next.begin(this.#begin(next.account))
+      next.begin(this.#begin(next.account, next.size))
     }
   }
 

@@ -4,7 +4,7 @@ import { codeOf, commentsOf, type FunctionFound, functionsOf, importsOf, lineAt,
 
 export type Rule = (source: Source) => string[]
 
-export const FILE_LINES_MAX = 250
+export const FILE_LINES_MAX = 400
 /** Tests are lists of independent cases, which stay readable at twice the length of other sources. */
 export const TEST_LINES_MAX = 500
 export const FUNCTION_LINES_MAX = 40

@@ -149,15 +149,22 @@ const watchedAdmission = (
   { world, isPaused, pauses }: Machine,
   onWait: InstanceDependencies['onWait'],
 ): Admission => {
-  const enter: Admission['turns']['enter'] = async (account, signal) => {
+  const enter: Admission['turns']['enter'] = async (account, signal, size) => {
     const [beganMs, before] = [world.monotonicMs(), isPaused() ? undefined : pauses()]
     try {
-      return await turns.enter(account, signal)
+      return await turns.enter(account, signal, size)
     } finally {
       if (!signal?.aborted && pauses() === before) onWait(account.tenant, world.monotonicMs() - beganMs)
     }
   }
-  return { bodies, turns: { tryEnter: account => turns.tryEnter(account), enter } }
+  return {
+    bodies,
+    turns: {
+      tryEnter: (account, size) => turns.tryEnter(account, size),
+      enter,
+      isAlone: tenant => turns.isAlone(tenant),
+    },
+  }
 }
 
 export const startInstance = (dependencies: InstanceDependencies): Instance => {

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Attack, ATTACKING_TENANT, type Target } from '../soak/attacks/attack.ts'
+import { ATTACKING_TENANT, type Target } from '../soak/attacks/attack.ts'
 import type { Target as MixedTarget } from './attackerProcess.ts'
 import { anOrder, newKey } from './client.ts'
 import { expiredToken } from './expiredToken.ts'
@@ -63,12 +63,12 @@ const createNormalClient = (api: string, token: string) => {
     })
 
   /** The requests of one paid order, until one is refused; adds the duration of each in milliseconds. */
-  const payOrder = async (times: number[]): Promise<void> => {
+  const payOrder = async (times: number[], pauseMs: number): Promise<void> => {
     const timed = async (asking: () => Promise<Answer>): Promise<Answer> => {
       const from = performance.now()
       const answer = await asking()
       times.push(performance.now() - from)
-      await sleep(PAUSE_MS)
+      await sleep(pauseMs)
       if (answer.status >= 400) throw new Refused()
       return answer
     }
@@ -83,11 +83,11 @@ const createNormalClient = (api: string, token: string) => {
     await timed(() => ask('GET', '/payments?limit=10'))
   }
 
-  const workFor = async (timeMs: number): Promise<number[]> => {
+  const workFor = async (timeMs: number, pauseMs = PAUSE_MS): Promise<number[]> => {
     const times: number[] = []
     const until = performance.now() + timeMs
     while (performance.now() < until)
-      await payOrder(times).catch((error: unknown) => {
+      await payOrder(times, pauseMs).catch((error: unknown) => {
         if (!(error instanceof Refused)) throw error
       })
     return times
@@ -129,27 +129,29 @@ const loopback = (api: string): string => api.replace('localhost', '127.0.0.1')
 
 const ATTACKING_CALLERS = 100
 
-/** Prepares the attack of a file in test/soak/attacks, and starts its process. */
+/** Starts the process of the attack of a file in test/soak/attacks, which prepares it. */
 const startAttackOf =
   (file: URL) =>
   async (service: ServiceProcess): Promise<readonly Attacker[]> => {
-    const { attack } = (await import(file.href)) as { readonly attack: Attack }
     const callers = Array.from({ length: ATTACKING_CALLERS }, (_, index) => `caller-${index}`)
     const target: Target = {
       api: loopback(service.api),
       tokens: await Promise.all(callers.map(subject => service.token({ tenant: ATTACKING_TENANT, subject }))),
       databaseUrl: service.addresses.postgres,
     }
-    await attack.prepare?.(target)
     return [await startAttacker('../soak/attacks/attackProcess.ts', [file.href, JSON.stringify(target)])]
   }
 
 export type Turns = { readonly rounds: number; readonly roundMs: number; readonly settleMs: number }
 
-/** The resident memory of the service in MiB: before the attacks, the most beside them, and some time after the last. */
+/**
+ * The resident memory of the service in MiB: after the greatest ordinary load, the most beside the attacks, and some time
+ * after the last.
+ */
 export type MemoryMib = { readonly before: number; readonly most: number; readonly after: number }
 
 const RECOVERY_MS = 10_000
+const ORDINARY_CLIENTS = 32
 const MEMORY_EVERY_MS = 250
 
 const watchMemory = async (pid: number) => {
@@ -184,6 +186,13 @@ const measure = async (
   return { rounds: measured, attackers: reports }
 }
 
+/** As much ordinary load as the service takes: a process that has just started grows under any load. */
+const warmUp = async (service: ServiceProcess, { roundMs }: Turns): Promise<void> => {
+  const subjects = Array.from({ length: ORDINARY_CLIENTS }, (_, index) => `ordinary-${index}`)
+  const tokens = await Promise.all(subjects.map(subject => service.token({ tenant: 'ordinary', subject })))
+  await Promise.all(tokens.map(token => createNormalClient(service.api, token).workFor(roundMs, 0)))
+}
+
 const measureBeside = async (
   turns: Turns,
   start: (service: ServiceProcess) => Promise<readonly Attacker[]>,
@@ -194,7 +203,8 @@ const measureBeside = async (
   try {
     attackers = await start(service)
     const normal = createNormalClient(service.api, await service.token({ tenant: 'normal', subject: 'normal' }))
-    await normal.workFor(turns.roundMs)
+    await warmUp(service, turns)
+    await normal.workFor(turns.settleMs)
     const memory = await watchMemory(service.pid)
     const measured = await measure(turns, attackers, normal)
     return { ...measured, statuses: normal.statuses, memoryMib: await memory.end() }

@@ -71,7 +71,11 @@ export const limited: Difference = { limits: everyRate(none) }
 export const withoutTurns = (reason: RefusalReason): Difference => ({
   admission: {
     bodies: createPendingBodies(),
-    turns: { tryEnter: () => undefined, enter: () => Promise.reject(new TurnRefused(reason)) },
+    turns: {
+      tryEnter: () => undefined,
+      enter: () => Promise.reject(new TurnRefused(reason)),
+      isAlone: () => false,
+    },
   },
 })
 

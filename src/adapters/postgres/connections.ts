@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool, PoolClient } from 'pg'
 import { currentAccount } from '../../fairness/currentAccount.ts'
-import { type EndTurn, type TurnLimits, Turns } from '../../fairness/turns.ts'
+import { type EndTurn, HELD_UNTIL_DONE, Turns } from '../../fairness/turns.ts'
 import { Unavailable } from '../../ports.ts'
 
 /** The connections of a pool, and the turns in front of them. */
@@ -12,25 +12,13 @@ export const CONNECT_TIMEOUT_MS = 2_000
 export type Connection = { readonly client: PoolClient; readonly release: (isBroken?: boolean) => void }
 export type Connect = () => Promise<Connection>
 
-const TURN_LIMITS: Omit<TurnLimits, 'turns'> = {
-  places: Infinity,
-  // A connection is taken until its statement ends.
-  turnMaxMs: Infinity,
-  shareAlone: 0.8,
-  shareBesideOthers: 0.5,
-  onePerLoopTurn: false,
-  strangersEveryMs: 0,
-  waitMaxMs: CONNECT_TIMEOUT_MS,
-  waitingMax: { caller: Infinity, tenant: Infinity, all: Infinity },
-}
-
 /**
  * Tenants take turns for the connections of a pool (src/fairness/turns.ts); the service's own work does not wait in
  * their queue. Throws Unavailable: nothing was sent, because there was no turn in time, or no connection.
  */
 export const connectInTurn = (pool: Pool): Connect => {
   const clock = { monotonicMs: () => performance.now(), sleep: (timeMs: number) => sleep(timeMs) }
-  const turns = new Turns({ ...TURN_LIMITS, turns: () => pool.options.max }, clock)
+  const turns = new Turns({ ...HELD_UNTIL_DONE, waitMaxMs: CONNECT_TIMEOUT_MS, turns: () => pool.options.max }, clock)
   return async () => {
     const account = currentAccount()
     let end: EndTurn | undefined

@@ -6,6 +6,7 @@ import type { CreationResult } from '../../commands/idempotentCreation.ts'
 import type { Entity, Kind } from '../../commands/entities.ts'
 import type { Loaded } from '../../commands/aggregateRepository.ts'
 import { hasErased, NO_TEXTS, type Texts, tokensOf, withTexts } from '../../commands/personalTexts.ts'
+import { createPauses } from '../../commands/longReads.ts'
 import { type EndTurn, TurnRefused } from '../../fairness/turns.ts'
 import { callerOf } from '../access/rateLimits.ts'
 import { etagOf, isNotModified } from '../request/conditional.ts'
@@ -80,7 +81,8 @@ const rowAsOf = async <K extends Kind>(
   if (first?.metadata.tenant !== principal.tenant) throw new Problem('resource_not_found')
   const end = await longReadOf(call)
   try {
-    return visible(call, await foldUntil(ledger.aggregates.events(entity, id), entity, Date.parse(asOf)))
+    const pause = createPauses(ledger.world)
+    return visible(call, await foldUntil(ledger.aggregates.events(entity, id), entity, Date.parse(asOf), pause))
   } finally {
     end()
   }
@@ -90,6 +92,7 @@ const foldUntil = async <K extends Kind>(
   events: AsyncIterable<Recorded<K['event']>>,
   { projection }: Entity<K>,
   untilMs: number,
+  pause: () => Promise<void>,
 ): Promise<K['row'] | undefined> => {
   let row: K['row'] | undefined
   for await (const recorded of events) {
@@ -97,6 +100,7 @@ const foldUntil = async <K extends Kind>(
     // after it: the order of the stream is the order of the decisions.
     if (projection === undefined || Date.parse(recorded.metadata.at) > untilMs) break
     row = fold(projection, row, recorded)
+    await pause()
   }
   return row
 }

@@ -18,6 +18,14 @@ type Connection = { readonly open: Set<ServerResponse>; readonly waiting: (() =>
 /** Calls `work` when it is the request's turn on its connection. */
 export type Pipelining = (req: IncomingMessage, res: ServerResponse, work: () => void) => void
 
+/** Without the stack traces of the errors with which Node aborts each request that it has parsed. */
+const destroy = (socket: Socket): void => {
+  const { stackTraceLimit } = Error
+  socket.prependOnceListener('close', () => (Error.stackTraceLimit = 0))
+  socket.once('close', () => (Error.stackTraceLimit = stackTraceLimit))
+  socket.destroy()
+}
+
 /** Long because its functions share the connections of one server. */
 export const createPipelining = (): Pipelining => {
   const connections = new WeakMap<Socket, Connection>()
@@ -51,7 +59,7 @@ export const createPipelining = (): Pipelining => {
   }
 
   const wait = (connection: Connection, socket: Socket, work: () => void): void => {
-    if (connection.waiting.length >= WAITING_MAX || allWaiting >= ALL_WAITING_MAX) return void socket.destroy()
+    if (connection.waiting.length >= WAITING_MAX || allWaiting >= ALL_WAITING_MAX) return destroy(socket)
     allWaiting++
     connection.waiting.push(work)
     socket.pause()

@@ -27,9 +27,9 @@ const createGatedTurns = () => {
   const overtakenBy: number[] = []
   const clock = { monotonicMs: () => performance.now(), sleep: (ms: number) => sleep(ms) }
   const turns = new Turns({ ...REQUEST_LIMITS, turns: () => (isOpen ? AT_WORK : 0) }, clock)
-  const enter: Turns['enter'] = async (account, signal) => {
+  const enter: Turns['enter'] = async (account, signal, size) => {
     const before = greedyBegun
-    const end = await turns.enter(account, signal)
+    const end = await turns.enter(account, signal, size)
     if (account.tenant === TENANT) overtakenBy.push(greedyBegun - before)
     else greedyBegun += 1
     return end
@@ -37,7 +37,7 @@ const createGatedTurns = () => {
   return {
     waiting: () => turns.waiting,
     overtakenBy,
-    admission: { turns: { tryEnter: () => undefined, enter }, bodies: createPendingBodies() },
+    admission: { turns: { tryEnter: () => undefined, enter, isAlone: () => false }, bodies: createPendingBodies() },
     close: () => (isOpen = false),
     open: () => {
       isOpen = true

@@ -1,9 +1,16 @@
+import { setPriority } from 'node:os'
 import type { Attack, Target } from './attack.ts'
 
 /** The process of an attack: begins and pauses at its parent's messages, and reports the outcomes at each pause. */
 
-const [, , file = '', target = ''] = process.argv
+/** Attackers bring processors of their own: on this machine they take what the service leaves. */
+const LOWEST_PRIORITY = 19
+setPriority(LOWEST_PRIORITY)
+
+const [, , file = '', json = ''] = process.argv
 const { attack } = (await import(file)) as { readonly attack: Attack }
+const target = JSON.parse(json) as Target
+await attack.prepare?.(target)
 
 let stop = new AbortController()
 let outcomes: Promise<object> = Promise.resolve({})
@@ -11,7 +18,7 @@ let outcomes: Promise<object> = Promise.resolve({})
 process.on('message', (message: 'begin' | 'pause') => {
   if (message === 'begin') {
     stop = new AbortController()
-    outcomes = attack.run(JSON.parse(target) as Target, stop.signal)
+    outcomes = attack.run(target, stop.signal)
     return
   }
   stop.abort()

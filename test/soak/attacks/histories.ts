@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attack, Target } from './attack.ts'
+import { headersOf } from './attackExports.ts'
 
 /** Reads of the history, and of an earlier state, of an order with as many large changes as an order takes. */
 
@@ -14,8 +15,6 @@ const metadataOf = (n: number): Record<string, string> =>
   Object.fromEntries(
     Array.from({ length: METADATA_KEYS }, (_, key) => [`key_${key}`, `${n}`.padEnd(VALUE_CHARACTERS, 'x')]),
   )
-
-const headersOf = (token: string | undefined): Record<string, string> => ({ authorization: `Bearer ${token}` })
 
 let orderId = ''
 

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openDatabase } from '../../../src/adapters/postgres/database.ts'
-import { ATTACKING_TENANT, type Attack, type Target } from './attack.ts'
+import type { Attack, Target } from './attack.ts'
+import { insertOrders } from './attackRows.ts'
 
 /** Lists with filters that match nothing, over 500,000 orders of the attacking tenant. */
 
 const ORDERS = 500_000
-const BATCH = 10_000
 /** Few connections first, and many in the second half. */
 const CONNECTIONS = [60, 400]
 const PHASE_MS = 10_000
@@ -19,18 +18,7 @@ const PATHS = [
   '/audit-records?limit=1&resource=none',
 ]
 
-const prepare = async ({ databaseUrl }: Target): Promise<void> => {
-  const database = openDatabase({ connectionString: databaseUrl, statementTimeoutMs: 60_000 })
-  try {
-    for (let from = 1; from <= ORDERS; from += BATCH)
-      await database.sql(`insert into orders_v1 (id, tenant_id, revision, created_at, updated_at, created_by, state, currency,
-          lines, total_amount, metadata)
-        select 'attack-' || n, '${ATTACKING_TENANT}', 1, now() - n * interval '1 second', now(), 'attack', 'open', 'USD', '[]', 1, '{}'
-          from generate_series(${from}, ${from + BATCH - 1}) n on conflict do nothing`)
-  } finally {
-    await database.close()
-  }
-}
+const prepare = (target: Target): Promise<void> => insertOrders(target, ORDERS)
 
 const run = async ({ api, tokens }: Target, signal: AbortSignal): Promise<Record<string, number>> => {
   const outcomes: Record<string, number> = {}

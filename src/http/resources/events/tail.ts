@@ -3,7 +3,7 @@ import type { Query } from '../../../../projections/page.ts'
 import type { Account } from '../../../fairness/account.ts'
 import { workFor, workForAll } from '../../../fairness/currentAccount.ts'
 import { createLoopTime, type RunInTurn } from '../../../fairness/loopTime.ts'
-import { type TurnLimits, Turns } from '../../../fairness/turns.ts'
+import { HELD_UNTIL_DONE, Turns } from '../../../fairness/turns.ts'
 import { checkpointPositions } from '../../../feeds/checkpoints.ts'
 import { type Database, type Row, Unavailable, type World } from '../../../ports.ts'
 import { createCaughtUpStreams, type LiveQueue } from './caughtUpStreams.ts'
@@ -34,19 +34,6 @@ export type Tail = {
 }
 
 export type Reader = { readonly account: Account; readonly signal: AbortSignal }
-
-/** A stream waits for its history as long as it takes: it has no deadline, and the number of streams is limited. */
-const READ_LIMITS: Omit<TurnLimits, 'turns'> = {
-  places: Infinity,
-  // A connection is taken until its statement ends.
-  turnMaxMs: Infinity,
-  shareAlone: 0.8,
-  shareBesideOthers: 0.5,
-  onePerLoopTurn: false,
-  strangersEveryMs: 0,
-  waitMaxMs: Infinity,
-  waitingMax: { caller: Infinity, tenant: Infinity, all: Infinity },
-}
 
 type Waiting = {
   readonly name: string
@@ -109,8 +96,9 @@ const createPlace = ({ sql }: TailDependencies['database']) => {
   }
 }
 
+/** A stream waits for its history as long as it takes: it has no deadline, and the number of streams is limited. */
 const createReads = ({ database, connections, world }: TailDependencies): Tail['read'] => {
-  const reads = new Turns({ ...READ_LIMITS, turns: () => connections - 1 }, world)
+  const reads = new Turns({ ...HELD_UNTIL_DONE, turns: () => connections - 1 }, world)
   return async ({ text, values }, { account, signal }) => {
     const end = await reads.enter(account, signal)
     try {
