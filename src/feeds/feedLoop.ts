@@ -64,6 +64,8 @@ export type Run = {
   readonly readsLater?: true
   /** Called for each event when it arrives, while an earlier batch may still be processed. Does not throw. */
   readonly prepare?: (event: StoredEvent) => void
+  /** Called when the feed is live, again after each batch. Does not throw. */
+  readonly caughtUp?: () => void
   /** Work beside the loop, until the signal. Settles when none of it is under way any more. */
   readonly background?: () => Promise<void>
 }
@@ -206,6 +208,7 @@ const follow = async (
       )
     processedUpTo = position ?? processedUpTo
     live = (live || caughtUp) && interruption === undefined
+    if (live) run.caughtUp?.()
     if (position !== undefined || caughtUp) progress.processed(processedUpTo, live)
     if (interruption !== undefined)
       progress.failed(new Unavailable('event store', { effect: 'none', cause: interruption }), false)
