@@ -9,6 +9,7 @@ import {
   type TailFact,
 } from '../../projections/facts/queries.ts'
 import { emptyTablesOfLog } from '../../src/commands/logIdentity.ts'
+import { resetTables } from '../../src/commands/tablesReset.ts'
 import { adoptReaderPositions } from '../../src/commands/readerPositions.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { parkedOfKey, parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
@@ -201,6 +202,14 @@ describe('a reader of the facts, while the projector parks and replays events,',
 
   describe('when every table is rebuilt from the log', () => {
     const reset = () => database.transaction(emptyTablesOfLog)
+
+    it('takes the time that large tables need, and not that of a request', async () => {
+      await database.sql(`create function slowly() returns trigger language plpgsql as
+        $$ begin perform pg_sleep(0.5); return null; end $$`)
+      await database.sql('create trigger slow before insert on facts_head execute function slowly()')
+      const transaction: Database['transaction'] = (work, timeoutMs = 200) => database.transaction(work, timeoutMs)
+      expect(await resetTables({ ...database, transaction }, new AbortController().signal)).to.equal(true)
+    })
 
     it('misses no fact that was parked until then', async () => {
       const { stream } = victim()
