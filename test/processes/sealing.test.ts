@@ -187,6 +187,16 @@ describe('the sealing', () => {
     expect((await heads()).map(({ tree_size }) => tree_size)).to.deep.equal([2, 3])
   })
 
+  it('signs no head that does not follow the last one, as over tables that were changed meanwhile', async () => {
+    const run = await sealed(5)
+    await database.sql(`update evidence_leaves set hash = decode(repeat('00', 32), 'hex') where leaf = 1`)
+    await append(3)
+    await run.processNew()
+    expect((await rejectionOf(run.background)).message).to.match(/does not follow the last one, of 5 events/)
+    expect((await heads()).map(({ tree_size }) => tree_size)).to.deep.equal([5])
+    runs = []
+  })
+
   it('stops at a damaged file of heads, and says so', async () => {
     await writeFile(path(), 'no head\n')
     expect((await rejectionOf(start())).message).to.match(/^The last line of the file of heads is damaged/)
