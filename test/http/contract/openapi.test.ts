@@ -142,6 +142,24 @@ describe('openapi.json for generators of clients', () => {
         expect(text, name).to.include(`"#/components/${kind}/${name}"`)
   })
 
+  it('has no bound of safe integers for the sums of the books, which are exact beyond it', () => {
+    const { Balances, TrialBalanceRow } = document.components?.schemas as Record<string, { properties: object }>
+    const bounds = (schema: object | undefined, names: readonly string[]) =>
+      names.map(name => {
+        const { maximum, minimum } = Reflect.get(schema ?? {}, name) as Schema
+        return [maximum, minimum]
+      })
+    expect(bounds(Balances?.properties, ['posted', 'pending', 'available'])).to.deep.equal([
+      [undefined, undefined],
+      [undefined, undefined],
+      [undefined, undefined],
+    ])
+    expect(bounds(TrialBalanceRow?.properties, ['debits', 'credits'])).to.deep.equal([
+      [undefined, 0],
+      [undefined, 0],
+    ])
+  })
+
   it('has limit as an integer with its minimum, maximum and default, in every list', () => {
     const limits = schemasOf('limit')
     expect(Object.keys(limits)).to.have.length.of.at.least(10)
