@@ -101,7 +101,7 @@ export const verifyCommand = new Command('verify')
   .option(
     '--key <file>',
     'with a folder: a public key that may have signed the heads, again for each one after a change of the key',
-    (file: string, before: readonly string[] = []) => [...before, file],
+    (file: string, before: readonly string[] | undefined) => [...(before ?? []), file],
   )
   .option('--heads <file>', 'with a folder and --key: heads from elsewhere, with which the events must agree')
   .option(

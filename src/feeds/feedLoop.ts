@@ -83,10 +83,7 @@ const FEED_BATCH_MAX = 2_000
  * the requests of this process would wait. A feed that catches up processes whole batches, which cost less.
  */
 const LIVE_BATCH_MAX = 500
-/**
- * The pause after a batch that was not full, once the feed is live: one event costs nearly as much as a hundred, so under
- * load events gather into larger batches.
- */
+/** The pause of a live feed after a batch that was not full: one event costs nearly as much as a hundred. */
 const GATHER_MS = 50
 /** That of feeds whose results no reader waits for. */
 export const UNHURRIED_GATHER_MS = 500

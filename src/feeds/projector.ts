@@ -99,6 +99,7 @@ type RunDependencies = {
   readonly onServed: () => void
 }
 
+/** Long because its functions share the state of the run. */
 const runOf = (
   dependencies: ReadModelWriterDependencies,
   { readModels: all, epoch, signal, queue, timer, pauseUntilMs, onLeftBehind, onServed }: RunDependencies,

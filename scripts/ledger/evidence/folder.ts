@@ -139,6 +139,9 @@ const keyOutcome = (keys: PublicKeys, { keys: given, heads }: FolderOptions): Ch
   return { check: 'key', detail, findings: heads === undefined ? [] : [{ kind: 'unknown_key', detail: unknown }] }
 }
 
+const keysFor = async ({ keys: given }: FolderOptions, { keys: own }: Manifest): Promise<PublicKeys> =>
+  new Map(given ? await Promise.all(given.map(readPublicKey)) : Object.entries(own))
+
 const refuseUnreadable = async (path: string): Promise<void> => {
   try {
     await (await open(path, 'r')).close()
@@ -156,9 +159,7 @@ export const verifyFolder = async (options: FolderOptions): Promise<readonly Che
   const read = await readManifest(folder)
   if ('unreadable' in read) return unreadable(`manifest.json cannot be read: ${read.unreadable}.`)
   const { manifest } = read
-  const keys = new Map(
-    options.keys ? await Promise.all(options.keys.map(readPublicKey)) : Object.entries(manifest.keys),
-  )
+  const keys = await keysFor(options, manifest)
   const progress = startProgress('evidence', 'events', { total: manifest.head.tree_size })
   try {
     const changed = await changedFiles(folder, manifest, signal)

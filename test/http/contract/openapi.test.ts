@@ -143,21 +143,13 @@ describe('openapi.json for generators of clients', () => {
   })
 
   it('has no bound of safe integers for the sums of the books, which are exact beyond it', () => {
-    const { Balances, TrialBalanceRow } = document.components?.schemas as Record<string, { properties: object }>
-    const bounds = (schema: object | undefined, names: readonly string[]) =>
-      names.map(name => {
-        const { maximum, minimum } = Reflect.get(schema ?? {}, name) as Schema
-        return [maximum, minimum]
-      })
-    expect(bounds(Balances?.properties, ['posted', 'pending', 'available'])).to.deep.equal([
-      [undefined, undefined],
-      [undefined, undefined],
-      [undefined, undefined],
-    ])
-    expect(bounds(TrialBalanceRow?.properties, ['debits', 'credits'])).to.deep.equal([
-      [undefined, 0],
-      [undefined, 0],
-    ])
+    const { Balances, TrialBalanceRow } = JSON.parse(JSON.stringify(document.components?.schemas))
+    for (const name of ['posted', 'pending', 'available'])
+      expect(Balances.properties[name]).to.have.all.keys('type', 'description')
+    for (const name of ['debits', 'credits']) {
+      expect(TrialBalanceRow.properties[name]).to.have.all.keys('type', 'description', 'minimum')
+      expect(TrialBalanceRow.properties[name].minimum).to.equal(0)
+    }
   })
 
   it('has limit as an integer with its minimum, maximum and default, in every list', () => {

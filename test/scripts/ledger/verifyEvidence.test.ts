@@ -3,7 +3,6 @@ import { appendFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { acceptLog } from '../../../scripts/ledger/evidence/acceptance.ts'
-import { writeEvidence } from '../../../scripts/ledger/evidence/write.ts'
 import { progressFor } from '../../../scripts/ledger/progress.ts'
 import { evidenceCheck } from '../../../scripts/ledger/verify/evidence.ts'
 import { createLedger } from '../../../src/commands/commandHandler.ts'
@@ -268,32 +267,6 @@ describe('the evidence check of ledger verify', () => {
     expect((await verify(log.open())).map(([kind]) => kind)).to.deep.equal(['not_compared'])
   })
 
-  describe('export --evidence', () => {
-    const exportOf = (on: MemoryLog) => {
-      const { signal } = new AbortController()
-      const startProgress = progressFor({ json: true })
-      const world = { now: () => AT_MS, sleep: () => Promise.resolve() }
-      const out = { headsFile: headsFile(), folder: join(folder, 'evidence'), tenant: null }
-      return writeEvidence({ store: on.open(), database, world, ...out, startProgress, signal })
-    }
-
-    it('ends with the newest head that the service has signed, whatever was written into Postgres', async () => {
-      const head = (await lastHead(database.sql)) as Head
-      await storeHead(database.sql, { ...head, generation: 99, tree_size: 1, position: String(at(0).position) })
-      expect((await exportOf(log)).head).to.include({ generation: 1, tree_size: EVENTS })
-    })
-
-    it('is refused while Postgres lacks the newest head, as after a restore', async () => {
-      const more = 3
-      for (let n = EVENTS; n < EVENTS + more; n += 1) await log.open().append(`order-${n}`, [eventOf(n)], 'no_stream')
-      await seal(log, EVENTS + more)
-      await database.sql('delete from evidence_heads where tree_size > $1', [EVENTS])
-      expect((await rejectionOf(exportOf(log))).message).to.match(
-        /^Postgres does not have the newest head .* of 13 events/,
-      )
-    })
-  })
-
   describe('evidence accept', () => {
     const accept = (on: MemoryLog, store: EventStore = on.open()) => {
       const { signal } = new AbortController()
@@ -314,31 +287,6 @@ describe('the evidence check of ledger verify', () => {
       await database.sql('create trigger slow before delete on evidence_leaves execute function slowly()')
       database = { ...requests, transaction }
       expect(await accept(await logOf(6))).to.include({ generation: 2, kept_size: 6 })
-    })
-
-    it('cuts the nodes of each level that are over a leaf which is not kept', async () => {
-      const size = 600
-      await database.sql('truncate evidence_leaves, evidence_nodes, evidence_heads')
-      await removeFolder(headsFile())
-      log = await logOf(size)
-      await seal(log, size)
-      const nodes = () =>
-        database.sql<{ level: number; nodes: bigint }>(
-          'select level, count(*) as nodes from evidence_nodes group by level order by level',
-        )
-      expect(await nodes()).to.deep.equal([
-        { level: 4, nodes: 37n },
-        { level: 8, nodes: 2n },
-      ])
-      const root = await rootAt(database.sql, 271)
-      await cutTree(database.sql, 271)
-      expect(await nodes()).to.deep.equal([
-        { level: 4, nodes: 16n },
-        { level: 8, nodes: 1n },
-      ])
-      expect((await rootAt(database.sql, 271)).equals(root)).to.equal(true)
-      await cutTree(database.sql, 255)
-      expect(await nodes()).to.deep.equal([{ level: 4, nodes: 15n }])
     })
 
     it('waits for a follower that is behind, and accepts no cut of its log', async () => {
