@@ -195,7 +195,7 @@ class PassedCheckpoints {
   /** The checkpoint before this one, which this one shows to have been passed. */
   checkpoint(position: bigint): bigint | undefined {
     const { announced } = this
-    // While a subscription is live, some versions repeat a position of before.
+    // Some versions announce an earlier position while a subscription is live.
     if (position <= this.last) return undefined
     this.last = this.announced = position
     return announced
