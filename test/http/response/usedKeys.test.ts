@@ -14,7 +14,7 @@ describe('the answer to a request with a key', () => {
   const call = (key: string | undefined, hasEffect = false) =>
     ({ idempotency: key && { scope, key, secret: new Uint8Array() }, ledger: { hasEffect: () => hasEffect } }) as never
   const route = (handler: () => Promise<Reply>, replay: () => Promise<Reply | undefined> = async () => REPLAYED) =>
-    ({ handler, replay }) as unknown as AnyRoute
+    ({ handler, replay }) as never as AnyRoute
   const failing = (failure: Error) =>
     route(async () => {
       throw failure
