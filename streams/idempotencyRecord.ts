@@ -21,3 +21,5 @@ export type IdempotencyRecord = z.infer<typeof idempotencyRecordSchema>
 export const annotationsSchema = z.record(z.string(), z.string())
 /** A resource's `metadata`: texts by name, set by the client and opaque to the ledger. */
 export type Annotations = z.infer<typeof annotationsSchema>
+/** The most members of a resource's `metadata`. */
+export const ANNOTATIONS_MAX = 50

@@ -1,10 +1,10 @@
 import { Command, Option } from 'commander'
 import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import { MANIFESTS_TOPIC } from '../../src/commands/manifests.ts'
-import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { SCOPE_OF } from '../../src/identity/resourceScopes.ts'
 import { StartupError } from '../../src/startupError.ts'
 import { renewing } from '../demo/tokens.ts'
+import { embeddedIssuerFor } from './apiClient.ts'
 import { type Api, createApi } from './consume/api.ts'
 import { type Copy, openCopy, readState } from './consume/copy.ts'
 import { consumeHttp } from './consume/http.ts'
@@ -34,11 +34,7 @@ const tokensFor = async (tenant: string | undefined): Promise<() => Promise<stri
   if (given !== '') return async () => given
   if (tenant === undefined)
     throw new StartupError(`Whose facts? --tenant for one of the embedded issuer, or a token in ${TOKEN_SETTING}.`)
-  const { config, running } = await findConnections()
-  const { dataDir, audience } = config
-  const issuer = running?.issuer ?? `http://localhost:${config.port}/oauth`
-  const grant = { dataDir, issuer, audience, tenant, subject: SUBJECT, scopes: SCOPES, user: false }
-  return renewing(() => mintDevToken(grant))
+  return renewing(await embeddedIssuerFor({ tenant, subject: SUBJECT, scopes: SCOPES, user: false }))
 }
 
 const openApi = async ({ api, tenant }: Common, signal: AbortSignal, retryMaxMs: number): Promise<Api> => {

@@ -3,7 +3,7 @@ import { Command } from 'commander'
 import { z } from 'zod'
 import { READ_SCOPES } from '../../src/identity/principal.ts'
 import { StartupError } from '../../src/startupError.ts'
-import { type ApiCaller, type CallerOptions, callerOf } from './apiClient.ts'
+import { type ApiCaller, type CallerOptions, callerOf, keyed, type KeyedOptions, keyOption } from './apiClient.ts'
 import { tokenOptions } from './tokenOption.ts'
 import { print, printJson, printNotice } from './print.ts'
 import { aligned } from './table.ts'
@@ -74,12 +74,13 @@ const printSecret = ({ secret, ...key }: IssuedKey, { json }: Output, more: stri
   printNotice(`${key.id} is good until ${key.expires_at}. ${more}It is not shown again.`)
 }
 
-type Issue = Output & {
-  readonly name: string
-  readonly scope: string
-  readonly days?: number
-  readonly quota?: ReturnType<typeof quotaOf>
-}
+type Issue = Output &
+  KeyedOptions & {
+    readonly name: string
+    readonly scope: string
+    readonly days?: number
+    readonly quota?: ReturnType<typeof quotaOf>
+  }
 
 const issue = async (options: Issue): Promise<void> => {
   const scopes = options.scope.split(/\s+/).filter(Boolean)
@@ -91,13 +92,15 @@ const issue = async (options: Issue): Promise<void> => {
     ...(expires_in_days === undefined ? {} : { expires_in_days }),
     ...(quota ? { quota } : {}),
   }
-  printSecret(withSecretSchema.parse(await call('POST', '/api-keys', { body })), options, '')
+  printSecret(withSecretSchema.parse(await call('POST', '/api-keys', keyed(options, body))), options, '')
 }
 
-const rotate = async (id: string, options: Output & { readonly overlap?: number }): Promise<void> => {
+type Rotation = Output & KeyedOptions & { readonly overlap?: number }
+
+const rotate = async (id: string, options: Rotation): Promise<void> => {
   const call = await callerOf(options, [MANAGE, ...READ_SCOPES])
-  const body = options.overlap === undefined ? {} : { overlap_seconds: options.overlap }
-  const rotated = withSecretSchema.parse(await call('POST', `/api-keys/${encodeURIComponent(id)}:rotate`, { body }))
+  const asked = keyed(options, options.overlap === undefined ? {} : { overlap_seconds: options.overlap })
+  const rotated = withSecretSchema.parse(await call('POST', `/api-keys/${encodeURIComponent(id)}:rotate`, asked))
   const until = rotated.previous_secret_until
   printSecret(rotated, options, until === null ? 'The one before it has ended. ' : `The one before it ends ${until}. `)
 }
@@ -134,6 +137,7 @@ export const keysCommand = new Command('keys')
       .requiredOption('--scope <scopes>', `the scopes of the key, separated by spaces: ${READ_SCOPES.join(' ')}`)
       .option('--days <days>', 'the lifetime in days: 1 to 90; 90 by default', wholeNumber('--days'))
       .option('--quota <requests/seconds>', 'the quota of requests in seconds, such as 10000/86400', quotaOf)
+      .addOption(keyOption)
       .action(issue),
   )
   .addCommand(
@@ -145,6 +149,7 @@ export const keysCommand = new Command('keys')
         'how long the old secret stays valid, in seconds: 0 to 604800; 86400 by default',
         wholeNumber('--overlap'),
       )
+      .addOption(keyOption)
       .action(rotate),
   )
   .addCommand(

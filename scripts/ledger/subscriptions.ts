@@ -2,7 +2,7 @@ import { userInfo } from 'node:os'
 import { Command } from 'commander'
 import { z } from 'zod'
 import { StartupError } from '../../src/startupError.ts'
-import { type CallerOptions, callerOf } from './apiClient.ts'
+import { type CallerOptions, callerOf, keyed, type KeyedOptions, keyOption } from './apiClient.ts'
 import { tokenOptions } from './tokenOption.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
@@ -77,7 +77,9 @@ const list = async (options: Output): Promise<void> => {
   for (const line of aligned([['id', 'state', 'lag', 'parked', 'types'], ...rows])) print(line)
 }
 
-const create = async (options: Output & { types: string; start: string; principal?: string }): Promise<void> => {
+type Creation = Output & KeyedOptions & { types: string; start: string; principal?: string }
+
+const create = async (options: Creation): Promise<void> => {
   const { types, start, principal } = options
   const body = {
     types: types.split(/[\s,]+/).filter(Boolean),
@@ -85,7 +87,7 @@ const create = async (options: Output & { types: string; start: string; principa
     ...(principal === undefined ? {} : { principal }),
   }
   const call = await callerOf(options, SCOPES)
-  show(options, subscriptionSchema.parse(await call('POST', '/subscriptions', { body })))
+  show(options, subscriptionSchema.parse(await call('POST', '/subscriptions', keyed(options, body))))
 }
 
 const ask = (action: '' | ':pause' | ':resume') => async (id: string, options: Output) => {
@@ -95,10 +97,12 @@ const ask = (action: '' | ':pause' | ':resume') => async (id: string, options: O
   show(options, subscriptionSchema.parse(await call(method, pathOf(id, action), asked)))
 }
 
-const replay = async (id: string, options: Output & { readonly from: string }): Promise<void> => {
+type Replay = Output & KeyedOptions & { readonly from: string }
+
+const replay = async (id: string, options: Replay): Promise<void> => {
   const call = await callerOf(options, SCOPES)
-  const body = { from: placeOf(options.from) }
-  const operation = operationSchema.parse(await call('POST', pathOf(id, ':replay'), { body }))
+  const asked = keyed(options, { from: placeOf(options.from) })
+  const operation = operationSchema.parse(await call('POST', pathOf(id, ':replay'), asked))
   if (options.json) printJson(operation)
   else print(`${operation.id} is ${operation.state}: see GET /operations/${operation.id}.`)
 }
@@ -136,6 +140,7 @@ export const subscriptionsCommand = new Command('subscriptions')
       .requiredOption('--types <types>', 'the types of the facts: "invoice.paid payment.succeeded"')
       .option('--start <place>', 'the first facts: beginning, now, a position of the log, or a time (RFC 3339)', 'now')
       .option('--principal <user>', 'the Kafka user that may read the topic')
+      .addOption(keyOption)
       .action(create),
   )
   .addCommand(ofOne('pause', 'Pauses the delivery until the subscription is resumed.').action(ask(':pause')))
@@ -145,6 +150,7 @@ export const subscriptionsCommand = new Command('subscriptions')
   .addCommand(
     ofOne('replay', 'Delivers the facts again from an earlier position.')
       .requiredOption('--from <place>', 'the first facts: beginning, a position of the log, or a time (RFC 3339)')
+      .addOption(keyOption)
       .action(replay),
   )
   .addCommand(ofOne('delete', 'Deletes the subscription with its topics and the rights to read them.').action(remove))

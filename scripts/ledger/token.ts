@@ -1,8 +1,7 @@
 import { Command } from 'commander'
-import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { USER_LIFETIME_SECONDS, WORKLOAD_LIFETIME_SECONDS } from '../../src/embedded/issuer/lifetimes.ts'
 import { print, printJson } from './print.ts'
-import { findConnections } from './connections.ts'
+import { embeddedIssuerFor } from './apiClient.ts'
 
 /** `token`: an access token of the embedded issuer. */
 
@@ -20,13 +19,14 @@ export const tokenCommand = new Command('token')
     'print JSON, as a token endpoint does (RFC 6749): {access_token, token_type, expires_in, scope}',
     false,
   )
-  .addHelpText('after', '\nThe service need not run. With OIDC_ISSUER, get tokens from that issuer.')
+  .addHelpText(
+    'after',
+    '\nThe service need not run, but must have run once. With OIDC_ISSUER, get tokens from that issuer.',
+  )
   .action(async ({ tenant, subject, scope, user, json }: Options) => {
-    const { config, running } = await findConnections()
-    const { dataDir, audience } = config
-    const issuer = running?.issuer ?? `http://localhost:${config.port}/oauth`
     const scopes = scope.split(/\s+/).filter(Boolean)
-    const token = await mintDevToken({ dataDir, issuer, audience, tenant, subject, scopes, user })
+    const mint = await embeddedIssuerFor({ tenant, subject, scopes, user })
+    const token = await mint()
     const expires_in = user ? USER_LIFETIME_SECONDS : WORKLOAD_LIFETIME_SECONDS
     if (json) printJson({ access_token: token, token_type: 'Bearer', expires_in, scope: scopes.join(' ') })
     else print(token)

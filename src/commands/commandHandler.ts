@@ -11,7 +11,7 @@ import { createLogSecret } from './idSecret.ts'
 import { createAggregateRepository, nothingLoaded } from './aggregateRepository.ts'
 import type { AggregateRepository, Loaded } from './aggregateRepository.ts'
 import { createLongReads } from './longReads.ts'
-import { CHANGES_MAX, growthRefusal } from './streamGrowth.ts'
+import { CHANGES_MAX, decisionOn } from './streamGrowth.ts'
 import { newEventOf, recordedOf } from './storedEvents.ts'
 import { pauseBefore } from './timeBudgets.ts'
 
@@ -113,16 +113,14 @@ const recordAll = <E extends AnyEvent>(
 /** The outcome of the command on this state: the events to append, or an answer without an append. */
 const decideFrom = <K extends Kind>(
   ledger: Ledger,
-  { aggregate }: Entity<K>,
+  entity: Entity<K>,
   before: Loaded<K>,
   { command, ifMatch }: CommandRequest<K>,
 ): { readonly events: readonly K['event'][] } | { readonly answer: Handled<K> } => {
   if (ifMatch && !ifMatch(before.row)) return { answer: { ok: false, stale: before } }
-  const decided = aggregate.decider.decide(command, before.state)
+  const decided = decisionOn(ledger, entity, before, command)
   if (isRejection(decided)) return { answer: { ok: false, ...decided } }
-  if (decided.length === 0) return { answer: { ok: true, ...before } }
-  const refusal = growthRefusal(ledger, aggregate, before, command)
-  return refusal ? { answer: { ok: false, ...refusal } } : { events: decided }
+  return decided.length === 0 ? { answer: { ok: true, ...before } } : { events: decided }
 }
 
 /**

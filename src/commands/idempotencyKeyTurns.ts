@@ -1,18 +1,26 @@
+import { streamOf } from '../../streams/aggregate.ts'
+import type { PaymentId } from '../../streams/ids.ts'
 import type { Ledger } from './commandHandler.ts'
+import { paymentEntity } from './entities.ts'
+import { KEY_WAIT_MS } from './timeBudgets.ts'
 
 /**
- * Turns of the requests with the same idempotency key in this process: one at a time runs from the first use of
- * Postgres to the answer of the append that binds the key. Without Postgres a request reads in the log whether its key
- * was used. If it was not, the request is answered with 503, which promises no effect; the promise would be wrong while
- * another request is about to append under the key.
+ * Turns of the payments with the same idempotency key in this process: one at a time stores the text of its reference
+ * and appends the event that binds the key. The others wait for it, but not longer than KEY_WAIT_MS.
  */
 
-/** The name of the queue of requests; `id` is the id that is derived from the key. */
-export const keyTurnOf = (id: string): string => `requests with the key of ${id}`
+const turnOf = (id: PaymentId): string => `requests with the key of ${id}`
 
-/**
- * Runs the work when that of earlier requests with the key has ended. The work should end with the append, because
- * other requests with the key wait for it.
- */
-export const inKeyTurn = <T>({ inTurn }: Pick<Ledger, 'inTurn'>, id: string, work: () => Promise<T>): Promise<T> =>
-  inTurn(keyTurnOf(id), work)
+/** Runs the work when that of earlier requests with the key has ended. */
+export const inKeyTurn = <T>({ inTurn }: Pick<Ledger, 'inTurn'>, id: PaymentId, work: () => Promise<T>): Promise<T> =>
+  inTurn(turnOf(id), work)
+
+/** Waits for a concurrent request with the same key; false when it has not stored its idempotency record in time. */
+export const waitForConcurrentRequest = async ({ idle, world }: Ledger, id: PaymentId): Promise<boolean> => {
+  const turns = [idle(turnOf(id)), idle(streamOf(paymentEntity.aggregate, id))].filter(turn => turn !== undefined)
+  if (turns.length === 0) return true
+  const waited = new AbortController()
+  const timeout = world.sleep(KEY_WAIT_MS, waited.signal).then(() => false)
+  const free = Promise.all(turns).then(() => true)
+  return Promise.race([free, timeout]).finally(() => waited.abort('over'))
+}

@@ -7,7 +7,7 @@ import { type CreationResult, replay, rowUntil } from './idempotentCreation.ts'
 import { invoiceEntity, type KindOf, orderEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { bindKey, boundKeyConflict } from './idempotencyKeyConflicts.ts'
-import { growthRefusal } from './streamGrowth.ts'
+import { decisionOn } from './streamGrowth.ts'
 import type { Loaded } from './aggregateRepository.ts'
 
 /** The command that raises an invoice from an order. */
@@ -105,12 +105,10 @@ const refusalBefore = (
   command: InvoiceOrder,
 ): Rejection | undefined => {
   if (order === undefined) return reject('resource_not_found')
-  const { aggregate } = orderEntity
   // Without an idempotency record the order refuses with a rejection in place of an event: this refusal is not
   // recorded.
-  const decided = aggregate.decider.decide({ ...command, claim: null }, order.state)
-  if (isRejection(decided)) return decided
-  return decided.length === 0 ? undefined : growthRefusal(ledger, aggregate, order, command)
+  const decided = decisionOn(ledger, orderEntity, order, { ...command, claim: null })
+  return isRejection(decided) ? decided : undefined
 }
 
 /** Raises the invoice from the order's terms. Repeating it changes nothing. */

@@ -1,12 +1,10 @@
 import type { PaymentRow } from '../../projections/payments/projection.ts'
-import { streamOf } from '../../streams/aggregate.ts'
 import { isRejection, reject } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import type { OrderId, PaymentId, ReferenceId } from '../../streams/ids.ts'
 import type { PaymentEvent, PaymentTerms, RefusalCode } from '../../streams/payment/index.ts'
 import { Unavailable } from '../ports.ts'
-import { keyTurnOf, inKeyTurn } from './idempotencyKeyTurns.ts'
-import { KEY_WAIT_MS } from './timeBudgets.ts'
+import { inKeyTurn, waitForConcurrentRequest } from './idempotencyKeyTurns.ts'
 import { asReplay, type CreationResult, rowUntil } from './idempotentCreation.ts'
 import { idempotencyRecordIn, keyConflict } from './idempotencyKeyConflicts.ts'
 import { invoiceEntity, paymentEntity, referenceEntity } from './entities.ts'
@@ -53,6 +51,17 @@ export const pay = async (ledger: Ledger, input: NewPayment, context: Context): 
   return answerWithin(ledger, { id, ...claimed, untilMs }, context)
 }
 
+/** The answer to a request whose key or reference is taken; undefined for a new payment. */
+export const replayPayment = async (
+  ledger: Ledger,
+  payment: NewPayment,
+  context: Context,
+): Promise<CreationResult<PaymentRow> | undefined> => {
+  const untilMs = ledger.world.monotonicMs() + payment.waitMs
+  const taken = await lookUpTaken(ledger, payment)
+  return taken && answerWithin(ledger, { id: payment.id, ...taken, untilMs }, context)
+}
+
 /** The answer of a request, or the payment that its key has initiated and that is to be finished. */
 type Claimed =
   | { readonly answer: CreationResult<PaymentRow> }
@@ -72,33 +81,22 @@ const initiate = async (
   return used ?? { answer: { kind: 'refused', rejection: reject('concurrent_modification') } }
 }
 
-/**
- * Stores the text of the reference. Where it was erased, or Postgres does not answer, the key and the reference are looked up in
- * the log first: a used key has its answer, and an erased text whose reference is taken is not stored again.
- */
+/** Stores the text of the reference. One that was erased is not stored again if its key or the reference is taken. */
 const storeReference = async (
   ledger: Ledger,
   payment: NewPayment,
 ): Promise<{ readonly token: string | null } | { readonly answer: Claimed }> => {
-  const { personal, reference, id } = payment
-  if (personal === undefined) return { token: reference }
-  return personal.store<Claimed>(async () => {
-    const used = await lookUp(ledger, payment)
-    if (used !== undefined) return used
-    const { holder } = (await ledger.aggregates.load(referenceEntity, personal.stream)).state
-    if (holder === null || holder === id) return undefined
-    return { answer: { kind: 'refused', rejection: reject('payment_reference_conflict', { payment_id: holder }) } }
-  })
+  const { personal, reference } = payment
+  return personal === undefined ? { token: reference } : personal.store(() => lookUpTaken(ledger, payment))
 }
 
-/** Waits for a concurrent request with the same key; false when it has not stored its idempotency record in time. */
-const waitForConcurrentRequest = async ({ idle, world }: Ledger, id: PaymentId): Promise<boolean> => {
-  const turns = [idle(keyTurnOf(id)), idle(streamOf(paymentEntity.aggregate, id))].filter(turn => turn !== undefined)
-  if (turns.length === 0) return true
-  const waited = new AbortController()
-  const timeout = world.sleep(KEY_WAIT_MS, waited.signal).then(() => false)
-  const free = Promise.all(turns).then(() => true)
-  return Promise.race([free, timeout]).finally(() => waited.abort('over'))
+/** The answer of a key that was used before, or the refusal of a reference that another payment holds. */
+const lookUpTaken = async (ledger: Ledger, payment: NewPayment): Promise<Claimed | undefined> => {
+  const used = await lookUp(ledger, payment)
+  if (used !== undefined || payment.personal === undefined) return used
+  const { holder } = (await ledger.aggregates.load(referenceEntity, payment.personal.stream)).state
+  if (holder === null || holder === payment.id) return undefined
+  return { answer: { kind: 'refused', rejection: reject('payment_reference_conflict', { payment_id: holder }) } }
 }
 
 /** The time on the monotonic clock until which the caller waits for the outcome. */

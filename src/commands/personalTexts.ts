@@ -1,7 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { isId, type Id } from '../../streams/ids.ts'
 import { type Sql, Unavailable, type World } from '../ports.ts'
-import { QuotaExceeded } from './byteQuota.ts'
 import type { Ledger } from './commandHandler.ts'
 import { keyedHash, randomId } from './identifiers.ts'
 import { createPersonalTextStorage, type PersonalTextStorage, withoutEffect } from './personalTextStorage.ts'
@@ -221,25 +220,17 @@ export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalText
 }
 
 /**
- * Stores the text of a creating command whose idempotency key may have been used before. A used key is answered by
- * `answerOfKey` where storing would be wrong or is not possible: the text was erased since the first request, and would
- * be there again; or Postgres does not answer or the quota is used up, and a 503 or 429 would tell the caller that
- * nothing was created. Throws Unavailable with the effect `none`, or QuotaExceeded, for a new key.
+ * Stores the text of a creating command whose idempotency key may have been used before: then the text may have been
+ * erased since the first request, and must not be stored again. `answerOfKey` is asked for such a text. Throws
+ * Unavailable with the effect `none`, and QuotaExceeded.
  */
 export const storeUnlessBound = async <T>(
   texts: PersonalTexts,
   personal: PersonalText,
   answerOfKey: () => Promise<T | undefined>,
 ): Promise<{ readonly token: PersonalToken } | { readonly answer: T }> => {
-  try {
-    const token = await texts.store(personal)
-    if (token !== undefined) return { token }
-  } catch (error) {
-    if (!(error instanceof Unavailable || error instanceof QuotaExceeded)) throw error
-    const answer = await answerOfKey()
-    if (answer === undefined) throw error
-    return { answer }
-  }
+  const token = await texts.store(personal)
+  if (token !== undefined) return { token }
   const answer = await answerOfKey()
   return answer === undefined ? { token: await texts.storeAgain(personal) } : { answer }
 }

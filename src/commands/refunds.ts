@@ -6,7 +6,6 @@ import { type Rejection, reject } from '../../streams/decider.ts'
 import type { InvoiceId, PaymentId, RefundId } from '../../streams/ids.ts'
 import { grantedRefund, refundable } from '../../streams/payment/index.ts'
 import type { RefundTerms } from '../../streams/refund/index.ts'
-import { inKeyTurn } from './idempotencyKeyTurns.ts'
 import { asReplay, type CreationResult } from './idempotentCreation.ts'
 import { idempotencyRecordIn, keyConflict } from './idempotencyKeyConflicts.ts'
 import type { Loaded } from './aggregateRepository.ts'
@@ -23,23 +22,17 @@ import { type Context, handle, type Ledger } from './commandHandler.ts'
 export type NewRefund = RefundTerms & {
   readonly id: RefundId
   readonly idempotencyRecord: IdempotencyRecord
-  /** Throws when the refund must not be made now. It is called while no other request binds the same key. */
-  readonly ready?: () => Promise<void>
 }
 
 type Answer = CreationResult<PaymentRow>
 
 /** Refunds a part of a payment, or the rest of it; or finds the refund that the same key made. */
 export const refund = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Answer> => {
-  const { id, ready } = asked
-  const refusal = await inKeyTurn(ledger, id, async () => {
-    await ready?.()
-    return initiate(ledger, asked, context)
-  })
+  const refusal = await initiate(ledger, asked, context)
   // A used key gets its first answer again, also when nothing is left to refund.
-  if (refusal) return (await replayOrResume(ledger, asked, context)) ?? { kind: 'refused', rejection: refusal }
-  await finishRefund(ledger, id, asked, context)
-  return outcomeOf(ledger, id, asked.payment_id)
+  if (refusal) return (await replayRefund(ledger, asked, context)) ?? { kind: 'refused', rejection: refusal }
+  await finishRefund(ledger, asked.id, asked, context)
+  return outcomeOf(ledger, asked.id, asked.payment_id)
 }
 
 /** Binds the key. The refusal, for a key that was not used before, when it cannot be bound; undefined when it is. */
@@ -99,7 +92,8 @@ export const applyRefund = async (
   if (!applied.ok) throw new Error(`${invoiceId} did not take the refund ${granted.refund_id}.`)
 }
 
-const replayOrResume = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Answer | undefined> => {
+/** The outcome of the refund that the key initiated, which is finished if need be; undefined for a new key. */
+export const replayRefund = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Answer | undefined> => {
   const first = await ledger.aggregates.first(refundEntity, asked.id)
   if (first === undefined) return undefined
   const conflict = keyConflict(ledger, asked.payment_id, asked.idempotencyRecord, idempotencyRecordIn([first]))

@@ -12,6 +12,7 @@ import { checkedCall } from './request/requestValidation.ts'
 import { traceparentOf } from './request/correlation.ts'
 import { withDenialRecording } from './access/denialRecording.ts'
 import { deadlineOf, withDeadline, unavailableAsProblem, unavailableAs503 } from './response/deadlines.ts'
+import { createAnswerByKey } from './response/usedKeys.ts'
 import type { AnyRoute, Reply, Services } from './route.ts'
 
 /** The request pipeline: identification, access control and every check of a request, in the order of the contract. */
@@ -23,6 +24,7 @@ export type RequestPipeline = (req: Incoming, res: Outgoing, declared: AnyRoute)
 export const createRequestPipeline = (services: Services, authenticate: Authenticate): RequestPipeline => {
   const accessControl = createAccessControl(services, authenticate)
   const identify = createIdentification(accessControl)
+  const answerByKey = createAnswerByKey()
 
   const answerTo = async (principal: Principal | undefined, { req, res, declared }: Request): Promise<Reply> => {
     const { ledger } = services
@@ -53,7 +55,7 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
     resource ??= resourceInBody(declared, checked.body)
     const guard = accessControl.guardOf(req, declared, checked.principal)
     const runHandler = (trackedLedger: Ledger) =>
-      declared.handler({ ...checked, ...guard, ledger: trackedLedger, context } as never)
+      answerByKey(declared, { ...checked, ...guard, ledger: trackedLedger, context } as never)
     const execute = () => recordingDenials(() => asOneCommand(ledger, runHandler))
     return withDeadline(ledger.world, declared, checked.leftMs, execute)
   }

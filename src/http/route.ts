@@ -150,11 +150,29 @@ export type ResponseSpec = {
  */
 export type AuditedResource<B> = 'path' | 'created' | 'none' | { readonly bodyMember: keyof B & string }
 
+/** A call that is answered from the log. Personal texts are in Postgres, unless they were used a moment ago. */
+export type LogCall<P, Q, B, K extends KeyUse = KeyUse> = Omit<Call<P, Q, B, K>, 'database' | 'lists' | 'bulk'>
+
+/**
+ * A route with an idempotency key has the answer to a request whose key was used before; undefined for a new key. It is
+ * asked for when Postgres or a quota has refused the request (usedKeys.ts).
+ */
+type Replay<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType, K extends KeyUse> = K extends string
+  ? {
+      readonly replay: (call: LogCall<z.output<P>, z.output<Q>, z.output<B>, 'required'>) => Promise<Reply | undefined>
+    }
+  : unknown
+
 /**
  * One endpoint, declared once. The router, authorization, validation, openapi.json, the scope table and the metric
  * labels are derived from it.
  */
-export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType, K extends KeyUse = KeyUse> = {
+export type Route<
+  P extends z.ZodObject,
+  Q extends z.ZodObject,
+  B extends z.ZodType,
+  K extends KeyUse = KeyUse,
+> = Replay<P, Q, B, K> & {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** `/invoices/{id}:approve` */
   readonly path: string
@@ -209,6 +227,7 @@ export type Route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodT
 /** Any declaration, with its types erased. */
 export type AnyRoute = Omit<Route<z.ZodObject, z.ZodObject, z.ZodType>, 'audited'> & {
   readonly audited?: AuditedResource<Readonly<Record<string, unknown>>>
+  readonly replay?: (call: LogCall<unknown, unknown, unknown, 'required'>) => Promise<Reply | undefined>
 }
 
 /**

@@ -1,6 +1,7 @@
-import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
+import { type Annotations, ANNOTATIONS_MAX, type IdempotencyRecord } from '../idempotencyRecord.ts'
 import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
 import type { InvoiceId } from '../ids.ts'
+import { mergePatch } from '../mergePatch.ts'
 import { PersistentMap, PersistentSet } from '../persistentMap.ts'
 import type { InvoiceTerms, Line, OrderEvent } from './events.ts'
 
@@ -15,11 +16,12 @@ export type CreateOrder = {
   metadata: Annotations
   claim: IdempotencyRecord | null
 }
+/** `metadata`: a JSON merge patch. */
 export type ChangeOrder = {
   type: 'ChangeOrder'
   customer_reference?: string | null
   description?: string | null
-  metadata?: Annotations
+  metadata?: Readonly<Record<string, string | null>> | null
   lines?: readonly Line[]
 }
 export type InvoiceOrder = {
@@ -42,7 +44,13 @@ export type OrderCommand =
   | CancelOrder
   | DeleteOrder
 
-export type OrderCode = 'resource_not_found' | 'order_state_conflict' | 'order_has_invoices' | 'concurrent_modification'
+/** `validation_failed`: the metadata would have too many members. */
+export type OrderCode =
+  | 'resource_not_found'
+  | 'validation_failed'
+  | 'order_state_conflict'
+  | 'order_has_invoices'
+  | 'concurrent_modification'
 
 export type InvoiceRefusal = Extract<OrderEvent, { type: 'OrderInvoiceRefused' }>['data']['code']
 
@@ -84,14 +92,21 @@ const textOf = (value: unknown): string =>
   JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'bigint' ? inner.toString() : inner))
 const differs = (value: unknown, current: unknown): boolean => value !== undefined && textOf(value) !== textOf(current)
 
+const patchedMetadata = (current: Annotations, patch: ChangeOrder['metadata']): Annotations => {
+  if (patch === undefined) return current
+  return patch === null ? {} : (mergePatch(current, patch) as Annotations)
+}
+
 const changeOrder = (change: ChangeOrder, state: OrderState): Decision => {
   if (state.status === 'none' || state.status === 'deleted') return reject('resource_not_found')
+  const metadata = patchedMetadata(state.metadata, change.metadata)
+  if (change.metadata && Object.keys(metadata).length > ANNOTATIONS_MAX) return reject('validation_failed')
   const changed = {
     ...(differs(change.customer_reference, state.customer_reference)
       ? { customer_reference: change.customer_reference }
       : {}),
     ...(differs(change.description, state.description) ? { description: change.description } : {}),
-    ...(differs(change.metadata, state.metadata) ? { metadata: change.metadata } : {}),
+    ...(differs(metadata, state.metadata) ? { metadata } : {}),
     ...(change.lines && differs(change.lines, state.lines)
       ? { lines: [...change.lines], total_amount: totalOf(change.lines) }
       : {}),

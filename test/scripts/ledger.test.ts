@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { aligned } from '../../scripts/ledger/table.ts'
@@ -67,6 +67,18 @@ describe('npm run ledger', () => {
       expect(workload).to.include({ token_type: 'Bearer', expires_in: 300, scope: 'orders:read' })
       expect((await clientOf(service.api, workload.access_token).get('/orders')).status).to.equal(200)
       expect(JSON.parse((await ledger([...args, '--user', '--json'])).stdout).expires_in).to.equal(900)
+    })
+
+    it('refuses to print one that no service takes: with an external issuer, and where no issuer has run', async () => {
+      const env = { OIDC_ISSUER: 'https://issuer.example', OIDC_AUDIENCE: 'payment-ledger' }
+      const external = await ledger(args, service.dataDir, env)
+      expect([external.code, external.stdout]).to.deep.equal([1, ''])
+      expect(external.stderr).to.match(/^OIDC_ISSUER is set: get a token from that issuer/)
+      const folder = await emptyFolder()
+      const elsewhere = await ledger(args, folder)
+      expect([elsewhere.code, elsewhere.stdout]).to.deep.equal([1, ''])
+      expect(elsewhere.stderr).to.match(/^No embedded issuer has run on \S+\. Start the service, or name its directory/)
+      expect(await readdir(folder)).to.deep.equal([])
     })
 
     it('refuses an unknown scope', async () => {

@@ -49,6 +49,24 @@ describe('an order', () => {
       given(orderCreated)
         .when({ type: 'ChangeOrder', customer_reference: 'C-17', lines, metadata: { shop: 'north' } })
         .expectNothing())
+    it('in its metadata by a merge patch: null removes a member, or all of them', async () => {
+      const patched = (metadata: Readonly<Record<string, string | null>> | null) =>
+        given(orderCreated).when({ type: 'ChangeOrder', metadata })
+      const to = (metadata: Readonly<Record<string, string>>) => ({ type: 'OrderChanged', data: { metadata } }) as const
+      patched({ desk: '7' }).expectOnce(to({ shop: 'north', desk: '7' }))
+      patched({ desk: '7', shop: null }).expectOnce(to({ desk: '7' }))
+      patched(null).expectOnce(to({}))
+      patched({ desk: null }).expectNothing()
+    })
+    it('not to more than 50 members of its metadata', () => {
+      const names = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`name ${n}`, 'x']))
+      given(orderCreated)
+        .when({ type: 'ChangeOrder', metadata: names(50) })
+        .expectRejected('validation_failed')
+      given(orderCreated)
+        .when({ type: 'ChangeOrder', metadata: { ...names(50), shop: null } })
+        .expectOnce({ type: 'OrderChanged', data: { metadata: names(50) } })
+    })
     it('not by an empty patch', () => given(orderCreated).when({ type: 'ChangeOrder' }).expectNothing())
     it('in its description also while it is invoiced', () =>
       given(orderCreated, orderInvoiced())

@@ -1,11 +1,17 @@
 import { type Database, Unavailable } from '../../src/ports.ts'
 
-/** A database that a test can switch off, and that counts the statements on personal texts. */
-export type Switchable = { readonly database: Database; readonly state: { isDown: boolean; statements: number } }
+/** A database that a test can switch off, and that counts the statements on personal texts, and those that it refused. */
+export type Switchable = {
+  readonly database: Database
+  readonly state: { isDown: boolean; statements: number; refused: number }
+}
 
 export const switchable = (real: Database): Switchable => {
-  const down = (effect: 'none' | 'unknown') => Promise.reject(new Unavailable('database', { effect }))
-  const state = { isDown: false, statements: 0 }
+  const state = { isDown: false, statements: 0, refused: 0 }
+  const down = (effect: 'none' | 'unknown') => {
+    state.refused += 1
+    return Promise.reject(new Unavailable('database', { effect }))
+  }
   const database: Database = {
     ...real,
     sql: (text, values) => {

@@ -1,12 +1,13 @@
 import type { Ledger } from '../../commands/commandHandler.ts'
 import { newIdempotencyRecord, idOfKey, type ScopedKey } from '../../commands/identifiers.ts'
-import { bindKey } from '../../commands/idempotencyKeyConflicts.ts'
+import { bindKey, type BoundKey, boundKeyConflict } from '../../commands/idempotencyKeyConflicts.ts'
 import { expiryOf } from '../../commands/idempotencyRetention.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { JsonObject } from '../../ports.ts'
+import { type AnyEvent, isRejection, type Rejection } from '../../../streams/decider.ts'
 import type { IdempotencyRecord } from '../../../streams/idempotencyRecord.ts'
 import { Problem } from '../response/problemCatalogue.ts'
-import { problemOfKeyConflict } from '../response/rejectionDetails.ts'
+import { problemOfKeyConflict, problemOfRejection } from '../response/rejectionDetails.ts'
 import type { AnyRoute, Call } from '../route.ts'
 
 /** The Idempotency-Key header: its syntax, its scope, and the idempotency record that a command stores for it. */
@@ -61,22 +62,44 @@ export const idempotencyRecordIfKeyed = (
   call.idempotency === undefined ? null : idempotencyRecordOf(call.idempotency, call, request)
 
 type Keyed = Pick<AnyCall, 'idempotency' | 'ledger' | 'context'>
+/** `about`: the id of the resource, below `path`. */
+type Named = { readonly about: string; readonly path: string }
 
 /**
  * Binds the key of a command on an existing resource, whose id is not derived from the key. Without the binding one key
- * could be used once for each resource. `about`: the id of the resource. Throws the Problem of a key that belongs to
- * another request.
+ * could be used once for each resource. `decided` is the decision on the command: if it is refused, its key remains
+ * free. Throws the Problem of the refusal, or of a key that belongs to another request.
  */
 export const bindKeyOf = async (
-  { idempotency, ledger, context }: Keyed,
+  call: Keyed,
   record: IdempotencyRecord | null,
-  { about, path }: { readonly about: string; readonly path: string },
+  { decided, ...named }: Named & { readonly decided: readonly AnyEvent[] | Rejection },
 ): Promise<void> => {
+  if (isRejection(decided)) {
+    await isKeyBound(call, record, named)
+    throw problemOfRejection(decided)
+  }
+  const { idempotency, ledger, context } = call
   if (idempotency === undefined || record === null) return
-  const conflict = await bindKey(
-    ledger,
-    { idFromKey: idOfKey('bnd', idempotency), resourceId: about, idempotencyRecord: record },
-    context,
-  )
-  if (conflict) throw problemOfKeyConflict(conflict, path)
+  const conflict = await bindKey(ledger, boundKey(idempotency, record, named), context)
+  if (conflict) throw problemOfKeyConflict(conflict, named.path)
 }
+
+/** Whether the key is bound to this request. Throws the Problem of a key that belongs to another request. */
+export const isKeyBound = async (
+  { idempotency, ledger }: Pick<Keyed, 'idempotency' | 'ledger'>,
+  record: IdempotencyRecord | null,
+  named: Named,
+): Promise<boolean> => {
+  if (idempotency === undefined || record === null) return false
+  const conflict = await boundKeyConflict(ledger, boundKey(idempotency, record, named))
+  if (conflict === 'unbound') return false
+  if (conflict) throw problemOfKeyConflict(conflict, named.path)
+  return true
+}
+
+const boundKey = (key: ScopedKey, idempotencyRecord: IdempotencyRecord, { about }: Named): BoundKey => ({
+  idFromKey: idOfKey('bnd', key),
+  resourceId: about,
+  idempotencyRecord,
+})

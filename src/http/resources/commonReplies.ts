@@ -12,11 +12,11 @@ import { callerOf } from '../access/rateLimits.ts'
 import { etagOf, isNotModified } from '../request/conditional.ts'
 import { problemOfKeyConflict, problemOfRejection } from '../response/rejectionDetails.ts'
 import { Problem } from '../response/problemCatalogue.ts'
-import type { Call, Reply } from '../route.ts'
+import type { LogCall, Reply } from '../route.ts'
 
 /** The replies that all resources share: reads by id, and replies to commands. */
 
-type AnyCall = Call<unknown, unknown, unknown>
+type AnyCall = LogCall<unknown, unknown, unknown>
 export type Render<R> = (row: R) => object
 
 /**
@@ -29,12 +29,23 @@ export const visible = <R extends ResourceRow>(call: AnyCall, row: R | undefined
   return row
 }
 
-/** The row of a resource of the caller's tenant. Throws Problem: 404, after the same reads for all that is not visible. */
+/** A resource of the caller's tenant. Throws Problem: 404, after the same reads for all that is not visible. */
+export const visibleState = async <K extends Kind>(
+  call: AnyCall,
+  entity: Entity<K>,
+  id: Id<IdPrefix>,
+): Promise<Loaded<K> & { readonly row: K['row'] }> => {
+  const loaded = await call.ledger.aggregates.loadOwn(entity, id, call.principal.tenant)
+  const row = visible(call, loaded?.row)
+  return { ...(loaded as Loaded<K>), row }
+}
+
+/** The row of `visibleState`. */
 export const visibleRow = async <K extends Kind>(
   call: AnyCall,
   entity: Entity<K>,
   id: Id<IdPrefix>,
-): Promise<K['row']> => visible(call, (await call.ledger.aggregates.loadOwn(entity, id, call.principal.tenant))?.row)
+): Promise<K['row']> => (await visibleState(call, entity, id)).row
 
 /** The caching headers of resources: private caches only, with revalidation before each use. */
 export const PRIVATE_CACHING = { 'Cache-Control': 'private, no-cache', Vary: 'Authorization, X-API-Key, API-Version' }
@@ -55,7 +66,7 @@ type AsOf = { readonly as_of?: string | undefined }
  * `as_of`, the state that the events decided up to that time lead to.
  */
 export const readOne = async <K extends Kind>(
-  call: Call<unknown, AsOf | undefined, unknown>,
+  call: LogCall<unknown, AsOf | undefined, unknown>,
   entity: Entity<K>,
   id: Id<IdPrefix>,
   render: Render<K['row']>,
@@ -164,6 +175,14 @@ const preconditionFailed = async (call: AnyCall, row: ResourceRow | undefined): 
     detail: 'Read the resource again and decide anew.',
     ...(row ? { headers: { ETag: etagFor(call, row, await textsFor(call, [row])) } } : {}),
   })
+
+/** The reply to a request whose key was used before; undefined for a new key. */
+export const replyToReplay = async <R extends ResourceRow>(
+  call: AnyCall,
+  replayed: CreationResult<R> | undefined,
+  path: string,
+  render: Render<R>,
+): Promise<Reply | undefined> => replayed && replyToCreation(call, replayed, path, render)
 
 /** The reply to a creating command, for the first request and for replays of its key. */
 export const replyToCreation = async <R extends ResourceRow>(

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ANNOTATIONS_MAX } from '../../../streams/idempotencyRecord.ts'
 import { AMOUNT_MAX, currencySchema } from '../../../streams/money.ts'
 
 /** Schemas that several resources share. */
@@ -63,31 +64,35 @@ export const timeParameter = z.iso
 
 export const dateSchema = z.iso.date().refine(hasYear, NO_YEAR)
 
-const METADATA_KEYS_MAX = 50
 const METADATA_KEY_CHARS_MAX = 40
 const METADATA_VALUE_CHARS_MAX = 500
 
 const metadataKey = z.string().min(1).max(METADATA_KEY_CHARS_MAX)
 const metadataValue = z.string().max(METADATA_VALUE_CHARS_MAX)
 
+export const TOO_MANY_KEYS = `At most ${ANNOTATIONS_MAX} keys.`
 export const metadataSchema = z
   .record(metadataKey, metadataValue)
-  .refine(metadata => Object.keys(metadata).length <= METADATA_KEYS_MAX, {
-    message: `At most ${METADATA_KEYS_MAX} keys.`,
-  })
+  .refine(metadata => Object.keys(metadata).length <= ANNOTATIONS_MAX, { message: TOO_MANY_KEYS })
   .meta({
     description: 'Key-value pairs of the caller, stored and returned unchanged.',
-    maxProperties: METADATA_KEYS_MAX,
+    maxProperties: ANNOTATIONS_MAX,
   })
 
 /**
- * Metadata in a merge patch: null removes a key. The length of keys and their number are checked in the patched
- * metadata: null for a key that is too long to exist must be accepted and change nothing (RFC 7396).
+ * Metadata in a merge patch: null removes a key. A key that is too long to exist may be removed too, which changes
+ * nothing (RFC 7396). The number of keys after the change is decided with the order.
  */
-export const metadataPatchSchema = z.record(z.string(), metadataValue.nullable()).meta({
-  description: `Null removes a key. At most ${METADATA_KEYS_MAX} keys may remain after the change.`,
-  override: { propertyNames: { type: 'string', minLength: 1, maxLength: METADATA_KEY_CHARS_MAX } },
-})
+export const metadataPatchSchema = z
+  .record(z.string(), metadataValue.nullable())
+  .superRefine((patch, context) => {
+    const kept = Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== null))
+    for (const issue of metadataSchema.safeParse(kept).error?.issues ?? []) context.addIssue({ ...issue })
+  })
+  .meta({
+    description: `Null removes a key. At most ${ANNOTATIONS_MAX} keys may remain after the change.`,
+    override: { propertyNames: { type: 'string', minLength: 1, maxLength: METADATA_KEY_CHARS_MAX } },
+  })
 
 const TEXT_CHARS_MAX = 500
 // Postgres refuses U+0000. In a body the JSON parser refuses it; this check is for query parameters.

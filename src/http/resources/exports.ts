@@ -1,19 +1,17 @@
 import { z } from 'zod'
 import type { OperationRow } from '../../../projections/operations/projection.ts'
 import { idSchema, type OperationId } from '../../../streams/ids.ts'
-import type { IdempotencyRecord } from '../../../streams/idempotencyRecord.ts'
 import { EXPORT_FORMATS, EXPORT_RESOURCES } from '../../../streams/operation/index.ts'
-import { inKeyTurn } from '../../commands/idempotencyKeyTurns.ts'
 import { create, replay } from '../../commands/idempotentCreation.ts'
-import { type KindOf, operationEntity } from '../../commands/entities.ts'
+import { operationEntity } from '../../commands/entities.ts'
 import { type ExportLimits, takeExportSlot } from '../../commands/exportQuota.ts'
 import { withTexts } from '../../commands/personalTexts.ts'
 import { idOfKey, randomId } from '../../commands/identifiers.ts'
-import { type JsonObject, Unavailable } from '../../ports.ts'
+import type { JsonObject } from '../../ports.ts'
 import { SCOPE_OF } from '../../identity/resourceScopes.ts'
 import { finishedExport, readContent, recordExportRead } from './exportContent.ts'
 import { deleteExport } from './exportDeletion.ts'
-import { idempotencyRecordIfKeyed } from '../request/idempotencyKey.ts'
+import { idempotencyRecordIfKeyed, idempotencyRecordOf } from '../request/idempotencyKey.ts'
 import { invoiceFilters } from './invoices.ts'
 import { renderOperation } from './operations.ts'
 import { operationSchema } from './operationSchema.ts'
@@ -22,9 +20,9 @@ import { definedOnly } from './paging.ts'
 import { postingFilters } from './books/bookSchemas.ts'
 import { paymentFilters } from './payments.ts'
 import { Problem } from '../response/problemCatalogue.ts'
-import { replyToCreation, readOne, textsFor } from './commonReplies.ts'
+import { replyToCreation, replyToReplay, readOne, textsFor } from './commonReplies.ts'
 import { exportFilters } from './paymentReferences.ts'
-import { type AnyRoute, type Call, type Reply, route } from '../route.ts'
+import { type AnyRoute, type Call, type LogCall, type Reply, route } from '../route.ts'
 import { metadataSchema, timeSchema, NOT_MODIFIED } from './commonSchemas.ts'
 
 /** The endpoints that create exports and read their manifests. */
@@ -52,6 +50,7 @@ const newExport = z
   .meta({ id: 'NewExport' })
 
 const common = { tag: 'Exports', rateClass: 'default' } as const
+const OPERATIONS = '/operations'
 
 const createExport = route({
   ...common,
@@ -78,54 +77,44 @@ const createExport = route({
   errors: ['quota_exceeded'],
   handler: async call => {
     call.requireScopes([SCOPE_OF[call.body.resource]])
-    return acceptedReply(call, await createOnce(call))
+    return acceptedReply(await replyToCreation(call, await createOnce(call), OPERATIONS, renderOperation))
+  },
+  replay: async call => {
+    call.requireScopes([SCOPE_OF[call.body.resource]])
+    const { ledger, idempotency } = call
+    const record = idempotencyRecordOf(idempotency, call, comparable(call, (await filtersOf(call)).compared))
+    const replayed = await replay(ledger, operationEntity, idOfKey('op', idempotency), record)
+    return acceptedReply(await replyToReplay(call, replayed, OPERATIONS, renderOperation))
   },
 })
 
 type AnyCall = Call<unknown, unknown, unknown>
-type Created = Awaited<ReturnType<typeof create<KindOf<typeof operationEntity>>>>
+type NewExport = z.output<typeof newExport>
 
-type CreateCall = Call<unknown, unknown, z.output<typeof newExport>>
+const filtersOf = (call: LogCall<unknown, unknown, NewExport>) =>
+  exportFilters(call, definedOnly(call.body.filters ?? {}))
+
+/** The request as it is compared with a later one under its key. */
+const comparable = ({ body }: LogCall<unknown, unknown, NewExport>, filters: JsonObject) => {
+  const { resource, format, metadata } = body
+  return { resource, format, filters, metadata } satisfies JsonObject
+}
 
 /** Creates the export, or finds the one that the same key created. */
-const createOnce = async (call: CreateCall): Promise<Created> => {
-  const { ledger, idempotency } = call
+const createOnce = async (call: Call<unknown, unknown, NewExport>) => {
+  const { ledger, context, idempotency } = call
   const { resource, format, metadata } = call.body
   const id = idempotency ? idOfKey('op', idempotency) : randomId('op', ledger.world)
-  const { compared, found } = await exportFilters(call, definedOnly(call.body.filters ?? {}))
-  const asked = { resource, format, filters: compared, metadata } satisfies JsonObject
-  const record = idempotencyRecordIfKeyed(call, asked)
-  return inKeyTurn(ledger, id, async () => {
-    const ready = async () => {
-      await takeSlot(call, id)
-      return found()
-    }
-    const prepared = await orReplay(call, { id, record }, ready)
-    return 'answer' in prepared ? prepared.answer : requestExport(call, { id, filters: prepared.value, record })
-  })
-}
-
-type Requested = {
-  readonly id: OperationId
-  readonly filters: Readonly<Record<string, string>>
-  readonly record: IdempotencyRecord | null
-}
-
-const requestExport = ({ ledger, context, body }: CreateCall, { id, filters, record }: Requested): Promise<Created> => {
-  const { resource, format, metadata } = body
+  const { compared, find } = await filtersOf(call)
+  const idempotencyRecord = idempotencyRecordIfKeyed(call, comparable(call, compared))
+  await takeSlot(call, id)
   const expires_at = new Date(ledger.world.now() + KEPT_DAYS * DAY_MS).toISOString()
-  const terms = { resource, format, filters, metadata, expires_at }
-  const command = { type: 'RequestExport' as const, ...terms, claim: record }
-  return create(ledger, operationEntity, id, { command, context, idempotencyRecord: record })
+  const terms = { resource, format, filters: await find(), metadata, expires_at }
+  const command = { type: 'RequestExport' as const, ...terms, claim: idempotencyRecord }
+  return create(ledger, operationEntity, id, { command, context, idempotencyRecord })
 }
 
-const acceptedReply = async (call: AnyCall, created: Created): Promise<Reply> => ({
-  ...(await replyToCreation(call, created, '/operations', renderOperation)),
-  status: 202,
-})
-
-const replayed = ({ ledger }: AnyCall, id: OperationId, record: IdempotencyRecord): Promise<Created | undefined> =>
-  replay(ledger, operationEntity, id, record)
+const acceptedReply = <R extends Reply | undefined>(reply: R): R => reply && { ...reply, status: 202 }
 
 const refusalOf = ({ callerMax, tenantMax, tenantMaxBytes }: ExportLimits) => ({
   caller: `You may have ${callerMax} unfinished exports at once. Retry when one of them has ended.`,
@@ -145,25 +134,6 @@ const takeSlot = async (
   const limits = { callerMax, tenantMax, tenantMaxBytes: exportBytesPerTenant, keptSince }
   const reserved = await takeExportSlot(database, principal, id, limits)
   if (reserved !== 'taken') throw new Problem('quota_exceeded', { detail: refusalOf(limits)[reserved] })
-}
-
-/**
- * The value of `work`, which needs Postgres. While Postgres does not answer, a key that was used before gets its
- * answer: after a 503, which promises no effect, the caller would take another key, and there would be two exports.
- * Throws as `work` does.
- */
-const orReplay = async <T>(
-  call: AnyCall,
-  { id, record }: Pick<Requested, 'id' | 'record'>,
-  work: () => Promise<T>,
-): Promise<{ readonly value: T } | { readonly answer: Created }> => {
-  try {
-    return { value: await work() }
-  } catch (error) {
-    const answer = error instanceof Unavailable && record ? await replayed(call, id, record) : undefined
-    if (answer === undefined) throw error
-    return { answer }
-  }
 }
 
 const manifestSchema = z

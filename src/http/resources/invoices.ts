@@ -4,14 +4,15 @@ import { invoicePage, invoiceResource } from '../../../projections/invoices/quer
 import { type InvoiceId, idSchema } from '../../../streams/ids.ts'
 import { invoiceEntity } from '../../commands/entities.ts'
 import { handle } from '../../commands/commandHandler.ts'
+import { replay } from '../../commands/idempotentCreation.ts'
 import { idOfKey, randomId } from '../../commands/identifiers.ts'
 import { raise } from '../../commands/invoices.ts'
 import type { JsonObject } from '../../ports.ts'
 import { readPage } from './collection.ts'
 import { authorizeApproval } from '../../identity/approvalPolicy.ts'
-import { idempotencyRecordIfKeyed } from '../request/idempotencyKey.ts'
+import { idempotencyRecordIfKeyed, idempotencyRecordOf } from '../request/idempotencyKey.ts'
 import { Problem } from '../response/problemCatalogue.ts'
-import { replyToCommand, replyToCreation, ifMatchOf, readOne, visibleRow } from './commonReplies.ts'
+import { replyToCommand, replyToCreation, replyToReplay, ifMatchOf, readOne, visibleRow } from './commonReplies.ts'
 import { type AnyRoute, type Call, route } from '../route.ts'
 import {
   amountSchema,
@@ -103,6 +104,11 @@ const raiseInvoice = route({
       context,
     )
     return replyToCreation(call, raised, PATH, render)
+  },
+  replay: async call => {
+    const { body, ledger, idempotency } = call
+    const record = idempotencyRecordOf(idempotency, call, body as JsonObject)
+    return replyToReplay(call, await replay(ledger, invoiceEntity, idOfKey('inv', idempotency), record), PATH, render)
   },
 })
 

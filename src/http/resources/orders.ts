@@ -1,31 +1,30 @@
 import { z } from 'zod'
-import type { OrderRow } from '../../../projections/orders/projection.ts'
 import { orderPage } from '../../../projections/orders/queries.ts'
+import { isRejection } from '../../../streams/decider.ts'
 import { idSchema, type OrderId } from '../../../streams/ids.ts'
-import { inKeyTurn } from '../../commands/idempotencyKeyTurns.ts'
 import { create, replay } from '../../commands/idempotentCreation.ts'
-import { orderEntity } from '../../commands/entities.ts'
-import { handle } from '../../commands/commandHandler.ts'
+import { type KindOf, orderEntity } from '../../commands/entities.ts'
+import { handle, type Handled } from '../../commands/commandHandler.ts'
 import { idOfKey, randomId } from '../../commands/identifiers.ts'
-import { type PersonalText, storeUnlessBound, type Texts } from '../../commands/personalTexts.ts'
+import { type PersonalText, storeUnlessBound, withTexts } from '../../commands/personalTexts.ts'
+import { decisionOn } from '../../commands/streamGrowth.ts'
 import { readPage } from './collection.ts'
 import { idempotencyRecordIfKeyed, idempotencyRecordOf } from '../request/idempotencyKey.ts'
-import { mergePatch } from '../request/mergePatch.ts'
 import { Problem } from '../response/problemCatalogue.ts'
 import {
   replyToCommand,
   replyToCreation,
+  replyToReplay,
   changedHeaders,
   ifMatchOf,
   readOne,
   textsFor,
-  visibleRow,
+  visibleState,
 } from './commonReplies.ts'
-import { type AnyRoute, type Call, route } from '../route.ts'
-import { asOfQuery, metadataSchema, resourceById, textSchema } from './commonSchemas.ts'
+import { type AnyRoute, type Call, type LogCall, type Reply, route } from '../route.ts'
+import { asOfQuery, resourceById, textSchema, TOO_MANY_KEYS } from './commonSchemas.ts'
 import { newOrder, orderFilters, orderPatch, orderSchema, render, storedLines } from './orderSchemas.ts'
 import { pageQuery, listOf } from './paging.ts'
-import { violationsOf } from '../request/violations.ts'
 
 /** The endpoints of orders. */
 
@@ -34,22 +33,22 @@ const PATH = '/orders'
 const common = { tag: 'Orders', rateClass: 'default' } as const
 const changed = { description: 'The order.', schema: orderSchema, headers: ['ETag', 'Ledger-Position'] } as const
 
-type AnyCall = Call<unknown, unknown, unknown>
+type AnyCall = LogCall<unknown, unknown, unknown>
 
 /** The customer reference as a personal text of the caller's tenant; null where there is none. */
 const referenceOf = ({ principal }: AnyCall, text: string | null | undefined): PersonalText | null =>
   typeof text === 'string' ? { tenant: principal.tenant, kind: 'customer_reference', text } : null
 
-type CreateCall = Call<unknown, unknown, z.output<typeof newOrder>>
+type NewOrder = z.output<typeof newOrder>
 
 /** The request as it is compared with a later one under its key: in the log the keyed hash stands for the reference. */
-const comparable = async (call: CreateCall, reference: PersonalText | null) => ({
+const comparable = async (call: LogCall<unknown, unknown, NewOrder>, reference: PersonalText | null) => ({
   ...call.body,
   customer_reference: reference === null ? null : await call.personalTexts.digest(reference),
 })
 
 /** Creates the order, or finds the one that the same key created. */
-const createOnce = async (call: CreateCall) => {
+const createOnce = async (call: Call<unknown, unknown, NewOrder>) => {
   const { body, ledger, context, idempotency, personalTexts } = call
   const id = idempotency ? idOfKey('ord', idempotency) : randomId('ord', ledger.world)
   const reference = referenceOf(call, body.customer_reference)
@@ -61,16 +60,23 @@ const createOnce = async (call: CreateCall) => {
     return create(ledger, orderEntity, id, { command, context, idempotencyRecord })
   }
   if (reference === null) return createWith(null)
-  const answerOfKey = async () =>
-    idempotencyRecord === null ? undefined : replay(ledger, orderEntity, id, idempotencyRecord)
-  const created = await inKeyTurn(ledger, id, async () => {
-    const stored = await storeUnlessBound(personalTexts, reference, answerOfKey)
-    return 'answer' in stored ? stored.answer : createWith(stored.token)
-  })
-  if (created.kind !== 'key_reused' || idempotency === undefined) return created
+  const answerOfKey = async () => (idempotency === undefined ? undefined : replayed({ ...call, idempotency }))
+  const stored = await storeUnlessBound(personalTexts, reference, answerOfKey)
+  const created = 'answer' in stored ? stored.answer : await createWith(stored.token)
+  return created.kind === 'key_reused' ? ((await answerOfKey()) ?? created) : created
+}
+
+/** The outcome of the first request with this key; undefined for a new key. */
+const replayed = async (call: LogCall<unknown, unknown, NewOrder, 'required'>) => {
+  const { ledger, idempotency, body } = call
+  const id = idOfKey('ord', idempotency)
+  const reference = referenceOf(call, body.customer_reference)
+  const record = idempotencyRecordOf(idempotency, call, await comparable(call, reference))
+  const outcome = await replay(ledger, orderEntity, id, record)
+  if (outcome?.kind !== 'key_reused' || reference === null) return outcome
   // An earlier build recorded the reference itself.
   const formerly = await replay(ledger, orderEntity, id, idempotencyRecordOf(idempotency, call, body))
-  return formerly === undefined || formerly.kind === 'key_reused' ? created : formerly
+  return formerly?.kind === 'key_reused' ? outcome : formerly
 }
 
 const createOrder = route({
@@ -85,6 +91,7 @@ const createOrder = route({
   responses: { 201: { ...changed, headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
   errors: [],
   handler: async call => replyToCreation(call, await createOnce(call), PATH, render),
+  replay: async call => replyToReplay(call, await replayed(call), PATH, render),
 })
 
 const readOrder = route({
@@ -112,27 +119,39 @@ const listOrders = route({
   handler: call => readPage(call, { name: 'orders_v1', page: orderPage, render }),
 })
 
-/** The metadata after the patch. Throws Problem when it exceeds its limits as a whole. */
-const patchedMetadata = (current: OrderRow['metadata'], patch: z.output<typeof orderPatch>['metadata']) => {
-  const merged = metadataSchema.safeParse(patch === null ? {} : mergePatch(current, patch))
-  if (merged.success) return merged.data
-  throw new Problem('validation_failed', { errors: violationsOf(merged.error, '', ['metadata']) })
-}
-
 /** The order before a command with If-Match, and its texts, which its tag depends on. Throws Problem: 404. */
-const beforeCommand = async (
-  call: Call<{ id: OrderId }, unknown, unknown>,
-): Promise<{ readonly row: OrderRow; readonly texts: Texts }> => {
-  const row = await visibleRow(call, orderEntity, call.params.id)
-  return { row, texts: await textsFor(call, [row]) }
+const beforeCommand = async (call: Call<{ id: OrderId }, unknown, unknown>) => {
+  const order = await visibleState(call, orderEntity, call.params.id)
+  return { order, texts: await textsFor(call, [order.row]) }
 }
 
-/** The token of the new reference; absent when the patch leaves it as it is. */
-const patchedReference = async (call: AnyCall, text: string | null | undefined) => {
-  const reference = referenceOf(call, text)
-  if (reference === null) return text === null ? { customer_reference: null } : {}
-  const { personalTexts } = call
-  return { customer_reference: (await personalTexts.store(reference)) ?? (await personalTexts.storeAgain(reference)) }
+/** The change without the customer reference, unless that is removed. */
+const changeOf = ({ metadata, lines, customer_reference, description }: z.output<typeof orderPatch>) => ({
+  type: 'ChangeOrder' as const,
+  ...(customer_reference === null ? { customer_reference } : {}),
+  ...(description === undefined ? {} : { description }),
+  ...(lines === undefined ? {} : { lines: storedLines(lines) }),
+  ...(metadata === undefined ? {} : { metadata }),
+})
+
+type ChangeCall = Call<{ id: OrderId }, unknown, z.output<typeof orderPatch>>
+
+/** The reply to a change that this order refuses; undefined otherwise. */
+const refusedChange = async (call: ChangeCall, { order, texts }: Awaited<ReturnType<typeof beforeCommand>>) => {
+  const { row } = order
+  if (!ifMatchOf(call, texts)(row)) return replyToChange(call, { ok: false, stale: order })
+  const { customer_reference } = call.body
+  const shown = withTexts(row, texts).customer_reference
+  // The text stands for its token, which it has only if it is the present one.
+  const token = customer_reference === shown ? row.customer_reference : customer_reference
+  const command = { ...changeOf(call.body), ...(token === undefined ? {} : { customer_reference: token }) }
+  const decided = decisionOn(call.ledger, orderEntity, order, command)
+  return isRejection(decided) ? replyToChange(call, { ok: false, ...decided }) : undefined
+}
+
+const replyToChange = (call: ChangeCall, handled: Handled<KindOf<typeof orderEntity>>): Promise<Reply> => {
+  if (!('rejected' in handled) || handled.rejected !== 'validation_failed') return replyToCommand(call, handled, render)
+  throw new Problem('validation_failed', { errors: [{ pointer: '/metadata', code: 'custom', detail: TOO_MANY_KEYS }] })
 }
 
 const changeOrder = route({
@@ -149,21 +168,16 @@ const changeOrder = route({
   responses: { 200: changed },
   errors: ['order_state_conflict', 'too_many_changes'],
   handler: async call => {
-    const { metadata, lines, customer_reference, description } = call.body
-    // The patch applies to the revision that If-Match names: if the order has changed, the precondition fails.
-    const { row: current, texts } = await beforeCommand(call)
-    const ifMatch = ifMatchOf(call, texts)
+    const { ledger, params, body, context, personalTexts } = call
+    const before = await beforeCommand(call)
     // Before the new reference is stored: a text that no event names would have to be erased all the same.
-    if (!ifMatch(current)) return replyToCommand(call, { ok: false, stale: { row: current } }, render)
-    const command = {
-      type: 'ChangeOrder' as const,
-      ...(await patchedReference(call, customer_reference)),
-      ...(description === undefined ? {} : { description }),
-      ...(lines === undefined ? {} : { lines: storedLines(lines) }),
-      ...(metadata === undefined ? {} : { metadata: patchedMetadata(current.metadata, metadata) }),
-    }
-    const request = { command, context: call.context, ifMatch }
-    return replyToCommand(call, await handle(call.ledger, orderEntity, call.params.id, request), render)
+    const refused = await refusedChange(call, before)
+    if (refused) return refused
+    const reference = referenceOf(call, body.customer_reference)
+    const token = reference && ((await personalTexts.store(reference)) ?? (await personalTexts.storeAgain(reference)))
+    const command = { ...changeOf(body), ...(token === null ? {} : { customer_reference: token }) }
+    const request = { command, context, ifMatch: ifMatchOf(call, before.texts) }
+    return replyToChange(call, await handle(ledger, orderEntity, params.id, request))
   },
 })
 

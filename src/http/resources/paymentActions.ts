@@ -1,19 +1,20 @@
 import { z } from 'zod'
 import { idSchema, type PaymentId } from '../../../streams/ids.ts'
-import { paymentEntity, refundEntity } from '../../commands/entities.ts'
+import { paymentEntity } from '../../commands/entities.ts'
 import { idOfKey } from '../../commands/identifiers.ts'
-import { refund } from '../../commands/refunds.ts'
+import { type NewRefund, refund, replayRefund } from '../../commands/refunds.ts'
 import { settle } from '../../commands/settlements.ts'
 import { Unavailable } from '../../ports.ts'
 import { idempotencyRecordOf } from '../request/idempotencyKey.ts'
 import { paymentSchema, renderPayment } from './payments.ts'
-import { replyToCommand, replyToCreation, textsFor } from './commonReplies.ts'
-import { type AnyRoute, type Call, route } from '../route.ts'
+import { replyToCommand, replyToCreation, replyToReplay, textsFor } from './commonReplies.ts'
+import { type AnyRoute, type Call, type LogCall, type Reply, route } from '../route.ts'
 import { amountSchema, textSchema } from './commonSchemas.ts'
 
 /** The endpoints that settle, fail and refund existing payments. */
 
 const byId = z.object({ id: idSchema('pay') })
+const PATH = '/payments'
 const common = { tag: 'Payments', method: 'POST', rateClass: 'default', params: byId } as const
 const changed = {
   description: 'The payment.',
@@ -21,32 +22,34 @@ const changed = {
   headers: ['ETag', 'Ledger-Position'],
 } as const
 
+type ById = Call<{ id: PaymentId }, unknown, unknown>
+
 /**
  * Reads the reference that the reply will show, before anything is done: while Postgres does not answer, the request is
- * refused without an effect. One that was executed before goes on, because a 503, which promises no effect, would be
- * wrong.
+ * refused without an effect. The command refuses a payment that the caller may not see.
  */
-const readReferenceFirst = async (
-  call: Call<{ id: PaymentId }, unknown, unknown>,
-  wasExecuted: () => Promise<boolean>,
-): Promise<void> => {
+const readReferenceFirst = async (call: ById): Promise<void> => {
   const { aggregates } = call.ledger
   const { id } = call.params
   const { tenant } = call.principal
   const cached = aggregates.cached(paymentEntity, id)?.row
   const row = cached?.tenant_id === tenant ? cached : (await aggregates.loadOwn(paymentEntity, id, tenant))?.row
-  // The command refuses a payment that the caller may not see.
-  if (row === undefined) return
-  try {
-    await textsFor(call, [row])
-  } catch (error) {
-    if (!(error instanceof Unavailable) || !(await wasExecuted())) throw error
-  }
+  if (row !== undefined) await textsFor(call, [row])
 }
 
-/** Whether a settlement has ended, by this request or another one. */
-const isSettled = async ({ ledger, params }: Call<{ id: PaymentId }, unknown, unknown>): Promise<boolean> =>
-  (await ledger.aggregates.load(paymentEntity, params.id)).row?.state !== 'pending'
+/**
+ * As `readReferenceFirst`. If the settlement has ended, by this request or another one, the request goes on, because a
+ * 503, which promises no effect, would be wrong.
+ */
+const readReferenceUnlessSettled = async (call: ById): Promise<void> => {
+  try {
+    await readReferenceFirst(call)
+  } catch (error) {
+    const isPending = async () =>
+      (await call.ledger.aggregates.load(paymentEntity, call.params.id)).row?.state === 'pending'
+    if (!(error instanceof Unavailable) || (await isPending())) throw error
+  }
+}
 
 const settlePayment = route({
   ...common,
@@ -60,7 +63,7 @@ const settlePayment = route({
   responses: { 200: changed },
   errors: ['payment_state_conflict'],
   handler: async call => {
-    await readReferenceFirst(call, () => isSettled(call))
+    await readReferenceUnlessSettled(call)
     const settled = await settle(call.ledger, call.params.id, { type: 'SettlePayment' }, call.context)
     return replyToCommand(call, settled, renderPayment)
   },
@@ -88,7 +91,7 @@ const failPayment = route({
   responses: { 200: changed },
   errors: ['payment_state_conflict'],
   handler: async call => {
-    await readReferenceFirst(call, () => isSettled(call))
+    await readReferenceUnlessSettled(call)
     const command = { type: 'FailPayment' as const, code: call.body.code }
     return replyToCommand(call, await settle(call.ledger, call.params.id, command, call.context), renderPayment)
   },
@@ -100,6 +103,27 @@ const refundedAmount = z
   .union([amountSchema, z.literal(REMAINING)], { error: `Minor units of the currency, or "${REMAINING}".` })
   .meta({ description: `The amount to refund; "${REMAINING}" for the whole amount that is not yet refunded.` })
 
+const newRefund = z.strictObject({ amount: refundedAmount, reason: textSchema })
+
+const askedOf = (call: LogCall<{ id: PaymentId }, unknown, z.output<typeof newRefund>, 'required'>): NewRefund => {
+  const { body, params, idempotency } = call
+  const amount = body.amount === REMAINING ? null : body.amount
+  return {
+    id: idOfKey('rfd', idempotency),
+    payment_id: params.id,
+    amount: amount === null ? null : BigInt(amount),
+    reason: body.reason,
+    idempotencyRecord: idempotencyRecordOf(idempotency, call, { ...params, amount, reason: body.reason }),
+  }
+}
+
+/** Not 201 with a Location: the reply shows a payment that was there before. */
+const refundReply = <R extends Reply | undefined>(reply: R) => {
+  if (reply === undefined) return reply
+  const { Location: _, ...headers } = reply.headers ?? {}
+  return { ...reply, status: 200, headers }
+}
+
 const refundPayment = route({
   ...common,
   path: '/payments/{id}:refund',
@@ -107,25 +131,19 @@ const refundPayment = route({
   audited: 'path',
   summary: 'Refund a payment in part or in full, exactly once per Idempotency-Key',
   scope: 'payments:refund',
-  body: z.strictObject({
-    amount: refundedAmount,
-    reason: textSchema,
-  }),
+  body: newRefund,
   idempotencyKey: 'required',
   responses: { 200: { ...changed, headers: [...changed.headers, 'Idempotent-Replayed'] } },
   errors: ['payment_state_conflict', 'too_many_changes'],
   handler: async call => {
-    const { body, params, ledger, context, idempotency } = call
-    const amount = body.amount === REMAINING ? null : body.amount
-    const idempotencyRecord = idempotencyRecordOf(idempotency, call, { ...params, amount, reason: body.reason })
-    const id = idOfKey('rfd', idempotency)
-    const isInitiated = async () => (await ledger.aggregates.load(refundEntity, id)).revision !== 'no_stream'
-    const ready = () => readReferenceFirst(call, isInitiated)
-    const request = { id, payment_id: params.id, reason: body.reason, idempotencyRecord, ready }
-    const refunded = await refund(ledger, { ...request, amount: amount === null ? null : BigInt(amount) }, context)
-    const { status: _, headers, ...rest } = await replyToCreation(call, refunded, '/payments', renderPayment)
-    const { Location: __, ...kept } = headers ?? {}
-    return { status: 200, headers: kept, ...rest }
+    await readReferenceFirst(call)
+    return refundReply(
+      await replyToCreation(call, await refund(call.ledger, askedOf(call), call.context), PATH, renderPayment),
+    )
+  },
+  replay: async call => {
+    const replayed = await replayRefund(call.ledger, askedOf(call), call.context)
+    return refundReply(await replyToReplay(call, replayed, PATH, renderPayment))
   },
 })
 

@@ -2,14 +2,14 @@ import type { JsonObject } from '../../ports.ts'
 import { keyedId } from '../../commands/identifiers.ts'
 import type { PersonalReference } from '../../commands/paymentInitiation.ts'
 import { type PersonalText, storeUnlessBound } from '../../commands/personalTexts.ts'
-import type { Call } from '../route.ts'
+import type { LogCall } from '../route.ts'
 
 /**
  * The references of payments in requests: events and read models have tokens in their place. In the log of an earlier
  * build they have the references themselves, and everything here leaves them as they are.
  */
 
-type AnyCall = Call<unknown, unknown, unknown>
+type AnyCall = LogCall<unknown, unknown, unknown>
 
 /** Undefined without a reference, and in a log of an earlier build. */
 const personalTextOf = async (
@@ -53,14 +53,14 @@ type Filters = Readonly<Record<string, string>>
 export type ExportFilters = {
   readonly compared: Filters & JsonObject
   /** A reference that is not stored finds nothing, and is not stored for the filter's sake. Throws Unavailable. */
-  readonly found: () => Promise<Filters>
+  readonly find: () => Promise<Filters>
 }
 
 export const exportFilters = async (call: AnyCall, filters: Filters): Promise<ExportFilters> => {
   const personal = await personalTextOf(call, filters['reference'])
-  if (personal === undefined) return { compared: filters, found: async () => filters }
+  if (personal === undefined) return { compared: filters, find: async () => filters }
   return {
     compared: { ...filters, reference: await call.personalTexts.digest(personal) },
-    found: async () => ({ ...filters, ...(await columnFilters(call, personal.text)) }),
+    find: async () => ({ ...filters, ...(await columnFilters(call, personal.text)) }),
   }
 }

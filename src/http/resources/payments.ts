@@ -6,14 +6,15 @@ import { idSchema, withPrefix } from '../../../streams/ids.ts'
 import { PAYMENT_DEADLINE_MS, waitMaxMs } from '../../commands/timeBudgets.ts'
 import { paymentEntity } from '../../commands/entities.ts'
 import { idOfKey } from '../../commands/identifiers.ts'
-import { pay } from '../../commands/payments.ts'
+import type { CreationResult } from '../../commands/idempotentCreation.ts'
+import { type NewPayment, pay, replayPayment } from '../../commands/payments.ts'
 import { readPage } from './collection.ts'
 import { columnFilters, personalReferenceOf } from './paymentReferences.ts'
 import { idempotencyRecordOf } from '../request/idempotencyKey.ts'
 import { renderPaymentOperation } from './operations.ts'
 import { operationSchema } from './operationSchema.ts'
 import { replyToCreation, readOne } from './commonReplies.ts'
-import { type AnyRoute, type Preference, route } from '../route.ts'
+import { type AnyRoute, type LogCall, type Preference, type Reply, route } from '../route.ts'
 import {
   amountSchema,
   asOfQuery,
@@ -115,25 +116,44 @@ const createPayment = route({
     'idempotency_in_progress',
   ],
   handler: async call => {
-    const { body, ledger, context, idempotency } = call
-    const personal = await personalReferenceOf(call, body.reference)
-    const request = personal === undefined ? body : { ...body, reference: personal.digest }
-    const idempotencyRecord = idempotencyRecordOf(idempotency, call, request)
-    const id = idOfKey('pay', idempotency)
-    const { respondAsync, waitMs: preferredMs = respondAsync ? 0 : call.leftMs } = call.prefer
-    const waitMs = Math.min(preferredMs, waitMaxMs(call.leftMs))
-    const payment = { ...body, personal, amount: BigInt(body.amount), id, idempotencyRecord, waitMs }
-    const paid = await pay(ledger, payment, context)
-    ledger.world.crashPoint('mid_response')
-    if (paid.kind !== 'in_progress') return replyToCreation(call, paid, PATH, renderPayment)
-    const headers = {
-      Location: `/operations/${withPrefix('op', id)}`,
-      'Ledger-Position': paid.position.toString(),
-      ...appliedOf(call.prefer),
-    }
-    return { status: 202, body: renderPaymentOperation(paid.row), headers }
+    const paid = await pay(call.ledger, await paymentOf(call), call.context)
+    call.ledger.world.crashPoint('mid_response')
+    return replyTo(call, paid)
+  },
+  replay: async call => {
+    const replayed = await replayPayment(call.ledger, await paymentOf(call), call.context)
+    return replayed && replyTo(call, replayed)
   },
 })
+
+type CreateCall = LogCall<unknown, unknown, z.output<typeof newPayment>, 'required'>
+
+const paymentOf = async (call: CreateCall): Promise<NewPayment> => {
+  const { body, idempotency, leftMs, prefer } = call
+  const personal = await personalReferenceOf(call, body.reference)
+  const request = personal === undefined ? body : { ...body, reference: personal.digest }
+  const idempotencyRecord = idempotencyRecordOf(idempotency, call, request)
+  const id = idOfKey('pay', idempotency)
+  const { respondAsync, waitMs: preferredMs = respondAsync ? 0 : leftMs } = prefer
+  return {
+    ...body,
+    personal,
+    amount: BigInt(body.amount),
+    id,
+    idempotencyRecord,
+    waitMs: Math.min(preferredMs, waitMaxMs(leftMs)),
+  }
+}
+
+const replyTo = (call: CreateCall, paid: CreationResult<PaymentRow>): Promise<Reply> | Reply => {
+  if (paid.kind !== 'in_progress') return replyToCreation(call, paid, PATH, renderPayment)
+  const headers = {
+    Location: `/operations/${withPrefix('op', idOfKey('pay', call.idempotency))}`,
+    'Ledger-Position': paid.position.toString(),
+    ...appliedOf(call.prefer),
+  }
+  return { status: 202, body: renderPaymentOperation(paid.row), headers }
+}
 
 /** The header that names the granted wait, which may be shorter than the preferred one. */
 const appliedOf = ({ respondAsync, waitMs }: Preference): Readonly<Record<string, string>> => {

@@ -112,16 +112,43 @@ describe('the customer reference of an order', () => {
     )
   })
 
-  it('of a patch that is refused by If-Match is not stored', async () => {
-    const next = aReference()
-    const created = await create(aReference())
-    const headers = { 'content-type': MERGE_PATCH, 'if-match': '"7.2026-11-01"' }
-    const refused = await client.request('PATCH', `/orders/${created.body.id}`, {
-      body: { customer_reference: next },
-      headers,
+  describe('of a patch that is refused is not stored', () => {
+    const isStored = async (text: string) =>
+      (await database.sql('select token from personal_texts where text = $1', [text])).length > 0
+    const patch = (by: Client, id: string, customer_reference: string, ifMatch = '*') =>
+      by.request('PATCH', `/orders/${id}`, {
+        body: { customer_reference },
+        headers: { 'content-type': MERGE_PATCH, 'if-match': ifMatch },
+      })
+
+    it('by If-Match', async () => {
+      const next = aReference()
+      const created = await create(aReference())
+      const refused = await patch(client, created.body.id, next, '"7.2026-11-01"')
+      expect([refused.status, refused.headers.get('etag')]).to.deep.equal([412, created.headers.get('etag')])
+      expect(await isStored(next)).to.equal(false)
     })
-    expect([refused.status, refused.headers.get('etag')]).to.deep.equal([412, created.headers.get('etag')])
-    expect(await database.sql('select token from personal_texts where text = $1', [next])).to.deep.equal([])
+
+    it('by the state of the order', async () => {
+      const next = aReference()
+      const { id } = (await create(null)).body
+      await client.post(`/orders/${id}:cancel`, {}, { 'if-match': '*' })
+      const refused = await patch(client, id, next)
+      expect([refused.status, refused.body.code]).to.deep.equal([409, 'order_state_conflict'])
+      expect(await isStored(next)).to.equal(false)
+    })
+
+    it('by the number of its changes, and one that changes nothing is not refused', async () => {
+      const [text, next] = [aReference(), aReference()]
+      const { id } = (await create(text)).body
+      const full = await startProcess({
+        services: usual => ({ ...usual, ledger: { ...usual.ledger, changesMax: 1 } }),
+      })
+      const refused = await patch(clientOf(full.api), id, next)
+      expect([refused.status, refused.body.code]).to.deep.equal([409, 'too_many_changes'])
+      expect(await isStored(next)).to.equal(false)
+      expect((await patch(clientOf(full.api), id, text)).status).to.equal(200)
+    })
   })
 
   describe('after its erasure', () => {

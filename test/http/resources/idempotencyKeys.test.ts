@@ -3,6 +3,7 @@ import { routes } from '../../../src/http/index.ts'
 import { PROBLEMS } from '../../../src/http/response/problemCatalogue.ts'
 import { anOrder, approvedInvoice, type Client, clientOf, newKey } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
+import { caller, startVariant } from '../../support/serviceVariants.ts'
 import { examples } from '../requestExamples.ts'
 
 describe('the outcome of a key', () => {
@@ -60,13 +61,24 @@ describe('the outcome of a key', () => {
         expect((await client.get(links.result)).status).to.equal(200)
       })
 
-  it('is in_progress for a rotation whose key is bound and whose effect was refused', async () => {
-    const { body } = await client.post('/api-keys', { name: 'nightly', scopes: ['orders:read'] })
-    await client.request('DELETE', `/api-keys/${body.id}`)
-    const key = newKey()
-    const refused = await client.post(`/api-keys/${body.id}:rotate`, {}, { 'idempotency-key': key })
-    expect(refused.status, refused.text).to.be.greaterThan(399)
-    expect((await outcome(key, 'rotate_api_key')).status).to.equal('in_progress')
+  it('is never_seen for a rotation and a replay that were refused: their keys are free', async () => {
+    const issued = await client.post('/api-keys', { name: 'nightly', scopes: ['orders:read'] })
+    await client.request('DELETE', `/api-keys/${issued.body.id}`)
+    const { path, body, headers = {} } = (await examples['replay_subscription']?.(client)) ?? { path: '' }
+    const full = await startVariant(service, {
+      authenticate: async () => ({ ...caller, tenant: 'keys' }),
+      services: usual => ({ ...usual, ledger: { ...usual.ledger, changesMax: 1 } }),
+    })
+    const by = clientOf(full.api)
+    const key = headers['Idempotency-Key'] ?? ''
+    const refused = [
+      await by.post(`/api-keys/${issued.body.id}:rotate`, {}, { 'idempotency-key': key }),
+      await by.post(path, body, headers),
+    ]
+    expect(refused.map(answer => answer.body.code)).to.deep.equal(['resource_not_found', 'too_many_changes'])
+    for (const operation of ['rotate_api_key', 'replay_subscription'])
+      expect((await by.get(`/idempotency-keys/${key}?operation=${operation}`)).body.status).to.equal('never_seen')
+    await full.close()
   })
 
   it('is known for refunds and invoices too', async () => {

@@ -50,6 +50,33 @@ describe('a PATCH of an order', () => {
     expect((await patch(`/orders/${orderId}`, { description: 'late' }, ifMatch)).status).to.equal(200)
   })
 
+  it('changes its own members of the metadata alone, beside others at the same time', async () => {
+    const { path } = await created()
+    const names = Array.from({ length: 8 }, (_, index) => `name-${index}`)
+    const answers = await Promise.all(
+      names.map(name => patch(path, { metadata: { [name]: name } }, { 'if-match': '*' })),
+    )
+    expect(answers.map(({ status }) => status)).to.deep.equal(names.map(() => 200))
+    const changed = Object.fromEntries(names.map(name => [name, name]))
+    expect((await client.get(path)).body.metadata).to.deep.equal({ a: '1', b: '2', ...changed })
+  })
+
+  it('leaves at most 50 members of the metadata, beside others at the same time', async () => {
+    const fortyNine = Object.fromEntries(Array.from({ length: 49 }, (_, index) => [`key-${index}`, 'x']))
+    const order = await client.post('/orders', { ...anOrder(), metadata: fortyNine })
+    const path = `/orders/${order.body.id}`
+    const answers = await Promise.all(
+      ['one', 'two'].map(name => patch(path, { metadata: { [name]: 'more' } }, { 'if-match': '*' })),
+    )
+    expect(answers.map(({ status }) => status)).to.have.members([200, 400])
+    const refused = answers.find(({ status }) => status === 400)
+    expect(refused?.body).to.deep.include({
+      code: 'validation_failed',
+      errors: [{ pointer: '/metadata', code: 'custom', detail: 'At most 50 keys.' }],
+    })
+    expect(Object.keys((await client.get(path)).body.metadata)).to.have.length(50)
+  })
+
   it('keeps the version when it changes nothing', async () => {
     const { path, etag, body } = await created()
     const same = await patch(path, { description: 'tea' }, { 'if-match': etag })

@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { cp, writeFile } from 'node:fs/promises'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from 'node:net'
 import { join } from 'node:path'
@@ -24,10 +24,11 @@ export const emptyFolder = async (): Promise<string> => {
   return folder
 }
 
-/** The data directory of the shared service with some addresses changed. */
+/** The data directory of the shared service with some addresses changed, and with its issuer. */
 export const folderWith = async (changes: Partial<Addresses>): Promise<string> => {
   const folder = await emptyFolder()
-  const { addresses } = await sharedService()
+  const { addresses, dataDir } = await sharedService()
+  await cp(join(dataDir, 'issuer'), join(folder, 'issuer'), { recursive: true })
   await writeFile(join(folder, 'addresses.json'), JSON.stringify({ ...addresses, ...changes }))
   return folder
 }

@@ -1,10 +1,11 @@
 import { userInfo } from 'node:os'
+import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
 import { clientOf } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { start } from '../cli.ts'
-import { closedPort, emptyFolder, folderWith, ledger, tidyUp } from './fixtures.ts'
+import { closedPort, emptyFolder, folderWith, ledger, serving, tidyUp } from './fixtures.ts'
 
 const TENANT = 'operators-of-keys'
 const OF_TENANT = ['--tenant', TENANT]
@@ -121,6 +122,29 @@ describe('npm run ledger -- keys', () => {
     const foreign = await ledger(list, service.dataDir, env)
     expect(foreign.stderr).to.equal('OIDC_ISSUER is set: get a token from that issuer, and put it into LEDGER_TOKEN.\n')
     for (const { code } of [none, foreign]) expect(code).to.equal(1)
+  })
+
+  it('names its idempotency key when the answer is lost, and a repetition with it issues no second key', async () => {
+    const answers: string[] = []
+    const api = await serving((req, res) => {
+      void (async () => {
+        const { authorization = '', 'idempotency-key': key = '' } = req.headers
+        const headers = { authorization, 'idempotency-key': String(key), 'content-type': 'application/json' }
+        const sent = await fetch(`${service.api}${req.url}`, { method: 'POST', headers, body: await text(req) })
+        answers.push(await sent.text())
+        res.destroy()
+      })()
+    })
+    const lost = await ledger(ISSUE, await folderWith({ api }))
+    expect([lost.code, lost.stdout]).to.deep.equal([1, ''])
+    const key = /--idempotency-key (\S+), and it does so once\.\n$/.exec(lost.stderr)?.[1] ?? ''
+    const repeated = await ledger([...ISSUE, '--idempotency-key', key, '--json'])
+    expect(JSON.parse(repeated.stdout).id).to.equal(JSON.parse(answers[0] ?? '').id)
+    const { id } = JSON.parse(repeated.stdout)
+    const rotate = ['keys', 'rotate', id, ...OF_TENANT]
+    expect((await ledger(rotate, await folderWith({ api }))).stderr).to.match(
+      /--idempotency-key \S+, and it does so once/,
+    )
   })
 
   it('has a help text for each of them, which mentions --json', async () => {

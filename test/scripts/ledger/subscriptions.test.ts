@@ -30,6 +30,15 @@ describe('npm run ledger -- subscriptions', () => {
     expect((await client.get(`/subscriptions/${id}`)).status).to.equal(404)
   })
 
+  it('creates and replays once when a command is repeated with its idempotency key', async () => {
+    const once = ['--idempotency-key', 'a-command-of-today'] as const
+    const create = () => subscriptions('create', '--types', 'invoice.paid', ...once)
+    const { id } = await create()
+    expect((await create()).id).to.equal(id)
+    const replay = () => subscriptions('replay', id, '--from', 'beginning', ...once)
+    expect(await replay()).to.deep.equal(await replay())
+  })
+
   it('lists them in columns', async () => {
     const { id } = await created()
     await eventually(async () => {

@@ -1,64 +1,37 @@
 import { z } from 'zod'
-import { apiKeys } from '../../../../projections/apiKeys/projection.ts'
+import { type ApiKeyRow, apiKeys } from '../../../../projections/apiKeys/projection.ts'
 import { apiKeyPage } from '../../../../projections/apiKeys/queries.ts'
 import type { ApiKeyEvent, ApiKeyState } from '../../../../streams/apiKey/index.ts'
+import { isRejection } from '../../../../streams/decider.ts'
 import type { IdempotencyRecord } from '../../../../streams/idempotencyRecord.ts'
 import { type ApiKeyId, idSchema } from '../../../../streams/ids.ts'
-import { create, rowUntil } from '../../../commands/idempotentCreation.ts'
+import { create, type CreationResult, replay, rowUntil } from '../../../commands/idempotentCreation.ts'
 import { keyConflict } from '../../../commands/idempotencyKeyConflicts.ts'
-import { takeApiKeySlot } from '../../../commands/apiKeyQuota.ts'
 import { apiKeyEntity } from '../../../commands/entities.ts'
 import { handle } from '../../../commands/commandHandler.ts'
 import { idOfKey, randomId } from '../../../commands/identifiers.ts'
-import type { ApiKeySecrets } from '../../../identity/apiKeySecrets.ts'
-import { type Principal, READ_SCOPES } from '../../../identity/principal.ts'
+import { decisionOn } from '../../../commands/streamGrowth.ts'
+import { READ_SCOPES } from '../../../identity/principal.ts'
+import { newNonce, nowOf, permitGrant, secretsOf, takeSlot } from './apiKeyGrants.ts'
 import { apiKeySchema, apiKeyView, newApiKey, rotation, withSecretSchema } from './apiKeySchemas.ts'
-import { noApiKeys } from '../../access/authentication.ts'
 import { readPage } from '../collection.ts'
 import { etagAt, isNotModified } from '../../request/conditional.ts'
-import { bindKeyOf, idempotencyRecordIfKeyed } from '../../request/idempotencyKey.ts'
-import { insufficientScope, Problem } from '../../response/problemCatalogue.ts'
+import { bindKeyOf, idempotencyRecordIfKeyed, idempotencyRecordOf, isKeyBound } from '../../request/idempotencyKey.ts'
 import {
   replyToCommand,
   replyToCreation,
   changedHeaders,
   PRIVATE_CACHING,
-  visible,
   visibleRow,
+  visibleState,
 } from '../commonReplies.ts'
-import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
+import { type AnyRoute, type LogCall, type Reply, route } from '../../route.ts'
 import { resourceById } from '../commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from '../paging.ts'
 
 /** The endpoints of API keys. */
 
-const NONCE_BYTES = 32
-
-type AnyCall = Call<unknown, unknown, unknown>
-
-/** Throws Problem without the setting API_KEY_PEPPER. */
-const secretsOf = ({ keySecrets }: AnyCall): ApiKeySecrets => {
-  if (keySecrets === undefined) throw noApiKeys()
-  return keySecrets
-}
-
-const nowOf = ({ ledger }: AnyCall): string => new Date(ledger.world.now()).toISOString()
-const newNonce = ({ ledger }: AnyCall): string => Buffer.from(ledger.world.randomBytes(NONCE_BYTES)).toString('hex')
-
-/** Checks that the caller holds the scopes of the key that it issues or rotates. Throws Problem. */
-const permitGrant = ({ scopes: held }: Principal, scopes: readonly string[]): void => {
-  const lacking = scopes.filter(scope => !held.has(scope))
-  if (lacking.length > 0) throw insufficientScope(lacking, `You cannot give what you lack: ${lacking.join(', ')}.`)
-}
-
-/** Takes one of the tenant's slots for live keys, since each key has rate limits of its own. Throws Problem. */
-const takeSlot = async (call: AnyCall, id: ApiKeyId, renewed: boolean): Promise<void> => {
-  const { database, principal, apiKeysPerTenantMax: max } = call
-  if (await takeApiKeySlot(database, { tenant: principal.tenant, id, renewed, now: nowOf(call), max })) return
-  throw new Problem('quota_exceeded', {
-    detail: `The tenant has ${max} live API keys: revoke one, or wait until one has expired.`,
-  })
-}
+type AnyCall = LogCall<unknown, unknown, unknown>
 
 const hasExpired = (key: ApiKeyState, nowMs: number): boolean =>
   key.status === 'active' && Date.parse(key.current.expires_at) <= nowMs
@@ -82,30 +55,46 @@ const issueApiKey = route({
   handler: async call => {
     const { ledger, context, idempotency, principal } = call
     const secrets = secretsOf(call)
-    const { expires_in_days: lifetime_days, scopes: asked, ...terms } = call.body
-    permitGrant(principal, asked)
-    // In a fixed order, so that a request with the scopes in another order is the same request.
-    const scopes = READ_SCOPES.filter(scope => asked.includes(scope))
+    const request = requestOf(call)
+    permitGrant(principal, request.scopes)
     const id = idempotency ? idOfKey('key', idempotency) : randomId('key', ledger.world)
     await takeSlot(call, id, false)
-    const idempotencyRecord = idempotencyRecordIfKeyed(call, { ...terms, scopes, expires_in_days: lifetime_days })
+    const idempotencyRecord = idempotencyRecordIfKeyed(call, request)
+    const { expires_in_days: lifetime_days, ...terms } = request
     const nonce = newNonce(call)
     const newSecret = { at: context.at, nonce, hash: secrets.hashOf(id, nonce) }
-    const command = {
-      type: 'IssueApiKey' as const,
-      ...terms,
-      scopes,
-      lifetime_days,
-      ...newSecret,
-      claim: idempotencyRecord,
-    }
+    const command = { type: 'IssueApiKey' as const, ...terms, lifetime_days, ...newSecret, claim: idempotencyRecord }
     const created = await create(ledger, apiKeyEntity, id, { command, context, idempotencyRecord })
-    // The state at creation, so that a replay has the same response after later changes.
-    const reply = await replyToCreation(call, created, PATH, row => apiKeyView(secrets, row, row.created_at))
-    const first = created.kind === 'created' ? nonce : await firstNonceOf(call, id)
-    return { ...reply, body: { ...(reply.body as object), secret: secrets.keyOf(id, first) } }
+    return issuedReply(call, id, created, created.kind === 'created' ? nonce : undefined)
+  },
+  replay: async call => {
+    const { ledger, idempotency, principal } = call
+    const request = requestOf(call)
+    permitGrant(principal, request.scopes)
+    const id = idOfKey('key', idempotency)
+    const replayed = await replay(ledger, apiKeyEntity, id, idempotencyRecordOf(idempotency, call, request))
+    return replayed && issuedReply(call, id, replayed)
   },
 })
+
+/** The request as it is compared with a later one under its key: with its scopes in a fixed order. */
+const requestOf = ({ body }: LogCall<unknown, unknown, z.output<typeof newApiKey>>) => ({
+  ...body,
+  scopes: READ_SCOPES.filter(scope => body.scopes.includes(scope)),
+})
+
+/** The key at its creation with its first secret, so that a replay has the same response after later changes. */
+const issuedReply = async (
+  call: AnyCall,
+  id: ApiKeyId,
+  created: CreationResult<ApiKeyRow>,
+  nonce?: string,
+): Promise<Reply> => {
+  const secrets = secretsOf(call)
+  const reply = await replyToCreation(call, created, PATH, row => apiKeyView(secrets, row, row.created_at))
+  const secret = secrets.keyOf(id, nonce ?? (await firstNonceOf(call, id)))
+  return { ...reply, body: { ...(reply.body as object), secret } }
+}
 
 /** The nonce of the first secret, so that a replay shows the same secret even after rotations. */
 const firstNonceOf = async ({ ledger }: AnyCall, id: ApiKeyId): Promise<string> => {
@@ -161,23 +150,39 @@ const rotateApiKey = route({
   responses: { 200: { ...shown, headers: ['ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
   errors: ['quota_exceeded', 'too_many_changes'],
   handler: async call => {
-    const { ledger, context, params, principal, body } = call
+    const { ledger, context, params, body } = call
     const secrets = secretsOf(call)
-    const key = await ledger.aggregates.loadOwn(apiKeyEntity, params.id, principal.tenant)
-    permitGrant(principal, visible(call, key?.row).scopes)
-    if (key && hasExpired(key.state, ledger.world.now())) await takeSlot(call, params.id, true)
+    const key = await keyToRotate(call)
     const idempotencyRecord = idempotencyRecordIfKeyed(call, { id: params.id, ...body })
-    await bindKeyOf(call, idempotencyRecord, { about: params.id, path: PATH })
     const nonce = newNonce(call)
     const newSecret = { at: context.at, nonce, hash: secrets.hashOf(params.id, nonce) }
     const command = { type: 'RotateApiKey' as const, ...newSecret, ...body, claim: idempotencyRecord }
+    const decided = decisionOn(ledger, apiKeyEntity, key, command)
+    const isRenewal = !isRejection(decided) && decided.length > 0 && hasExpired(key.state, ledger.world.now())
+    if (isRenewal) await takeSlot(call, params.id, true)
+    await bindKeyOf(call, idempotencyRecord, { about: params.id, path: PATH, decided })
     const handled = await handle(ledger, apiKeyEntity, params.id, { command, context })
     const isReplay = handled.ok && handled.state.status !== 'none' && !isCurrent(handled.state, nonce)
     if (isReplay && idempotencyRecord) return replyOfFirstRotation(call, params.id, idempotencyRecord)
     const secret = secrets.keyOf(params.id, nonce)
     return replyToCommand(call, handled, row => ({ ...apiKeyView(secrets, row, context.at), secret }))
   },
+  replay: async call => {
+    const { params, body, idempotency } = call
+    const { state } = await keyToRotate(call)
+    const record = idempotencyRecordOf(idempotency, call, { id: params.id, ...body })
+    const isBound = await isKeyBound(call, record, { about: params.id, path: PATH })
+    if (!isBound || state.status === 'none' || !state.rotations.has(record.key_hash)) return undefined
+    return replyOfFirstRotation(call, params.id, record)
+  },
 })
+
+/** The key before a rotation. Throws Problem if the caller may not see it or give its scopes. */
+const keyToRotate = async (call: LogCall<{ id: ApiKeyId }, unknown, unknown>) => {
+  const key = await visibleState(call, apiKeyEntity, call.params.id)
+  permitGrant(call.principal, key.row.scopes)
+  return key
+}
 
 const isCurrent = (key: ApiKeyState, nonce: string): boolean => key.status === 'active' && key.current.nonce === nonce
 

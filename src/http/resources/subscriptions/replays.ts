@@ -5,27 +5,32 @@ import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
 import type { SubscriptionEvent } from '../../../../streams/subscription/index.ts'
 import { keyConflict } from '../../../commands/idempotencyKeyConflicts.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
+import { decisionOn } from '../../../commands/streamGrowth.ts'
 import { replayIdOf } from '../../../commands/subscriptionIds.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
-import { Unavailable } from '../../../ports.ts'
 import { etagOf } from '../../request/conditional.ts'
-import { bindKeyOf, idempotencyRecordIfKeyed } from '../../request/idempotencyKey.ts'
+import { bindKeyOf, idempotencyRecordIfKeyed, idempotencyRecordOf, isKeyBound } from '../../request/idempotencyKey.ts'
 import { operationSchema } from '../operationSchema.ts'
 import { initialReplayView, type Replayed } from './replayView.ts'
 import { problemOfKeyConflict } from '../../response/rejectionDetails.ts'
-import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
+import { visibleRow } from '../commonReplies.ts'
+import { type AnyRoute, type LogCall, type Reply, route } from '../../route.ts'
 import { executeCommand, permitDelivery, deliveryStartOf } from './subscriptionCommands.ts'
 import { newReplay } from './subscriptionSchemas.ts'
 
 /** POST /subscriptions/{id}:replay: delivers facts again from an earlier position. */
 
-type ById = Call<{ id: SubscriptionId }, unknown, unknown>
+type ById = LogCall<{ id: SubscriptionId }, unknown, z.output<typeof newReplay>>
+
+const PATH = '/subscriptions'
+/** The request as it is compared with a later one under its key. */
+const requestOf = ({ params, body }: ById) => ({ id: params.id, from: body.from })
 
 /** The replay that this call created, or that the first request with its key created. */
 const replayedBy = async (
   { ledger, params, context }: ById,
   idempotencyRecord: IdempotencyRecord | null,
-): Promise<Replayed> => {
+): Promise<Replayed | undefined> => {
   const isIt = (recorded: Recorded<SubscriptionEvent>): recorded is Replayed => {
     if (recorded.event.type !== 'SubscriptionReplayed') return false
     if (idempotencyRecord === null) return recorded.metadata.causationId === context.commandId
@@ -34,7 +39,28 @@ const replayedBy = async (
   // Backwards, because it is among the newest events unless the key was used long ago.
   for await (const recorded of ledger.aggregates.events(subscriptionEntity, params.id, { direction: 'backwards' }))
     if (isIt(recorded)) return recorded
-  throw new Error('A replay was accepted and is not in the stream.')
+  return undefined
+}
+
+const replyTo = (call: ById, started: Replayed, idempotencyRecord: IdempotencyRecord | null): Reply => {
+  const { ledger, params, context, apiVersion } = call
+  const { replay, claim: recorded } = started.event.data
+  const isRepeated = started.metadata.causationId !== context.commandId
+  const conflict =
+    idempotencyRecord && isRepeated
+      ? keyConflict(ledger, params.id, idempotencyRecord, recorded ?? undefined)
+      : undefined
+  if (conflict) throw problemOfKeyConflict(conflict, PATH)
+  return {
+    status: 202,
+    body: initialReplayView(params.id, started),
+    headers: {
+      Location: `/operations/${replayIdOf(params.id, replay)}`,
+      ETag: etagOf(started.revision, apiVersion),
+      'Ledger-Position': started.position.toString(),
+      ...(isRepeated ? { 'Idempotent-Replayed': 'true' } : {}),
+    },
+  }
 }
 
 const replaySubscription = route({
@@ -58,44 +84,29 @@ const replaySubscription = route({
     },
   },
   errors: ['too_many_changes'],
-  handler: async (call): Promise<Reply> => {
-    const { params, body, context, ledger, database, apiVersion } = call
-    const idempotencyRecord = idempotencyRecordIfKeyed(call, { id: params.id, from: body.from })
+  handler: async call => {
+    const { params, body, ledger, database } = call
+    const idempotencyRecord = idempotencyRecordIfKeyed(call, requestOf(call))
     const deliveryStart = await deliveryStartOf(call, body.from)
     const to_position = await positionOf(database.sql, 'facts_v1')
     const command = { type: 'ReplaySubscription' as const, ...deliveryStart, to_position, claim: idempotencyRecord }
-    const { position } = await executeCommand(call, command, async (_, row) => {
+    await executeCommand(call, command, async (row, before) => {
       await permitDelivery(call, row)
-      await bindKeyOf(call, idempotencyRecord, { about: params.id, path: '/subscriptions' })
+      const decided = decisionOn(ledger, subscriptionEntity, before, command)
+      await bindKeyOf(call, idempotencyRecord, { about: params.id, path: PATH, decided })
     })
-    const started = await afterAppend(() => replayedBy(call, idempotencyRecord))
-    const { replay, claim: recorded } = started.event.data
-    const isRepeated = started.metadata.causationId !== context.commandId
-    const conflict =
-      idempotencyRecord && isRepeated
-        ? keyConflict(ledger, params.id, idempotencyRecord, recorded ?? undefined)
-        : undefined
-    if (conflict) throw problemOfKeyConflict(conflict, '/subscriptions')
-    return {
-      status: 202,
-      body: initialReplayView(params.id, started),
-      headers: {
-        Location: `/operations/${replayIdOf(params.id, replay)}`,
-        ETag: etagOf(started.revision, apiVersion),
-        'Ledger-Position': position,
-        ...(isRepeated ? { 'Idempotent-Replayed': 'true' } : {}),
-      },
-    }
+    const started = await replayedBy(call, idempotencyRecord)
+    if (started === undefined) throw new Error('A replay was accepted and is not in the stream.')
+    return replyTo(call, started, idempotencyRecord)
+  },
+  replay: async call => {
+    const { params, idempotency } = call
+    await permitDelivery(call, await visibleRow(call, subscriptionEntity, params.id))
+    const record = idempotencyRecordOf(idempotency, call, requestOf(call))
+    if (!(await isKeyBound(call, record, { about: params.id, path: PATH }))) return undefined
+    const started = await replayedBy(call, record)
+    return started && replyTo(call, started, record)
   },
 })
-
-/** A failure after the append has an unknown effect, not none. */
-const afterAppend = async <T>(work: () => Promise<T>): Promise<T> => {
-  try {
-    return await work()
-  } catch (error) {
-    throw error instanceof Unavailable ? new Unavailable(error.dependency, { effect: 'unknown', cause: error }) : error
-  }
-}
 
 export const replayRoutes: readonly AnyRoute[] = [replaySubscription]

@@ -1,18 +1,19 @@
 import type { SubscriptionRow } from '../../../../projections/subscriptions/projection.ts'
 import type { SubscriptionId } from '../../../../streams/ids.ts'
 import type { DeliveryStart, SubscriptionCommand } from '../../../../streams/subscription/index.ts'
-import { subscriptionEntity } from '../../../commands/entities.ts'
+import type { Loaded } from '../../../commands/aggregateRepository.ts'
+import { type KindOf, subscriptionEntity } from '../../../commands/entities.ts'
 import { handle } from '../../../commands/commandHandler.ts'
 import { allowanceBy } from '../../../commands/subscriptionPermission.ts'
 import { insufficientScope, Problem } from '../../response/problemCatalogue.ts'
 import { problemOfRejection } from '../../response/rejectionDetails.ts'
-import { changedHeaders, visibleRow } from '../commonReplies.ts'
-import type { Call } from '../../route.ts'
+import { changedHeaders, visibleState } from '../commonReplies.ts'
+import type { LogCall } from '../../route.ts'
 import type { Start } from './subscriptionSchemas.ts'
 
 /** Permissions, the start position and the execution of commands on subscriptions. */
 
-type AnyCall = Call<unknown, unknown, unknown>
+type AnyCall = LogCall<unknown, unknown, unknown>
 
 /** Checks that the caller itself may read these facts. Throws Problem. */
 export const permitTypes = async ({ principal, tenantStatuses }: AnyCall, scopes: readonly string[]): Promise<void> => {
@@ -42,14 +43,14 @@ export const deliveryStartOf = async ({ ledger }: AnyCall, start: Start): Promis
   return { from_position: 0n, from_time: new Date(start.time).toISOString() }
 }
 
-type ById = Call<{ id: SubscriptionId }, unknown, unknown>
-type Permit = (call: AnyCall, row: SubscriptionRow) => Promise<void>
+type ById = LogCall<{ id: SubscriptionId }, unknown, unknown>
+type Permit = (row: SubscriptionRow, before: Loaded<KindOf<typeof subscriptionEntity>>) => Promise<void>
 
 /** Executes a command on a subscription of the tenant. Throws Problem if it does not exist or is not permitted. */
 export const executeCommand = async (call: ById, command: SubscriptionCommand, permit?: Permit) => {
   const { ledger, context, params } = call
-  const before = await visibleRow(call, subscriptionEntity, params.id)
-  await permit?.(call, before)
+  const before = await visibleState(call, subscriptionEntity, params.id)
+  await permit?.(before.row, before)
   const handled = await handle(ledger, subscriptionEntity, params.id, { command, context })
   if ('rejected' in handled) throw problemOfRejection(handled)
   if (!handled.ok || !handled.row) throw new Error('A command on a subscription left no subscription.')

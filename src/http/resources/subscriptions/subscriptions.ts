@@ -7,7 +7,7 @@ import {
 } from '../../../../projections/subscriptions/queries.ts'
 import { idSchema } from '../../../../streams/ids.ts'
 import type { SubscriptionCommand } from '../../../../streams/subscription/index.ts'
-import { create } from '../../../commands/idempotentCreation.ts'
+import { create, replay } from '../../../commands/idempotentCreation.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
 import { confirmSubscription, dayOf } from '../../../commands/subscriptionConfirmation.ts'
 import { keepSubscriptionSlot, takeSubscriptionSlot } from '../../../commands/subscriptionQuota.ts'
@@ -15,11 +15,11 @@ import { newSubscriptionId, subscriptionIdOf } from '../../../commands/subscript
 import { Unavailable } from '../../../ports.ts'
 import { readPage } from '../collection.ts'
 import { etagAt, isNotModified } from '../../request/conditional.ts'
-import { idempotencyRecordIfKeyed } from '../../request/idempotencyKey.ts'
+import { idempotencyRecordIfKeyed, idempotencyRecordOf } from '../../request/idempotencyKey.ts'
 import { Problem } from '../../response/problemCatalogue.ts'
 import { statusOf } from './replayView.ts'
-import { replyToCreation, PRIVATE_CACHING, visibleRow } from '../commonReplies.ts'
-import { type AnyRoute, type Call, route } from '../../route.ts'
+import { replyToCreation, replyToReplay, PRIVATE_CACHING, visibleRow } from '../commonReplies.ts'
+import { type AnyRoute, type Call, type LogCall, route } from '../../route.ts'
 import { resourceById } from '../commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from '../paging.ts'
 import { executeCommand, permitDelivery, permitTypes, deliveryStartOf } from './subscriptionCommands.ts'
@@ -84,15 +84,14 @@ const createSubscription = route({
   },
   errors: ['quota_exceeded'],
   handler: async call => {
-    const { ledger, context, idempotency, body } = call
-    const { start, principal, metadata } = body
-    // In a fixed order, so that a request with the types in another order is the same request.
-    const types = SUBSCRIBABLE_TYPES.filter(type => body.types.includes(type))
+    const { ledger, context, idempotency } = call
+    const request = requestOf(call)
+    const { types, start, principal, metadata } = request
     const scopes = scopesFor(types)
     await permitTypes(call, scopes)
     const id = idempotency ? subscriptionIdOf(idempotency) : newSubscriptionId(ledger.world)
     await takeSlot(call, id)
-    const idempotencyRecord = idempotencyRecordIfKeyed(call, { types, start, principal, metadata })
+    const idempotencyRecord = idempotencyRecordIfKeyed(call, request)
     const deliveryStart = await deliveryStartOf(call, start)
     const command = {
       type: 'CreateSubscription' as const,
@@ -108,7 +107,21 @@ const createSubscription = route({
     if (created.kind === 'created') await waitForTopic(call, id)
     return replyToCreation(call, created, PATH, row => subscriptionView(row))
   },
+  replay: async call => {
+    const { ledger, idempotency } = call
+    const request = requestOf(call)
+    await permitTypes(call, scopesFor(request.types))
+    const record = idempotencyRecordOf(idempotency, call, request)
+    const replayed = await replay(ledger, subscriptionEntity, subscriptionIdOf(idempotency), record)
+    return replyToReplay(call, replayed, PATH, row => subscriptionView(row))
+  },
 })
+
+/** The request as it is compared with a later one under its key: with its types in a fixed order. */
+const requestOf = ({ body }: LogCall<unknown, unknown, z.output<typeof newSubscription>>) => {
+  const { start, principal, metadata } = body
+  return { types: SUBSCRIBABLE_TYPES.filter(type => body.types.includes(type)), start, principal, metadata }
+}
 
 const representationOf = async (call: AnyCall, row: SubscriptionRow) => {
   const body = subscriptionView(row, await statusOf(call, row), call.subscriptionConfirmationMs)
@@ -185,8 +198,8 @@ const switchRoute = (name: 'pause' | 'resume', command: SubscriptionCommand, sum
     },
     errors: name === 'resume' ? ['too_many_changes'] : [],
     handler: async call => {
-      const permit = name === 'resume' ? permitAndConfirm : undefined
-      const { row, position } = await executeCommand(call, command, permit)
+      const permit = (row: SubscriptionRow) => permitAndConfirm(call, row)
+      const { row, position } = await executeCommand(call, command, name === 'resume' ? permit : undefined)
       const { body, etag } = await representationOf(call, row)
       return { status: 200, body, headers: { ETag: etag, 'Ledger-Position': position } }
     },

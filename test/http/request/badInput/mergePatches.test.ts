@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { mergePatch } from '../../../../src/http/request/mergePatch.ts'
+import { mergePatch } from '../../../../streams/mergePatch.ts'
 import { type Answer, anOrder, type Client, clientOf } from '../../../support/client.ts'
 import { type BadInputFixtures, refusesAll, acceptsAll } from './cases.ts'
 import { type Refused, REFUSED } from './mergePatchTables.ts'

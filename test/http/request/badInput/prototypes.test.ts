@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { mergePatch } from '../../../../src/http/request/mergePatch.ts'
+import { mergePatch } from '../../../../streams/mergePatch.ts'
 import { anOrder, approvedInvoice, aPayment, newKey, pay } from '../../../support/client.ts'
 import { ANY_VERSION, type BadRequest, badInput, JSON_TYPE, plain, refusedAs } from './harness.ts'
 

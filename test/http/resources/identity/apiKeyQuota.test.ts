@@ -80,6 +80,23 @@ describe('API keys of a tenant', () => {
     expect(renewed.map(outcome)).to.have.members([200, 'quota_exceeded'])
   })
 
+  it('that have expired since a rotation get its answer again at the limit, and a refused rotation leaves its key free', async () => {
+    const client = await instance()
+    const [first, second] = await fill(client, { expires_in_days: 1 })
+    const rotate = (id = '', key = '') => client.post(`/api-keys/${id}:rotate`, {}, { 'idempotency-key': key })
+    const [used, free] = [newKey(), newKey()]
+    const rotated = await rotate(first, used)
+    expect(outcome(rotated)).to.equal(200)
+    await untilListed(client, 'active', MAX)
+    laterMs = 2 * DAY_MS
+    await fill(client)
+    const repeated = await rotate(first, used)
+    expect([outcome(repeated), repeated.text]).to.deep.equal([200, rotated.text])
+    expect(outcome(await rotate(second, free))).to.equal('quota_exceeded')
+    const found = await client.get(`/idempotency-keys/${free}?operation=rotate_api_key`)
+    expect(found.body.status).to.equal('never_seen')
+  })
+
   it('can be rotated at the limit, and count once when a request is repeated', async () => {
     const client = await instance()
     const key = { 'idempotency-key': newKey() }

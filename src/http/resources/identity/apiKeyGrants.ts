@@ -1,0 +1,42 @@
+import { takeApiKeySlot } from '../../../commands/apiKeyQuota.ts'
+import type { ApiKeySecrets } from '../../../identity/apiKeySecrets.ts'
+import type { Principal } from '../../../identity/principal.ts'
+import type { ApiKeyId } from '../../../../streams/ids.ts'
+import { noApiKeys } from '../../access/authentication.ts'
+import { insufficientScope, Problem } from '../../response/problemCatalogue.ts'
+import type { Call, LogCall } from '../../route.ts'
+
+/** The checks, the quota and the new secret of an API key that is issued or rotated. */
+
+const NONCE_BYTES = 32
+
+type AnyCall = LogCall<unknown, unknown, unknown>
+
+/** Throws Problem without the setting API_KEY_PEPPER. */
+export const secretsOf = ({ keySecrets }: AnyCall): ApiKeySecrets => {
+  if (keySecrets === undefined) throw noApiKeys()
+  return keySecrets
+}
+
+export const nowOf = ({ ledger }: AnyCall): string => new Date(ledger.world.now()).toISOString()
+export const newNonce = ({ ledger }: AnyCall): string =>
+  Buffer.from(ledger.world.randomBytes(NONCE_BYTES)).toString('hex')
+
+/** Checks that the caller holds the scopes of the key that it issues or rotates. Throws Problem. */
+export const permitGrant = ({ scopes: held }: Principal, scopes: readonly string[]): void => {
+  const lacking = scopes.filter(scope => !held.has(scope))
+  if (lacking.length > 0) throw insufficientScope(lacking, `You cannot give what you lack: ${lacking.join(', ')}.`)
+}
+
+/** Takes one of the tenant's slots for live keys, since each key has rate limits of its own. Throws Problem. */
+export const takeSlot = async (
+  call: Call<unknown, unknown, unknown>,
+  id: ApiKeyId,
+  renewed: boolean,
+): Promise<void> => {
+  const { database, principal, apiKeysPerTenantMax: max } = call
+  if (await takeApiKeySlot(database, { tenant: principal.tenant, id, renewed, now: nowOf(call), max })) return
+  throw new Problem('quota_exceeded', {
+    detail: `The tenant has ${max} live API keys: revoke one, or wait until one has expired.`,
+  })
+}
