@@ -1,6 +1,7 @@
 import { BEHIND_REASON } from '../../projections/parkedReasons.ts'
 import { partsOf } from '../../streams/aggregate.ts'
 import type { Sql, StoredEvent } from '../ports.ts'
+import { inRanges } from './positionRanges.ts'
 
 /**
  * The table of parked events: facts that could not be sent to a topic, and events that a read model or a process manager
@@ -224,7 +225,20 @@ export const requestParked = async (
   return asked.length
 }
 
+const rowsOf = (delivery: string) => ({ rows: 'parked_facts where delivery = $1', values: [delivery] })
+
 /** Requests of operators stay as they are: an event that is to be discarded must not be replayed. */
-export const requestReplayOfAll = async (sql: Sql, delivery: string): Promise<void> => {
-  await sql(`update parked_facts set requested = 'replay' where delivery = $1 and requested is null`, [delivery])
-}
+export const requestReplayOfAll = (sql: Sql, delivery: string): Promise<void> =>
+  inRanges(sql, rowsOf(delivery), (after, last) =>
+    sql(
+      `update parked_facts set requested = 'replay'
+        where delivery = $1 and position > $2 and position <= $3 and requested is null`,
+      [delivery, after, last],
+    ),
+  )
+
+/** Deletes the rows of a delivery that has ended. */
+export const deleteParkedOf = (sql: Sql, delivery: string): Promise<void> =>
+  inRanges(sql, rowsOf(delivery), (after, last) =>
+    sql('delete from parked_facts where delivery = $1 and position > $2 and position <= $3', [delivery, after, last]),
+  )
