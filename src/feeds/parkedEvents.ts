@@ -182,13 +182,12 @@ export const parkedBetween = (
     [delivery, tenant_id, after, to],
   )
 
-/** Parked facts of these deliveries that were not yet published on their dead letter topics. */
-export const unannounced = (sql: Sql, deliveries: readonly string[], limit: number): Promise<ParkedEvent[]> =>
+/** Parked facts of a subscription that were not yet published on its dead letter topic. */
+export const unannounced = (sql: Sql, subscription: string, limit: number): Promise<ParkedEvent[]> =>
   sql<ParkedEvent>(
     `select ${COLUMNS.join(', ')} from parked_facts
-      where not announced and delivery <> 'publisher' and delivery = any($1::text[])
-      order by delivery, position limit $2`,
-    [deliveries, limit],
+      where not announced and delivery <> 'publisher' and delivery = $1 order by position limit $2`,
+    [subscription, limit],
   )
 
 export const markAnnounced = async (sql: Sql, facts: readonly ParkedEvent[]): Promise<void> => {
