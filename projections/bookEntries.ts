@@ -22,7 +22,7 @@ export type Entry = Omit<Booking, 'lines' | 'pending' | 'reverses'> & {
   readonly position: bigint
   readonly event_id: string
   readonly tenant_id: string
-  /** The time of the event: that of its decision, or that at which the store took it, if that is earlier. */
+  /** See `bookedTime`. */
   readonly time: string
   /** The event of the entry that this one reverses. */
   readonly reverses: string | null
@@ -86,11 +86,23 @@ const customerIn = (recorded: Recorded<AnyEvent>, earlier: EarlierEntries): Cust
   return customer_reference === undefined ? undefined : { id, customer_reference }
 }
 
-/** Clocks of several machines differ, and one may be ahead: a decision cannot be later than its storage. */
-const timeOf = ({ metadata: { at }, storedAt }: Recorded<AnyEvent>): string => {
-  if (storedAt === undefined || Date.parse(at) <= Date.parse(storedAt)) return at
-  return new Date(storedAt).toISOString()
+/** The books do not change any more before a moment that is this long past by the clock of the event store. */
+export const FINAL_AFTER_MS = 3_000
+
+/**
+ * The time of an event: that of its decision, as far as this is credible. Clocks of several machines differ: a decision
+ * cannot be later than its storage, nor is one dated back that was stored late.
+ */
+export const bookedTime = (at: string, storedAt: string): string => {
+  const latestMs = Date.parse(storedAt)
+  const earliestMs = latestMs - FINAL_AFTER_MS
+  const atMs = Date.parse(at)
+  if (atMs >= earliestMs && atMs <= latestMs) return at
+  return new Date(atMs < earliestMs ? earliestMs : latestMs).toISOString()
 }
+
+const timeOf = ({ metadata: { at }, storedAt }: Recorded<AnyEvent>): string =>
+  storedAt === undefined ? at : bookedTime(at, storedAt)
 
 const entryOf = (recorded: Recorded<AnyEvent>, booking: Booking, earlier: EarlierEntries): Entry | undefined => {
   const { lines, pending, reverses, ...booked } = booking

@@ -129,7 +129,8 @@ export type BooksRows = {
   readonly balances: BalanceRow[]
 }
 
-const NOTHING: Sums = { debits: 0n, credits: 0n, pending: 0n }
+/** The sums of an account before its first entry. */
+export const NOTHING: Sums = { debits: 0n, credits: 0n, pending: 0n }
 
 const signed = ({ direction, amount }: EntryLine): bigint => (direction === 'debit' ? amount : -amount)
 

@@ -1,3 +1,4 @@
+import { bookedTime, FINAL_AFTER_MS } from '../../projections/bookEntries.ts'
 import { BOOKS, BOOKS_CATEGORIES } from '../../projections/books/projection.ts'
 import { endOfDay } from '../../projections/closings.ts'
 import { orders } from '../../projections/orders/projection.ts'
@@ -36,9 +37,9 @@ export const periodIdOf = (tenant: string): PeriodId => derivedId('per', tenant)
 const CATCH_UP_MAX_MS = 30_000
 const POLL_MS = 100
 
-/** The time at which the books would date the event is not later than either of these. */
-const isBefore = ({ metadata, storedAt }: StoredEvent, time: string): boolean =>
-  [metadata['at'], storedAt].some(at => typeof at === 'string' && Date.parse(at) < Date.parse(time))
+/** Whether the books would date the event before the time. */
+const isBefore = ({ metadata: { at }, storedAt }: StoredEvent, time: string): boolean =>
+  Date.parse(bookedTime(typeof at === 'string' ? at : storedAt, storedAt)) < Date.parse(time)
 
 /** Whether the log has an event of the tenant after the position that the books would date before the time. */
 const hasEvent = async ({ store }: Ledger, after: bigint, { tenant, time }: { tenant: string; time: string }) => {
@@ -85,8 +86,10 @@ const hasBooks = async ({ ledger, sql }: ClosingDependencies, tenant: string): P
   return row?.is_listed === true || (await hasEvent(ledger, -1n, { tenant, time: END_OF_TIME }))
 }
 
+/** Whether no event is dated before the time any more: the entry of one that came after the closing would have to move. */
 const isOver = async (sql: Sql, time: string): Promise<boolean> => {
-  const [row] = await sql<{ is_over: boolean }>('select now() >= $1::timestamptz as is_over', [time])
+  const final = new Date(Date.parse(time) + FINAL_AFTER_MS).toISOString()
+  const [row] = await sql<{ is_over: boolean }>('select now() >= $1::timestamptz as is_over', [final])
   return row?.is_over === true
 }
 

@@ -1,3 +1,5 @@
+import type { FeedItem, StoredEvent } from '../ports.ts'
+
 /** Items that a source which is read later is read by in one turn of the event loop: answers are taken between the turns. */
 const ITEMS_PER_TURN = 256
 
@@ -61,4 +63,22 @@ export async function* batches<T>(
     abandoned = true
     space.resolve()
   }
+}
+
+/** The events of a batch, the position after it, and whether the subscription had its end of the log, or was interrupted. */
+export const summaryOf = (batch: readonly FeedItem[]) => {
+  const events: StoredEvent[] = []
+  let position: bigint | undefined
+  let caughtUp = false
+  let interruption: unknown
+  for (const item of batch) {
+    // Any item after an interruption shows that it is over.
+    interruption = item.kind === 'interrupted' ? item.error : undefined
+    if (item.kind === 'caught_up') caughtUp = true
+    if (item.kind === 'interrupted') caughtUp = false
+    if (item.kind === 'event') events.push(item.event)
+    if (item.kind === 'event') position = item.event.position
+    if (item.kind === 'checkpoint') position = item.position
+  }
+  return { events, position, caughtUp, interruption }
 }

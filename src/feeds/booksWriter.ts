@@ -6,6 +6,7 @@ import {
   BOOKS_TABLES,
   type BooksRows,
   type EarlierSums,
+  NOTHING,
   rowsOfEntries,
   type Sums,
 } from '../../projections/books/projection.ts'
@@ -13,6 +14,7 @@ import { type ClosingRow, closingsOf } from '../../projections/closings.ts'
 import type { CopyRows } from '../../projections/projection.ts'
 import { accountCode } from '../commands/accountCodes.ts'
 import type { Sql } from '../ports.ts'
+import { inRanges } from './positionRanges.ts'
 import type { ReadModel } from './readModel.ts'
 import { arraysOf, insertOf, wereCopied } from './rowArrays.ts'
 
@@ -151,9 +153,29 @@ const insertNew = async (sql: Sql, rows: Written, copy?: CopyRows): Promise<void
     await insert(sql, { ...rows, postings: [], balances: [], entries: [] })
 }
 
-const CORRECT_TIMES = `update ${entries.name} set at = $3 where tenant_id = $1 and position > $2 and at < $3`
-const CORRECT_SUMS = `update ${balances.name} set debits = debits + $4, credits = credits + $5, pending = pending + $6
-  where tenant_id = $1 and account = $2 and position > $3`
+/**
+ * Moves the entries after a position that have an earlier time. Times grow with positions, so these are the ones before the
+ * first entry with that time, and no others are read.
+ */
+const MOVE_TO_TIME = `update ${entries.name} set at = $3 where tenant_id = $1 and position > $2 and position <
+  coalesce((select position from ${entries.name} where tenant_id = $1 and (at, position) > ($3, $2)
+    order by tenant_id, at, position limit 1), ${AFTER_LOG})`
+
+const CORRECT_SUMS = `update ${balances.name} set debits = debits + $5, credits = credits + $6, pending = pending + $7
+  where tenant_id = $1 and account = $2 and position > $3 and position <= $4`
+
+/** Adds to the sums of each later entry of the account. */
+const correctSums = (
+  sql: Sql,
+  { tenant_id, account, position }: { readonly tenant_id: string; readonly account: string; readonly position: bigint },
+  added: readonly bigint[],
+): Promise<void> =>
+  inRanges(
+    sql,
+    { rows: `${balances.name} where tenant_id = $1 and account = $2`, values: [tenant_id, account] },
+    (after, last) => sql(CORRECT_SUMS, [tenant_id, account, after, last, ...added]),
+    position,
+  )
 
 /** Inserts an entry before later ones, unless it is stored already. */
 const insertLate = async (sql: Sql, entry: Entry): Promise<void> => {
@@ -164,16 +186,14 @@ const insertLate = async (sql: Sql, entry: Entry): Promise<void> => {
   const before = new Map(earlier.sums)
   const rows = rowsOfEntries([entry], earlier)
   await insert(sql, { ...rows, customers: [] })
-  for (const { at } of rows.entries) await sql(CORRECT_TIMES, [tenant_id, position, at])
-  for (const { account, debits, credits, pending } of rows.balances) {
-    const earlierSum = before.get(accountKey(tenant_id, account)) ?? { debits: 0n, credits: 0n, pending: 0n }
-    const added = [debits - earlierSum.debits, credits - earlierSum.credits, pending - earlierSum.pending]
-    await sql(CORRECT_SUMS, [tenant_id, account, position, ...added])
+  for (const { at } of rows.entries) await sql(MOVE_TO_TIME, [tenant_id, position, at])
+  for (const balance of rows.balances) {
+    const { debits, credits, pending } = before.get(accountKey(tenant_id, balance.account)) ?? NOTHING
+    await correctSums(sql, balance, [balance.debits - debits, balance.credits - credits, balance.pending - pending])
   }
 }
 
 const INSERT_CLOSINGS = `${insertOf(closings.name, closings.columns)} on conflict (position) do nothing`
-const MOVE_TO_OPEN = `update ${entries.name} set at = $3 where tenant_id = $1 and position > $2 and at < $3`
 
 /**
  * Runs before the entries of the batch are written, whose times depend on it. Entries that the books did not have at
@@ -183,7 +203,7 @@ const writeClosings = async (sql: Sql, rows: readonly ClosingRow[]): Promise<voi
   if (rows.length === 0) return
   await sql(INSERT_CLOSINGS, arraysOf(closings.columns, rows))
   for (const { tenant_id, complete_to, first_open } of rows)
-    await sql(MOVE_TO_OPEN, [tenant_id, complete_to, first_open])
+    await sql(MOVE_TO_TIME, [tenant_id, complete_to, first_open])
 }
 
 export const booksReadModel: ReadModel = {

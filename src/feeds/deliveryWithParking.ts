@@ -1,6 +1,7 @@
 import { type Database, type FactMessage, type FactProducer, FactTooLarge, type Sql, type World } from '../ports.ts'
 import type { EventReference, ParkedEvent } from './parkedEvents.ts'
-import { openParking, type Parking, serveRegularly } from './parking.ts'
+import { openParking, type Parking } from './parking.ts'
+import { serveRegularly } from './parkingRequests.ts'
 import { type Outgoing, publishWithRetries } from './retriesBeforeParking.ts'
 import { createSerialQueue } from './serialQueue.ts'
 import { createTimer } from './timer.ts'

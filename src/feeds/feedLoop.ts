@@ -1,5 +1,5 @@
 import { type Database, type EventStore, type FeedItem, type StoredEvent, Unavailable, type World } from '../ports.ts'
-import { batches } from './batches.ts'
+import { batches, summaryOf } from './batches.ts'
 import { type BatchLimit, createBatchLimit } from './batchLimit.ts'
 import { inBatchTrace } from './batchTrace.ts'
 import { type ResumePosition, EpochSuperseded } from './checkpoints.ts'
@@ -93,7 +93,8 @@ export const UNAVAILABLE_RETRY_MS = 250
 
 /**
  * Runs the feeds that share the lease `name`, until the signal. When the lease is lost (with the session of the database,
- * for example) the runs end, and this process waits for the lease like any other.
+ * for example) this process waits for it like any other, and does not wait for its runs to end first: a feed whose run
+ * ends late begins its next one late, and delays no other feed.
  */
 export const runFeeds = async (
   name: string,
@@ -109,16 +110,31 @@ export const runFeeds = async (
     for (const { progress } of all) progress.leaseAttempted(error)
   }
   const reporting = all.map(({ progress }) => progress.reportWhenStalled(stop))
+  let running = all.map(() => Promise.resolve())
+  const work = async ({ epoch, signal }: Lease): Promise<void> => {
+    running = all.map(async (supervised, index) => {
+      await running[index]
+      await keepRunning(supervised, epoch, signal)
+    })
+    await Promise.race([Promise.all(running), lossOf(signal, stop)])
+  }
   while (!stop.aborted) {
     for (const { progress } of all) progress.waiting()
-    const work = async ({ epoch, signal }: Lease): Promise<void> => {
-      await Promise.all(all.map(supervised => keepRunning(supervised, epoch, signal)))
-    }
     await database.withLease(name, stop, work, leaseAttempted)
     await world.sleep(UNAVAILABLE_RETRY_MS, stop)
   }
-  await Promise.all(reporting)
+  await Promise.all([...running, ...reporting])
 }
+
+/** Resolves when the lease is lost. A lease that ends because the feeds stop is kept until all of them have stopped. */
+const lossOf = (signal: AbortSignal, stop: AbortSignal): Promise<void> =>
+  new Promise(resolve => {
+    const ended = (): void => {
+      if (!stop.aborted) resolve()
+    }
+    if (signal.aborted) ended()
+    else signal.addEventListener('abort', ended, { once: true })
+  })
 
 const keepRunning = async (supervised: SupervisedFeed, epoch: bigint, signal: AbortSignal): Promise<void> => {
   try {
@@ -230,21 +246,4 @@ const limited = async (limit: BatchLimit, { length }: readonly StoredEvent[], wo
     if (error instanceof Unavailable) limit.failed(length)
     throw error
   }
-}
-
-const summaryOf = (batch: readonly FeedItem[]) => {
-  const events: StoredEvent[] = []
-  let position: bigint | undefined
-  let caughtUp = false
-  let interruption: unknown
-  for (const item of batch) {
-    // Any item after an interruption shows that it is over.
-    interruption = item.kind === 'interrupted' ? item.error : undefined
-    if (item.kind === 'caught_up') caughtUp = true
-    if (item.kind === 'interrupted') caughtUp = false
-    if (item.kind === 'event') events.push(item.event)
-    if (item.kind === 'event') position = item.event.position
-    if (item.kind === 'checkpoint') position = item.position
-  }
-  return { events, position, caughtUp, interruption }
 }

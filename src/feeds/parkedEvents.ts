@@ -1,6 +1,7 @@
 import { BEHIND_REASON } from '../../projections/parkedReasons.ts'
 import { partsOf } from '../../streams/aggregate.ts'
 import type { Sql, StoredEvent } from '../ports.ts'
+import { inRanges } from './positionRanges.ts'
 
 /**
  * The table of parked events: facts that could not be sent to a topic, and events that a read model or a process manager
@@ -181,13 +182,12 @@ export const parkedBetween = (
     [delivery, tenant_id, after, to],
   )
 
-/** Parked facts of these deliveries that were not yet published on their dead letter topics. */
-export const unannounced = (sql: Sql, deliveries: readonly string[], limit: number): Promise<ParkedEvent[]> =>
+/** Parked facts of a subscription that were not yet published on its dead letter topic. */
+export const unannounced = (sql: Sql, subscription: string, limit: number): Promise<ParkedEvent[]> =>
   sql<ParkedEvent>(
     `select ${COLUMNS.join(', ')} from parked_facts
-      where not announced and delivery <> 'publisher' and delivery = any($1::text[])
-      order by delivery, position limit $2`,
-    [deliveries, limit],
+      where not announced and delivery <> 'publisher' and delivery = $1 order by position limit $2`,
+    [subscription, limit],
   )
 
 export const markAnnounced = async (sql: Sql, facts: readonly ParkedEvent[]): Promise<void> => {
@@ -224,21 +224,20 @@ export const requestParked = async (
   return asked.length
 }
 
-/** Changes of any number of rows go in batches, because the database ends a statement that takes too long. */
-const CHANGED_AT_ONCE = 5_000
-
-const inBatches = async (sql: Sql, change: string, delivery: string, where: string): Promise<void> => {
-  const text = `with next as (select position from parked_facts where delivery = $1 and position > $2 and ${where}
-      order by position limit ${CHANGED_AT_ONCE}),
-    changed as (${change} where delivery = $1 and position in (select position from next))
-    select max(position) as last from next`
-  for (let after: bigint | null = -1n; after !== null; )
-    after = (await sql<{ last: bigint | null }>(text, [delivery, after]))[0]?.last ?? null
-}
+const rowsOf = (delivery: string) => ({ rows: 'parked_facts where delivery = $1', values: [delivery] })
 
 /** Requests of operators stay as they are: an event that is to be discarded must not be replayed. */
 export const requestReplayOfAll = (sql: Sql, delivery: string): Promise<void> =>
-  inBatches(sql, `update parked_facts set requested = 'replay'`, delivery, 'requested is null')
+  inRanges(sql, rowsOf(delivery), (after, last) =>
+    sql(
+      `update parked_facts set requested = 'replay'
+        where delivery = $1 and position > $2 and position <= $3 and requested is null`,
+      [delivery, after, last],
+    ),
+  )
 
-export const removeAllParked = (sql: Sql, delivery: string): Promise<void> =>
-  inBatches(sql, 'delete from parked_facts', delivery, 'true')
+/** Deletes the rows of a delivery that has ended. */
+export const deleteParkedOf = (sql: Sql, delivery: string): Promise<void> =>
+  inRanges(sql, rowsOf(delivery), (after, last) =>
+    sql('delete from parked_facts where delivery = $1 and position > $2 and position <= $3', [delivery, after, last]),
+  )

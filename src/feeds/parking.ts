@@ -1,28 +1,14 @@
-import {
-  BrokerAccessDenied,
-  type Database,
-  type EventStore,
-  type Sql,
-  type StoredEvent,
-  Unavailable,
-  type World,
-} from '../ports.ts'
-import { EpochSuperseded } from './checkpoints.ts'
+import type { Database, EventStore, Sql, StoredEvent, World } from '../ports.ts'
 import {
   type EventReference,
   type Failure,
   firstParkedPositions,
   insertParked,
   type ParkedEvent,
-  parkedOfKey,
-  reasonOf,
-  recordFailedReplay,
-  release,
-  type RequestedEvent,
-  requestedKeys,
   requestReplayOfAll,
   WAITS_BEHIND,
 } from './parkedEvents.ts'
+import { type ParkedKeys, type RequestHandlers, requestServer } from './parkingRequests.ts'
 import type { SerialQueue } from './serialQueue.ts'
 import { AT_ONCE_MS, type Timer } from './timer.ts'
 
@@ -46,35 +32,11 @@ import { AT_ONCE_MS, type Timer } from './timer.ts'
  *   parked    it has a row in the table, whether it failed or waits
  */
 
-export const REQUESTS_POLL_MS = 500
-
-/**
- * Errors of which the event is not the cause: they pass by themselves, with a newer run of the feed, or after an operator has
- * changed a setting of the broker.
- */
-export const isTransient = (error: unknown): boolean =>
-  error instanceof Unavailable || error instanceof EpochSuperseded || error instanceof BrokerAccessDenied
-
-/** The result of a request to replay or to discard an event. `commit` runs in the transaction that deletes the row of the event. */
-export type RequestResult =
-  | { readonly ok: true; readonly commit?: (sql: Sql) => Promise<void> }
-  | ({ readonly ok: false } & Failure)
-
-/** The part of parking in which its users differ. */
-export type RequestHandlers = {
-  /** Processes a parked event again. An error that is not transient counts as one failed attempt. */
-  readonly replay: (event: ParkedEvent) => Promise<RequestResult>
-  /** Runs in the transaction that deletes the row of a discarded event. */
-  readonly discard?: (sql: Sql, event: ParkedEvent) => Promise<void>
-  /** Whether the event was replayed and its work is under way: then it is not replayed again, and its row stays. */
-  readonly isPending?: (event: ParkedEvent) => boolean
-}
-
 export type ParkingOptions = RequestHandlers & {
   /** The publisher, the id of a subscription, or the name of a read model or of a process. */
   readonly name: string
   readonly database: Database
-  readonly world: Pick<World, 'now'>
+  readonly world: Pick<World, 'now' | 'monotonicMs'>
   /** Shared with the batches of the feed, so that a replayed event is not overtaken by a later one of its key. */
   readonly queue: SerialQueue
   /** Throws EpochSuperseded in an old epoch, which undoes the transaction that it is part of. */
@@ -100,7 +62,10 @@ export type Parking = {
   readonly parkAndMove: (rows: readonly ParkedEvent[], move: (sql: Sql) => Promise<void>) => Promise<void>
   /** Runs `work` in a transaction that an old epoch cannot commit. */
   readonly fenced: (work: (sql: Sql) => Promise<void>) => Promise<void>
-  /** Serves the requests of operators: the events of a key in their order, up to the first that fails or is not requested. */
+  /**
+   * Serves the requests of operators: the events of a key in their order, up to the first that fails or is not requested. A
+   * dependency that does not answer delays the key. Throws EpochSuperseded.
+   */
   readonly serveRequests: () => Promise<void>
 }
 
@@ -127,15 +92,9 @@ export const openParking = async (options: ParkingOptions): Promise<Parking> => 
         first_failed_at,
       }))
     },
-    serveRequests: async () => {
-      for (const key of await requestedKeys(database.sql, name))
-        await queue(() => serveKey(options, { parkedKeys, fenced: transactions.fenced }, key))
-    },
+    serveRequests: requestServer({ name, database, world, queue, parkedKeys, fenced: transactions.fenced }, options),
   }
 }
-
-/** The parked keys, each with the position of its first event. */
-type ParkedKeys = Map<string, bigint>
 
 const transactionsOf = (
   { database, fence, timer }: ParkingOptions,
@@ -169,73 +128,6 @@ const transactionsOf = (
         await fence(sql)
         await work(sql)
       }),
-  }
-}
-
-type ServeDependencies = { readonly parkedKeys: ParkedKeys; readonly fenced: Parking['fenced'] }
-
-const serveKey = async (
-  options: ParkingOptions,
-  { parkedKeys, fenced }: ServeDependencies,
-  key: string,
-): Promise<void> => {
-  const { name, database, isPending } = options
-  for (const event of await parkedOfKey(database.sql, name, key)) {
-    if (isPending?.(event)) continue
-    if (event.requested === null || !(await serveOne(options, fenced, event))) {
-      parkedKeys.set(key, event.position)
-      return
-    }
-  }
-  parkedKeys.delete(key)
-}
-
-/** Replays or discards an event, as requested; false when that failed, so that the event stays parked. */
-const serveOne = async (
-  options: RequestHandlers,
-  fenced: Parking['fenced'],
-  event: RequestedEvent,
-): Promise<boolean> => {
-  const failure = await execute(options, fenced, event).catch((error: unknown): Failure => {
-    if (isTransient(error)) throw error
-    return { reason: reasonOf(error), attempts: 1 }
-  })
-  if (failure) await fenced(sql => recordFailedReplay(sql, event, failure))
-  return failure === undefined
-}
-
-/** Executes the request and deletes the row of the event; returns the failure of a replay. */
-const execute = async (
-  { replay, discard, isPending }: RequestHandlers,
-  fenced: Parking['fenced'],
-  event: RequestedEvent,
-): Promise<Failure | undefined> => {
-  const result: RequestResult =
-    event.requested === 'discard' ? { ok: true, commit: async sql => discard?.(sql, event) } : await replay(event)
-  if (!result.ok) return { reason: result.reason, attempts: result.attempts }
-  if (isPending?.(event)) return undefined
-  await fenced(async sql => {
-    await result.commit?.(sql)
-    await release(sql, event)
-  })
-  return undefined
-}
-
-/** Serves the requests for these parkings until the signal: while an event is parked, every REQUESTS_POLL_MS. */
-export const serveRegularly = async (
-  parkings: () => readonly Parking[],
-  timer: Timer,
-  signal: AbortSignal,
-  onServed: () => void = () => undefined,
-): Promise<void> => {
-  while (!signal.aborted) {
-    if (parkings().some(parking => !parking.isEmpty())) timer.setAt(AT_ONCE_MS)
-    await timer.wait(signal, REQUESTS_POLL_MS)
-    for (const parking of parkings()) {
-      if (signal.aborted || parking.isEmpty()) continue
-      await parking.serveRequests()
-      onServed()
-    }
   }
 }
 

@@ -15,7 +15,8 @@ import {
   reasonOf,
   referenceOf,
 } from './parkedEvents.ts'
-import { isTransient, openParking, type Parking, storedEventOf } from './parking.ts'
+import { openParking, type Parking, storedEventOf } from './parking.ts'
+import { isTransient } from './parkingRequests.ts'
 import type { ReadModel } from './readModel.ts'
 import type { SerialQueue } from './serialQueue.ts'
 import type { Timer } from './timer.ts'
@@ -45,8 +46,7 @@ export type ReadModelWriterDependencies = {
 export type ProjectorRun = { readonly epoch: bigint; readonly queue: SerialQueue; readonly timer: Timer }
 
 /**
- * Discards a parked event: the row of its stream goes on with the next event. A stream without a row never gets one. The event
- * is noted, because a rebuild must leave it out too.
+ * The row of the stream continues with the next event; a stream without a row never gets one. Noted, since a rebuild must skip it.
  */
 const discard = async (
   sql: Sql,

@@ -1,6 +1,6 @@
 import type { FactMessage, FactProducer, World } from '../ports.ts'
 import { type EventReference, type Failure, reasonOf } from './parkedEvents.ts'
-import { isTransient } from './parking.ts'
+import { isTransient } from './parkingRequests.ts'
 
 /** The attempts to send a single fact. When the last one fails, the fact is parked (deliveryWithParking.ts). */
 

@@ -2,7 +2,7 @@ import { ofTenantBetween, TENANT_ORDER } from '../../projections/facts/queries.t
 import type { SubscriptionRow } from '../../projections/subscriptions/projection.ts'
 import type { Sql } from '../ports.ts'
 import { EpochSuperseded } from './checkpoints.ts'
-import { removeAllParked } from './parkedEvents.ts'
+import { deleteParkedOf } from './parkedEvents.ts'
 
 /** The checkpoint of the delivery to each subscription, which only the newest epoch may move. */
 
@@ -29,6 +29,8 @@ export type SubscriptionDelivery = SubscriptionRow & {
   readonly seen_on: string | null
   /** Facts of its tenant come after its position. */
   readonly is_behind: boolean
+  /** Parked facts are not on its dead letter topic yet. */
+  readonly has_unannounced: boolean
 }
 
 /** The position reached. Before the newest replay has begun it is the position before the start of that replay. */
@@ -38,18 +40,21 @@ const REACHED = 'case when d.replay = s.replays then d.position else s.from_posi
 const NEXT_FACT = `select f.position from facts_v1 f where ${ofTenantBetween('s.tenant_id', REACHED, '$1')}
   order by ${TENANT_ORDER} limit 1`
 
+const UNANNOUNCED = `select p.position from parked_facts p
+  where not p.announced and p.delivery <> 'publisher' and p.delivery = s.id order by p.position limit 1`
+
 /**
  * Every subscription that is not deleted, and the deleted ones that still have topics, in one query: whether an idle
- * subscription has new facts is a single probe of an index.
+ * subscription has new facts, or dead letters to announce, is a single probe of an index each.
  */
 const DELIVERIES = `
   select s.*, d.replay, d.position, d.acl, d.topic_bytes, c.seen_on::text as seen_on,
-    s.state = 'active' and (${NEXT_FACT}) is not null as is_behind
+    s.state = 'active' and (${NEXT_FACT}) is not null as is_behind, (${UNANNOUNCED}) is not null as has_unannounced
   from subscriptions_v1 s left join subscription_deliveries d on d.subscription_id = s.id
     left join subscription_creators c on c.subscription_id = s.id
   where s.state <> 'deleted'
   union all
-  select s.*, d.replay, d.position, d.acl, d.topic_bytes, null, false
+  select s.*, d.replay, d.position, d.acl, d.topic_bytes, null, false, false
   from subscription_deliveries d join subscriptions_v1 s on s.id = d.subscription_id and s.state = 'deleted'
   order by id`
 
@@ -102,7 +107,7 @@ export const noteTopics = (
 
 /** Removes the checkpoint, the parked facts and the noted creator of a deleted subscription. */
 export const removeDelivery = async (sql: Sql, id: string): Promise<void> => {
-  await removeAllParked(sql, id)
+  await deleteParkedOf(sql, id)
   await sql('delete from subscription_creators where subscription_id = $1', [id])
   await sql('delete from subscription_deliveries where subscription_id = $1', [id])
 }

@@ -17,7 +17,8 @@ import {
   referenceOf,
   release,
 } from '../feeds/parkedEvents.ts'
-import { openParking, type Parking, REQUESTS_POLL_MS, storedEventOf } from '../feeds/parking.ts'
+import { openParking, type Parking, storedEventOf } from '../feeds/parking.ts'
+import { REQUESTS_POLL_MS } from '../feeds/parkingRequests.ts'
 import { createSerialQueue } from '../feeds/serialQueue.ts'
 import type { Timer } from '../feeds/timer.ts'
 import type { Run } from '../feeds/feedLoop.ts'

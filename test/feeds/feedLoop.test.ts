@@ -60,6 +60,9 @@ describe('running feeds', () => {
   const head = (): bigint => log.head()
   const newest = (name: string): FeedState | undefined => reports.states.findLast(state => state.name === name)
   const isLive = (name: string) => () => newest(name)?.state === 'live' && newest(name)?.position === head()
+  const endLeases = (): Promise<unknown> =>
+    database.sql(`select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and pid <> pg_backend_pid()
+      and database = (select oid from pg_database where datname = current_database())`)
   /** The messages of all facts, in the order of the log. */
   const published = (): FactMessage[] =>
     log.events.flatMap(stored => {
@@ -170,13 +173,74 @@ describe('running feeds', () => {
       void run([projector()])
       await eventually(isLive('projector'))
       const before = reports.states.length
-      await database.sql(`select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and pid <> pg_backend_pid()
-        and database = (select oid from pg_database where datname = current_database())`)
+      await endLeases()
       await eventually(() => reports.states.slice(before).some(({ state }) => state === 'waiting'))
       await eventually(() => reports.states.at(-1)?.state === 'live')
       const [lease] = await database.sql<{ epoch: bigint }>('select epoch from ledger_meta.leases')
       expect(lease?.epoch).to.equal(2n)
     })
+  })
+
+  it('of a lost lease begin their next runs independently, and never beside their own earlier run', async () => {
+    const held = Promise.withResolvers<void>()
+    const began: string[] = []
+    const feedThat = (name: string, processBatch: () => Promise<void>): Feed => ({
+      name,
+      beginRun: async epoch => {
+        began.push(`${name} ${epoch}`)
+        return { after: 'start', processBatch }
+      },
+    })
+    let isHeld = false
+    const slow = feedThat('slow', async () => {
+      isHeld = true
+      await held.promise
+    })
+    void run([slow, feedThat('quick', async () => {})])
+    try {
+      await eventually(() => isHeld && isLive('quick')())
+      await endLeases()
+      await eventually(() => began.includes('quick 2') && isLive('quick')())
+      expect(began).not.to.include('slow 2')
+      await endLeases()
+      await eventually(() => began.includes('quick 3'))
+      expect(began.filter(one => one.startsWith('slow'))).to.deep.equal(['slow 1'])
+    } finally {
+      held.resolve()
+    }
+    await eventually(() => began.includes('slow 3'))
+    expect(began.filter(one => one.startsWith('slow'))).to.deep.equal(['slow 1', 'slow 3'])
+  })
+
+  it('end at their signal when all runs have ended, those of an earlier lease too', async () => {
+    const held = Promise.withResolvers<void>()
+    let isHeld = false
+    let epochs = 0n
+    const processBatch = async (): Promise<void> => {
+      isHeld = true
+      await held.promise
+    }
+    const beginRun: Feed['beginRun'] = async () => ({ after: 'start', processBatch })
+    const other: Feed['beginRun'] = async epoch => {
+      epochs = epoch
+      return { after: 'start', processBatch: async () => {} }
+    }
+    let hasEnded = false
+    const ended = run([
+      { name: 'slow', beginRun },
+      { name: 'quick', beginRun: other },
+    ]).then(() => (hasEnded = true))
+    try {
+      await eventually(() => isHeld && isLive('quick')())
+      await endLeases()
+      await eventually(() => epochs === 2n)
+      stop.abort()
+      await new Promise(resolve => setTimeout(resolve, 200))
+      expect(hasEnded).to.equal(false)
+    } finally {
+      held.resolve()
+    }
+    await ended
   })
 
   describe('the publisher', () => {

@@ -3,10 +3,12 @@ import { publishedBy } from '../../projections/facts/projection.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { decode } from '../../src/feeds/decode.ts'
 import {
+  deleteParkedOf,
   insertParked,
   type ParkedEvent,
   parkedOfKey,
   parkedSummary,
+  requestedKeys,
   requestParked,
   requestReplayOfAll,
 } from '../../src/feeds/parkedEvents.ts'
@@ -25,6 +27,7 @@ import {
   FactTooLarge,
   type Sql,
   type StoredEvent,
+  Unavailable,
 } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
@@ -33,11 +36,13 @@ import {
   createRefusingBus,
   createReports,
   fillLog,
+  limitChangedRows,
   type RefusingBus,
   type Reports,
   useTestPostgres,
 } from './fixtures.ts'
 import { eventually } from '../support/eventually.ts'
+import { rejectionOf } from '../support/rejection.ts'
 
 const outgoing = (n: number, key: string): Outgoing => ({
   position: BigInt(n),
@@ -299,6 +304,54 @@ describe('parking by the publisher', () => {
     await parking.serveRequests()
     expect(replayed).to.deep.equal(keys.flatMap(key => [key, key]))
     expect(parking.isEmpty()).to.equal(true)
+  })
+
+  /** A parking with one event, whose replays are counted and fail with `cause`. */
+  const openFailing = async (cause: Unavailable) => {
+    const { message: _, ...reference } = outgoing(1, 'a')
+    const failure = { reason: 'It is unknown.', attempts: 1, first_failed_at: '2026-11-22T08:00:00.000Z' }
+    await insertParked(database.sql, [{ ...reference, ...failure, delivery: 'failing' }])
+    const world = createVirtualWorld()
+    let replays = 0
+    const parking = await openParking({
+      ...{ name: 'failing', database, world, queue: createSerialQueue(), timer: createTimer(world) },
+      replaysAtStart: true,
+      fence: () => Promise.resolve(),
+      replay: async () => {
+        replays += 1
+        throw cause
+      },
+    })
+    return { parking, world, replays: () => replays }
+  }
+
+  it('tries a replay that is not answered again after pauses that grow up to a minute', async () => {
+    const { parking, world, replays } = await openFailing(new Unavailable('database', { effect: 'none' }))
+    const afterSeconds: number[] = []
+    for (let second = 0; second <= 240; second += 1) {
+      const before = replays()
+      await parking.serveRequests()
+      if (replays() > before) afterSeconds.push(second)
+      world.pass(1_000)
+    }
+    expect(afterSeconds).to.deep.equal([0, 1, 3, 7, 15, 31, 63, 123, 183])
+  })
+
+  it('leaves a replay of which it is not known whether it was stored to the next run', async () => {
+    const { parking } = await openFailing(new Unavailable('database', { effect: 'unknown' }))
+    expect(await rejectionOf(parking.serveRequests())).to.be.instanceOf(Unavailable)
+  })
+
+  it('requests the replay of many events, and deletes them, in statements on few', async () => {
+    await database.sql(
+      `insert into parked_facts (delivery, position, key, stream, revision, event_id, type, tenant_id, reason, attempts, first_failed_at)
+        select 'many', n, n, n, 0, n, 'InvoiceApproved', 'acme', 'It is unknown.', 1, now() from generate_series(1, 30000) n`,
+    )
+    await limitChangedRows(database, 'parked_facts', 20_000)
+    await requestReplayOfAll(database.sql, 'many')
+    expect(await requestedKeys(database.sql, 'many')).to.have.length(30_000)
+    await deleteParkedOf(database.sql, 'many')
+    expect(await parkedSummary(database.sql)).to.deep.equal([])
   })
 
   it('discards a fact on request, and that one alone', async () => {

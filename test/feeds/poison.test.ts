@@ -4,11 +4,11 @@ import { projectorOf } from '../../src/feeds/projector.ts'
 import type { ReadModel } from '../../src/feeds/readModel.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import { runFeeds } from '../../src/feeds/feedLoop.ts'
-import type { Database, JsonObject } from '../../src/ports.ts'
+import { type Database, type JsonObject, Unavailable } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
-import { createReports, fillLog, foldedRows, rowsIn, TABLES, useTestPostgres } from './fixtures.ts'
+import { createReports, fillLog, foldedRows, type Reports, rowsIn, TABLES, useTestPostgres } from './fixtures.ts'
 import { eventually } from '../support/eventually.ts'
 
 describe('an event that a read model cannot write', () => {
@@ -16,12 +16,14 @@ describe('an event that a read model cannot write', () => {
   let log: MemoryLog
   let database: Database
   let leftBehind: string[]
+  let reports: Reports
   let stop: AbortController
   let running: Promise<void>
 
   const start = (models: readonly ReadModel[] = readModels): void => {
     stop = new AbortController()
-    const dependencies = { store: log.open(), database, world: realWorld(), report: createReports().report }
+    reports = createReports()
+    const dependencies = { store: log.open(), database, world: realWorld(), report: reports.report }
     const projector = projectorOf(dependencies, models, name => leftBehind.push(name))
     running = runFeeds('poison', [projector], dependencies, stop.signal)
   }
@@ -153,6 +155,47 @@ describe('an event that a read model cannot write', () => {
     await eventually(async () => (await parkedOfKey(database.sql, 'payments_v1', keyOf(victim))).length === 0)
     const folded = await foldedRows(log)
     expect(await rowsIn(database, 'payments_v1')).to.deep.equal(folded.payments_v1)
+  })
+
+  it('delays neither other replays nor later events while its own replay is not answered', async () => {
+    const payments = new Set(log.events.map(({ stream }) => stream).filter(stream => stream.startsWith('payment-')))
+    const [slowKey = expect.fail(), otherKey = expect.fail()] = [...payments].map(keyOf)
+    let replays = 0
+    let isReplaying = false
+    let isAnswered = false
+    const models = readModels.map(
+      (model): ReadModel => ({
+        ...model,
+        write: async (sql, events) => {
+          const isSlow = events.some(({ id }) => id === slowKey)
+          const isAlone = events.length === 1
+          if (model.name !== 'payments_v1' || !events.some(({ id }) => id === slowKey || id === otherKey))
+            return model.write(sql, events)
+          if (!isReplaying) throw new TypeError('a bug of this build')
+          if (isSlow && isAlone && !isAnswered) {
+            replays += 1
+            throw new Unavailable('database', { effect: 'none', cause: new Error('canceling statement') })
+          }
+          return model.write(sql, events)
+        },
+      }),
+    )
+    start(models)
+    await caughtUp()
+    isReplaying = true
+    for (const key of [slowKey, otherKey]) await requestParked(database.sql, { delivery: 'payments_v1', key }, 'replay')
+    await eventually(async () => (await parkedOfKey(database.sql, 'payments_v1', otherKey)).length === 0)
+    await append(streamOf('order'), 'OrderCompleted', { invoice_id: 'inv_00000000000000000000000001' })
+    await caughtUp()
+    await eventually(() => replays > 2)
+    expect((await parkedOfKey(database.sql, 'payments_v1', slowKey))[0]).to.include({
+      requested: 'replay',
+      attempts: 1,
+    })
+    isAnswered = true
+    await eventually(async () => (await parkedOfKey(database.sql, 'payments_v1', slowKey)).length === 0)
+    expect(await rowsIn(database, 'payments_v1')).to.deep.equal((await foldedRows(log)).payments_v1)
+    expect(reports.states.flatMap(({ error }) => (error === undefined ? [] : [error]))).to.deep.equal([])
   })
 
   describe('when an operator discards it,', () => {

@@ -304,7 +304,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a failed replay of a parked event counts as done',
-    file: 'src/feeds/parking.ts',
+    file: 'src/feeds/parkingRequests.ts',
     find: `  if (failure) await fenced(sql => recordFailedReplay(sql, event, failure))
   return failure === undefined`,
     replace: `  if (failure) await fenced(sql => recordFailedReplay(sql, event, failure))

@@ -6,7 +6,7 @@ import { type Allowance } from '../../src/commands/subscriptionPermission.ts'
 import { newSubscriptionId } from '../../src/commands/subscriptionIds.ts'
 import { observeProjector } from '../../src/compose/observedProjector.ts'
 import { topicNamesOf } from '../../src/commands/subscriptionTopicNames.ts'
-import { parkedOfKey, requestParked } from '../../src/feeds/parkedEvents.ts'
+import { insertParked, parkedOfKey, requestParked } from '../../src/feeds/parkedEvents.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import { type FeedState, runFeeds } from '../../src/feeds/feedLoop.ts'
@@ -29,15 +29,19 @@ const TOPIC_BYTES = 4_096
 const CONFIRMATION_DAYS = 90
 const DAY_MS = 24 * 60 * 60 * 1000
 
-/** A bus that records its calls, refuses those on dead topics, and delays the work on topics while `slow` is set. */
+/**
+ * A bus that records its calls, refuses those on dead topics, and delays the work on topics while `slow` is set. `gone`:
+ * topics that were deleted, and are there again once they are ensured.
+ */
 const createBus = () => {
   const sent: FactMessage[] = []
   const dead = new Set<string>()
+  const gone = new Set<string>()
   const calls: string[] = []
   const ensured: TopicSettings[] = []
   const slow: { hasAuthorizer: boolean; until?: PromiseWithResolvers<void> } = { hasAuthorizer: true }
   const check = (topics: readonly string[]): void => {
-    const refused = topics.find(topic => dead.has(topic))
+    const refused = topics.find(topic => dead.has(topic) || gone.has(topic))
     if (refused === undefined) return
     calls.push(`refuse ${refused}`)
     throw new Unavailable('fact bus', { effect: 'unknown', cause: new Error('This topic is dead.') })
@@ -45,6 +49,7 @@ const createBus = () => {
   const bus: FactBus = {
     ensureTopics: async topics => {
       await slow.until?.promise
+      for (const { topic } of topics) gone.delete(topic)
       check(topics.map(({ topic }) => topic))
       calls.push(`ensure ${topics[0]?.topic}`)
       ensured.push(...topics)
@@ -64,7 +69,7 @@ const createBus = () => {
     revokeReading: async ({ groupPrefix }) => void calls.push(`revoke ${groupPrefix}`),
     close: async () => undefined,
   }
-  return { bus, sent, dead, calls, ensured, slow }
+  return { bus, sent, dead, gone, calls, ensured, slow }
 }
 
 describe('the delivery of subscriptions', () => {
@@ -193,6 +198,53 @@ describe('the delivery of subscriptions', () => {
     expect(idsOf(sentTo(failing))).to.deep.equal([...wanted, ...wanted])
     const ensured = broker.calls.filter(call => call === `ensure ${topicNamesOf(failing).topic}`)
     expect(ensured, 'the topic is created again if it is missing').to.have.length.above(1)
+  })
+
+  it('creates the topics of several subscriptions again that were deleted together', async () => {
+    const ids = [await subscribe(), await subscribe(), await subscribe()]
+    for (const id of ids) await delivered(id)
+    for (const id of ids) broker.gone.add(topicNamesOf(id).topic)
+    const before = (await factIds()).length
+    await fillMore()
+    await eventually(async () => (await factIds()).length > before)
+    for (const id of ids) await delivered(id)
+  })
+
+  const park = (id: string) =>
+    insertParked(database.sql, [
+      {
+        ...{
+          delivery: id,
+          position: 1n,
+          key: 'ord_1',
+          stream: 'order-ord_1',
+          revision: 0n,
+          event_id: 'e',
+          type: 'OrderCreated',
+        },
+        ...{ tenant_id: 'acme', reason: 'It is too large.', attempts: 10, first_failed_at: '2026-01-01T00:00:00Z' },
+      },
+    ])
+  const lettersTo = (id: string) => broker.sent.filter(({ topic }) => topic === topicNamesOf(id).deadLetterTopic)
+
+  it('announces the dead letters of all others while the dead letter topic of one fails, and its own afterwards', async () => {
+    const [failing, other] = [await subscribe(), await subscribe()]
+    for (const id of [failing, other]) await delivered(id)
+    const { topic, deadLetterTopic } = topicNamesOf(failing)
+    broker.dead.add(deadLetterTopic)
+    await park(failing)
+    await park(other)
+    await eventually(() => lettersTo(other).length === 1)
+    await eventually(() => broker.calls.includes(`refuse ${deadLetterTopic}`))
+    await fillMore()
+    await delivered(other)
+    expect(reports.states.flatMap(({ error }) => (error === undefined ? [] : [error]))).to.deep.equal([])
+    broker.dead.clear()
+    await eventually(() => lettersTo(failing).length === 1)
+    await delivered(failing)
+    const ensured = broker.calls.filter(call => call === `ensure ${topic}`)
+    expect(ensured, 'the topic is created again if it is missing').to.have.length.above(1)
+    expect(lettersTo(other)).to.have.length(1)
   })
 
   it('continues while topics of others are being created and deleted', async () => {

@@ -178,6 +178,21 @@ describe('the books', () => {
       { numRuns: 30 },
     ))
 
+  it('have no new entry before a time that is three seconds past by the clock of the store', () =>
+    fc.assert(
+      fc.asyncProperty(anyMoneySteps, async groups => {
+        const events = bookedEvents((await logOf(groups)).events).filter(({ event }) => event.type !== 'PeriodClosed')
+        const whole = foldedBooks(events).entries
+        for (const [index, { storedAt = '' }] of events.entries()) {
+          const past = new Date(Date.parse(storedAt) - 3_000).toISOString()
+          const { entries } = foldedBooks(events.slice(0, index + 1))
+          const before = (all: typeof entries) => all.filter(({ at: time }) => time < past)
+          expect(before(whole)).to.deep.equal(before(entries))
+        }
+      }),
+      { numRuns: 30 },
+    ))
+
   it('keep the entries of each closed period as they were at its closing', () =>
     fc.assert(
       fc.asyncProperty(anyMoneySteps, async groups => {

@@ -7,12 +7,13 @@ import { booksReadModel } from '../../src/feeds/booksWriter.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { Database, Sql } from '../../src/ports.ts'
-import { feedAll, useTestPostgres } from '../feeds/fixtures.ts'
+import { feedAll, limitChangedRows, useTestPostgres } from '../feeds/fixtures.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { rejectionOf } from '../support/rejection.ts'
-import { anyMoneySteps, bookedEvents, foldedBooks, logOf } from './moneyHistories.ts'
+import { anyMoneySteps, BEGINNING, bookedEvents, foldedBooks, logOf } from './moneyHistories.ts'
 
 const END = 2n ** 63n - 1n
+const CHANGED_ROWS_MAX = 20_000
 
 describe('the tables of the books', () => {
   const postgres = useTestPostgres()
@@ -86,6 +87,32 @@ describe('the tables of the books', () => {
       }),
       { numRuns: 25 },
     ))
+
+  it('are corrected after a late entry also when many later ones change its accounts', async () => {
+    const own = await postgres.ledgerDatabase()
+    const events = bookedEvents((await logOf(BEGINNING)).events)
+    const late = events.find(({ event }) => event.type === 'InvoiceApproved') ?? expect.fail()
+    await own.transaction(sql =>
+      booksReadModel.write(
+        sql,
+        events.filter(event => event !== late),
+      ),
+    )
+    const last = events.at(-1)?.position ?? 0n
+    await own.sql(
+      `insert into account_balances_v1 (tenant_id, account, position, change, debits, credits, pending)
+        select 'acme', 'revenue.USD', $1 + n, 0, 7, n, 0 from generate_series(1, 60000) n`,
+      [last],
+    )
+    await limitChangedRows(own, 'account_balances_v1', CHANGED_ROWS_MAX)
+    await own.transaction(sql => booksReadModel.write(sql, [late]))
+    const [wrong] = await own.sql<{ wrong: bigint; others: bigint }>(
+      `select count(*) filter (where credits <> position - $1 + 2500 or debits <> 7) as wrong, count(*) as others
+        from account_balances_v1 where account = 'revenue.USD' and position > $1`,
+      [last],
+    )
+    expect(wrong).to.deep.equal({ wrong: 0n, others: 60_000n })
+  })
 
   it('have the balances and entries of each position of the past', () =>
     fc.assert(

@@ -31,14 +31,14 @@ const announcementOf = (fact: ParkedEvent, event: CloudEvent | undefined): FactM
 }
 
 /**
- * Resolves to whether there were any; then there may be more. At least once: after a crash between the publication and
- * the note of it the facts are announced again.
+ * Resolves to whether the subscription had any; then there may be more. At least once: after a crash between the
+ * publication and the note of it the facts are announced again.
  */
 export const announceDeadLetters = async (
   { database: { sql }, bus }: SubscriptionDependencies,
-  subscriptions: readonly string[],
+  subscription: string,
 ): Promise<boolean> => {
-  const parked = subscriptions.length === 0 ? [] : await unannounced(sql, subscriptions, BATCH_MAX)
+  const parked = await unannounced(sql, subscription, BATCH_MAX)
   if (parked.length === 0) return false
   const { text, values } = factsAt(parked.map(({ position }) => position))
   const events = new Map(

@@ -135,7 +135,7 @@ const findParked = async (
   return row?.event ? outgoingOf(topicNamesOf(subscription.id).topic, position, row.event) : undefined
 }
 
-/** Serves the requests of operators beside the delivery, and tries again when the broker did not answer. */
+/** Serves the requests of operators beside the delivery, and again when the database did not answer. */
 const serve = async (
   { ledger: { world }, log }: SubscriptionDependencies,
   delivery: DeliveryWithParking,

@@ -1,6 +1,7 @@
 import { type SubscriptionDelivery, acquireDelivery } from '../../feeds/subscriptionCheckpoints.ts'
 import { type OpenDelivery, openDelivery } from './delivery.ts'
 import { isConfirmed } from './creatorConfirmation.ts'
+import { announceDeadLetters } from './deadLetterTopics.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 import { checkpointOf, provideTopics, removeTopics, withdrawRights } from './topicProvisioning.ts'
 import { createTopicWork } from './topicWork.ts'
@@ -23,7 +24,6 @@ export type Deliveries = {
   readonly closeAfterFailure: (id: string) => Promise<void>
   /** The time of the monotonic clock at which the subscription has to be reconciled again, also if no row changes. */
   readonly nextDueMs: (id: string) => number
-  readonly open: () => readonly string[]
   readonly closeAll: () => Promise<void>
 }
 
@@ -54,7 +54,6 @@ const createOpenDeliveries = (dependencies: SubscriptionDependencies, epoch: big
       open.set(subscription.id, delivery)
       return delivery
     },
-    ids: (): readonly string[] => [...open.keys()],
     close,
     closeAll: () => Promise.all([...open.keys()].map(close)),
   }
@@ -63,18 +62,20 @@ const createOpenDeliveries = (dependencies: SubscriptionDependencies, epoch: big
 /** Work on the topics of a subscription, `deliver` if its facts may be sent, or `none`. */
 type Due = (() => Promise<void>) | 'none' | 'deliver'
 
-/**
- * `onTopicWorkEnded` is called when work on topics has ended, which the next reconciliation takes note of.
- *
- * Long because its functions share the topic work, the permission checks and the failures of one run.
- */
+export type DeliveriesOptions = {
+  /** The subscriptions whose topics are ensured before they are delivered again. */
+  readonly failed: Set<string>
+  /** Called when work on topics has ended, which the next reconciliation takes note of. */
+  readonly onTopicWorkEnded: () => void
+}
+
+/** Long because its functions share the topic work, the permission checks and the failures of one run. */
 export const createDeliveries = (
   dependencies: SubscriptionDependencies,
   epoch: bigint,
-  onTopicWorkEnded: () => void,
+  { failed, onTopicWorkEnded }: DeliveriesOptions,
 ): Deliveries => {
   const deliveries = createOpenDeliveries(dependencies, epoch)
-  const failed = new Set<string>()
   const permissionMonitor = createPermissionMonitor(dependencies)
   const topicWork = createTopicWork(onTopicWorkEnded)
 
@@ -99,13 +100,14 @@ export const createDeliveries = (
   }
 
   const deliver = async (subscription: SubscriptionDelivery, projectedUpTo: bigint): Promise<boolean> => {
-    const { is_behind, replay, replays } = subscription
+    const { id, is_behind, replay, replays, has_unannounced } = subscription
     const delivery = await deliveries.of(subscription)
     if (hasReplayed(subscription, projectedUpTo))
       await sendTo(dependencies, subscription, { type: 'CompleteReplay', replay: replays })
     const isDue = is_behind || replay !== replays
     if (isDue) await delivery.deliver(subscription, projectedUpTo)
-    return isDue
+    const isAnnounced = has_unannounced && (await announceDeadLetters(dependencies, id))
+    return isDue || isAnnounced
   }
 
   return {
@@ -126,7 +128,6 @@ export const createDeliveries = (
       await deliveries.close(id)
     },
     nextDueMs: id => permissionMonitor.nextCheckMs(id) ?? Number.POSITIVE_INFINITY,
-    open: deliveries.ids,
     closeAll: async () => {
       await Promise.all([topicWork.stop(), deliveries.closeAll()])
     },

@@ -5,7 +5,6 @@ import type { Feed } from '../../feeds/feedLoop.ts'
 import { type SubscriptionDelivery, deliveriesUpTo } from '../../feeds/subscriptionCheckpoints.ts'
 import { AT_ONCE_MS, createTimer, type Timer } from '../../feeds/timer.ts'
 import { type StoredEvent, Unavailable } from '../../ports.ts'
-import { announceDeadLetters } from './deadLetterTopics.ts'
 import { createDeliveries, type Deliveries } from './reconciliation.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 import { createTenantRoundRobin, type RoundRobin } from '../fairScheduling.ts'
@@ -15,7 +14,7 @@ import { NAME } from './permissionMonitor.ts'
  * The feed that delivers facts to the topics of customers' subscriptions. One loop serves all of them: each round reads
  * in one query which subscriptions have work, and reconciles each with its row, fairly by tenant (fairScheduling.ts).
  *
- *   reconciliation.ts      reconciles a subscription with its row: topics, rights, delivery
+ *   reconciliation.ts      reconciles a subscription with its row: topics, rights, delivery, dead letters
  *   delivery.ts            sends the facts of one subscription, batch by batch
  *   permissionMonitor.ts   stops subscriptions whose owner lost the permission
  *   topicProvisioning.ts   creates and deletes topics, grants and revokes rights; topicWork.ts runs that beside the loop
@@ -135,14 +134,14 @@ const deliverAll = async (state: RunState, deliveries: Deliveries, signal: Abort
 
   while (!signal.aborted) {
     const more = await round()
-    // After every round, also after one that exceeded FRESH_MS: with many subscriptions each round does.
-    if (!signal.aborted && (await announceDeadLetters(dependencies, deliveries.open()))) timer.setAt(AT_ONCE_MS)
     if (!more) await timer.wait(signal, ROUND_MS)
   }
 }
 
 export const subscriptionsFeed = (dependencies: SubscriptionDependencies): Feed => {
   const { sql } = dependencies.database
+  // Of all runs: the failures that end a run may be those of topics that are gone.
+  const failed = new Set<string>()
   return {
     name: NAME,
     categories: ['subscription'],
@@ -166,7 +165,7 @@ export const subscriptionsFeed = (dependencies: SubscriptionDependencies): Feed 
           await moveCheckpoint(sql, [NAME], position, epoch)
         },
         background: async () => {
-          const deliveries = createDeliveries(dependencies, epoch, changed)
+          const deliveries = createDeliveries(dependencies, epoch, { failed, onTopicWorkEnded: changed })
           const endListening = dependencies.projector?.listen(changed)
           try {
             await deliverAll(state, deliveries, signal)

@@ -1,0 +1,27 @@
+import type { Sql } from '../ports.ts'
+
+/** Few enough that a statement on them takes a tenth of its time limit. */
+export const RANGE_MAX = 10_000
+
+/**
+ * Work on any number of rows, in ranges of their positions, because one statement on all of them could exceed its time
+ * limit. `rows` is the part of a query from the name of the table on, with a condition on `values`. `work` gets the position
+ * before the range and the last one of the range.
+ */
+export const inRanges = async (
+  sql: Sql,
+  { rows, values }: { readonly rows: string; readonly values: readonly unknown[] },
+  work: (after: bigint, last: bigint) => Promise<unknown>,
+  from = -1n,
+): Promise<void> => {
+  const range = `select position from ${rows} and position > $${values.length + 1} order by position limit ${RANGE_MAX}`
+  for (let after = from; ; ) {
+    const [found] = await sql<{ last: bigint | null }>(`select max(position) as last from (${range}) of`, [
+      ...values,
+      after,
+    ])
+    if (found?.last === null || found?.last === undefined) return
+    await work(after, found.last)
+    after = found.last
+  }
+}
