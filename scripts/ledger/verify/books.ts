@@ -77,9 +77,9 @@ const countsOf = async (sql: Sql): Promise<Readonly<Record<string, bigint>>> => 
   return counts
 }
 
-/** Without a checkpoint no event is derived, and empty tables would agree with any log. */
+/** Without a checkpoint, position zero, no event is derived, and empty tables would agree with any log. */
 const checkpointFindings = async ({ store, signal }: Verified, upTo: bigint): Promise<readonly Finding[]> => {
-  if (upTo >= 0n) return []
+  if (upTo > 0n) return []
   const log = { after: -1n, upTo: await store.head(), categories: BOOKS_CATEGORIES, signal }
   for await (const { events } of eventsInRange(store, log))
     if (events.length > 0)
