@@ -1,4 +1,4 @@
-import { Command } from 'commander'
+import { Command, CommanderError } from 'commander'
 import { StartupError } from '../src/startupError.ts'
 import { Unavailable } from '../src/ports.ts'
 import { printNotice } from './ledger/print.ts'
@@ -37,7 +37,8 @@ const ledger = new Command('ledger')
     'after',
     '\nThe settings are those of the service: LEDGER_DATA_DIR (.data) is the data directory of a running service;\n' +
       'EVENTSTORE_URL, DATABASE_URL, KAFKA_BROKERS and OIDC_ISSUER name external dependencies. Every command has --json.\n' +
-      'Exit code 1: the command found a problem or could not be executed; the reason is one sentence on stderr.\n' +
+      'Each command names its target on stderr. Exit code 1: the command was executed, and found a problem. Exit code 2: it\n' +
+      'could not be executed: wrong usage, a refusal, a dependency that does not answer; the reason is a sentence on stderr.\n' +
       '\nWith npm:  npm run -s ledger -- doctor',
   )
   .showSuggestionAfterError()
@@ -48,6 +49,15 @@ const called = process.argv[2] ?? ''
 /** The help and the suggestions need all commands. */
 const needsAll = !Object.hasOwn(COMMANDS, called)
 for (const [name, load] of Object.entries(COMMANDS)) if (needsAll || name === called) ledger.addCommand(await load())
+
+/** So that a job can tell a finding from a misspelt option. */
+const NOT_EXECUTED = 2
+
+const throwUsageErrors = (command: Command): void => {
+  command.exitOverride()
+  for (const part of command.commands) throwUsageErrors(part)
+}
+throwUsageErrors(ledger)
 
 /** StartupError and Unavailable are printed as a sentence; other errors are bugs and keep their stack. */
 const sentenceOf = (error: unknown): string => {
@@ -60,12 +70,14 @@ const sentenceOf = (error: unknown): string => {
 const unwritten = (error: NodeJS.ErrnoException): never => {
   if (error.code === 'EPIPE') process.exit(0)
   printNotice(`The results cannot be written: ${error.message}`)
-  process.exit(1)
+  process.exit(NOT_EXECUTED)
 }
 process.stdout.on('error', unwritten)
 try {
   await ledger.parseAsync()
 } catch (error) {
-  printNotice(sentenceOf(error))
-  process.exitCode = 1
+  // Commander has printed its message, or the help that was asked for.
+  const isPrinted = error instanceof CommanderError
+  if (!isPrinted) printNotice(sentenceOf(error))
+  process.exitCode = isPrinted && error.exitCode === 0 ? 0 : NOT_EXECUTED
 }

@@ -1,6 +1,7 @@
 import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { holderOf } from './embedded/dataDirectory.ts'
 
 /**
  * The addresses of the running service and its dependencies, in a file of the data directory, for the operators'
@@ -33,21 +34,11 @@ export const publishAddresses = async (dataDir: string, addresses: Addresses): P
   return () => rm(fileIn(dataDir), { force: true })
 }
 
-const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
-}
-
 /** The addresses of the service that runs on this data directory; undefined when none does. */
 export const readAddresses = async (dataDir: string): Promise<Addresses | undefined> => {
   const text = await readFile(fileIn(dataDir), 'utf8').catch(() => undefined)
   if (text === undefined) return undefined
   const addresses = addressesSchema.parse(JSON.parse(text))
-  const pid = addresses.pids['service']
-  // A service that was killed leaves its file behind.
-  return pid !== undefined && isAlive(pid) ? addresses : undefined
+  // A service that was killed leaves its file behind, and its pid to any other process.
+  return addresses.pids['service'] === (await holderOf(dataDir)) ? addresses : undefined
 }

@@ -1,8 +1,8 @@
-import { chown, rename, rm, stat } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { lstat, mkdir, mkdtemp, readdir, realpath, rename, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
 import { Command } from 'commander'
-import { StartupError } from '../../src/startupError.ts'
-import { copyFolder } from './backup/copyFolder.ts'
+import { StartupError, systemCode } from '../../src/startupError.ts'
+import { copyFolder, isWithin, syncFolder } from './backup/copyFolder.ts'
 import { backUpPostgres } from './backup/postgresBackup.ts'
 import { findConnections } from './connections.ts'
 import { interruptible } from './interruption.ts'
@@ -16,17 +16,39 @@ type Options = { readonly out: string; readonly json: boolean }
 const POSTGRES = 'postgres'
 const CLUSTER = join(POSTGRES, 'cluster')
 const PASSWORD = join(POSTGRES, 'password')
+const OWNER_ONLY = 0o700
 /** A restored copy has its own; the log of a process is no data. */
 const LEFT_OUT = /^(?:lock(?:\.pid|-journal)?|addresses\.json(?:\.new)?|.*\.log|\.probe-\d+)$/
 
 const isOwnFile = (path: string): boolean =>
   !LEFT_OUT.test(path) && (path === POSTGRES || path === PASSWORD || !path.startsWith(POSTGRES))
 
+/** Also where the last folders of the path are not there yet. */
+const realPathOf = async (path: string): Promise<string> => {
+  try {
+    return await realpath(path)
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw error
+    return join(await realPathOf(dirname(path)), basename(path))
+  }
+}
+
 const exists = (path: string): Promise<boolean> =>
-  stat(path).then(
+  lstat(path).then(
     () => true,
     () => false,
   )
+
+const isThere = (out: string): StartupError => new StartupError(`${out} is there already: a backup gets a new folder.`)
+
+type Content = { readonly files: number; readonly bytes: number }
+
+const contentOf = async (folder: string): Promise<Content> => {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const files = entries.filter(entry => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name))
+  const sizes = await Promise.all(files.map(async path => (await stat(path)).size))
+  return { files: files.length, bytes: sizes.reduce((sum, size) => sum + size, 0) }
+}
 
 type Copying = {
   readonly dataDir: string
@@ -37,27 +59,45 @@ type Copying = {
 }
 
 /** The files beside Postgres are copied first: signed heads must not be of a later log than the copy has. */
-const copyAll = async ({ dataDir, to, connectionString, json, signal }: Copying): Promise<number> => {
+const copyAll = async ({ dataDir, to, connectionString, json, signal }: Copying): Promise<Content> => {
   const progress = progressFor({ json })('backup', 'files')
-  let files = 0
-  const onFile = (): void => {
+  let [files, bytes] = [0, 0]
+  const onFile = (size: number): void => {
     files += 1
+    bytes += size
     progress.advance(1)
   }
   try {
     await copyFolder({ from: dataDir, to, isWanted: isOwnFile, signal, onFile })
     await backUpPostgres({ connectionString, from: join(dataDir, CLUSTER), to: join(to, CLUSTER), signal, onFile })
-    await keepOwnerOfLabel(join(to, CLUSTER))
+    await syncFolder(join(to, POSTGRES))
   } finally {
     progress.end()
   }
-  return files
+  return { files, bytes }
 }
 
-/** Postgres removes the label after its first start, as the owner of the cluster. */
-const keepOwnerOfLabel = async (cluster: string): Promise<void> => {
-  const { uid, gid } = await stat(cluster)
-  if (process.getuid?.() === 0) await chown(join(cluster, 'backup_label'), uid, gid)
+/** Throws a StartupError where another program has changed the copy, or has taken its name. */
+const complete = async (unfinished: string, out: string, copied: Content): Promise<void> => {
+  const found = await contentOf(unfinished)
+  if (found.files !== copied.files || found.bytes !== copied.bytes)
+    throw new StartupError(
+      `${copied.files} files of ${copied.bytes} bytes were copied, and ${found.files} of ${found.bytes} bytes are there: ` +
+        'another program has changed the copy.',
+    )
+  await rename(unfinished, out).catch((error: unknown) => {
+    throw ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(systemCode(error) ?? '') ? isThere(out) : error
+  })
+  await syncFolder(dirname(out))
+}
+
+const newFolder = async (given: string, dataDir: string): Promise<string> => {
+  const out = await realPathOf(resolve(given))
+  if (await exists(out)) throw isThere(out)
+  if (isWithin(out, dataDir))
+    throw new StartupError(`${out} is in the data directory, ${dataDir}: a backup gets a folder outside it.`)
+  await mkdir(dirname(out), { recursive: true, mode: OWNER_ONLY })
+  return out
 }
 
 const backup = async (options: Options): Promise<void> => {
@@ -66,19 +106,21 @@ const backup = async (options: Options): Promise<void> => {
     throw new StartupError(
       `No service with an embedded Postgres runs on ${config.dataDir}. BACKUP.md says how external stores are backed up.`,
     )
-  const out = resolve(options.out)
-  if (await exists(out)) throw new StartupError(`${out} is there already: a backup gets a new folder.`)
-  // Renamed when it is complete, so that a part of a backup is never taken for one.
-  const unfinished = `${out}.unfinished`
-  const files = await interruptible(async signal => {
+  const dataDir = await realpath(config.dataDir)
+  const out = await newFolder(options.out, dataDir)
+  // A folder of its own, since others may be making a backup of the same name; renamed when it is complete.
+  const unfinished = await mkdtemp(`${out}.unfinished-`)
+  try {
+    const copied = await interruptible(signal =>
+      copyAll({ dataDir, to: unfinished, connectionString: running.postgres, json: options.json, signal }),
+    )
+    if (copied === undefined) return
+    await complete(unfinished, out, copied)
+    if (options.json) printJson({ backup: out, files: copied.files })
+    else print(`${copied.files} files in ${out}`)
+  } finally {
     await rm(unfinished, { recursive: true, force: true })
-    const { dataDir } = config
-    return copyAll({ dataDir, to: unfinished, connectionString: running.postgres, json: options.json, signal })
-  })
-  if (files === undefined) return
-  await rename(unfinished, out)
-  if (options.json) printJson({ backup: out, files })
-  else print(`${files} files in ${out}`)
+  }
 }
 
 export const backupCommand = new Command('backup')

@@ -1,6 +1,8 @@
+import { resolve } from 'node:path'
 import { type Addresses, readAddresses } from '../../src/addressesFile.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import { StartupError } from '../../src/startupError.ts'
+import { printNotice } from './print.ts'
 
 /**
  * The addresses of the ledger's services: those of the service that runs in the data directory, else the configured
@@ -40,13 +42,61 @@ const runningOn = (dataDir: string): Promise<Addresses | undefined> =>
     throw new StartupError(`The addresses in ${dataDir} cannot be read: restart the service.`, error)
   })
 
-/** Reads the environment and the data directory. Throws a StartupError. */
-export const findConnections = async (): Promise<Connections> => {
+const SETTINGS = [
+  ['event_store', 'EVENTSTORE_URL'],
+  ['postgres', 'DATABASE_URL'],
+  ['kafka', 'KAFKA_BROKERS'],
+  ['issuer', 'OIDC_ISSUER'],
+] as const
+
+/** A setting that names another dependency than the service uses would otherwise be ignored. */
+const refuseOtherSettings = (config: Config, running: KnownAddresses): void => {
+  const configured = configuredAddresses(config)
+  for (const [name, setting] of SETTINGS) {
+    const given = withoutPassword(configured[name] ?? '')
+    const used = withoutPassword(running[name] ?? '')
+    if (given !== '' && given !== used)
+      throw new StartupError(
+        `${setting} is ${given}, and the service that runs on ${config.dataDir} ${used === '' ? 'has none' : `uses ${used}`}: ` +
+          'unset it to mean this service, or name another data directory by LEDGER_DATA_DIR.',
+      )
+  }
+}
+
+const placeOf = ({ config, running }: Connections): string => {
+  if (running !== undefined) return `the service on ${resolve(config.dataDir)}`
+  return isConfigured(config)
+    ? 'the configured services'
+    : `the data directory ${resolve(config.dataDir)}, without a service`
+}
+
+const targetOf = (connections: Connections): string => {
+  const { api, event_store, postgres, kafka } = connections.addresses
+  const named = Object.entries({ API: api, 'event store': event_store, Postgres: postgres, Kafka: kafka })
+  const known = named.flatMap(([name, address]) => (address === null ? [] : [`${name} ${withoutPassword(address)}`]))
+  return known.length === 0 ? placeOf(connections) : `${placeOf(connections)}: ${known.join(', ')}`
+}
+
+let isTargetPrinted = false
+
+/** Once in each command. */
+const printTarget = (target: string): void => {
+  if (!isTargetPrinted) printNotice(`Target: ${target}`)
+  isTargetPrinted = true
+}
+
+/**
+ * Reads the environment and the data directory, and prints the target on stderr. `api` is an address that replaces the
+ * one that is found. Throws a StartupError.
+ */
+export const findConnections = async (api?: string): Promise<Connections> => {
   const config = readConfig()
   const running = await runningOn(config.dataDir)
-  if (running === undefined) return { config, running, addresses: configuredAddresses(config) }
-  const { pids: _, ...addresses } = running
-  return { config, running, addresses }
+  if (running !== undefined) refuseOtherSettings(config, running)
+  const { pids: _, ...addresses } = running ?? { pids: {}, ...configuredAddresses(config) }
+  const connections = { config, running, addresses: { ...addresses, api: api ?? addresses.api } }
+  printTarget(api === undefined ? targetOf(connections) : `API ${api}`)
+  return connections
 }
 
 /** Instructions for the case that no service is known. */
@@ -54,4 +104,5 @@ export const howToStart = (dataDir: string): string =>
   `No service runs on ${dataDir}. Start it with npm start, or name the one that you mean by LEDGER_DATA_DIR.`
 
 /** The connection string without its password, for display. */
-export const withoutPassword = (address: string): string => address.replace(/(:\/\/[^:/@]*):[^@]*@/, '$1:…@')
+export const withoutPassword = (address: string): string =>
+  address.replace(/(:\/\/[^:/@]*):[^/]*@/, '$1:…@').replace(/([?&]password=)[^&]*/gi, '$1…')

@@ -38,10 +38,9 @@ const tokensFor = async (tenant: string | undefined): Promise<() => Promise<stri
 }
 
 const openApi = async ({ api, tenant }: Common, signal: AbortSignal, retryMaxMs: number): Promise<Api> => {
-  const { config, addresses } = await findConnections()
-  const address = api ?? addresses.api
-  if (address === null) throw new StartupError(howToStart(config.dataDir))
-  return createApi({ api: address, token: await tokensFor(tenant), signal, retryMaxMs })
+  const { config, addresses } = await findConnections(api)
+  if (addresses.api === null) throw new StartupError(howToStart(config.dataDir))
+  return createApi({ api: addresses.api, token: await tokensFor(tenant), signal, retryMaxMs })
 }
 
 type Reading = { readonly copy: Copy; readonly signal: AbortSignal; readonly onProgress: () => void }

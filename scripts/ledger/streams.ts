@@ -124,7 +124,7 @@ export const streamsCommand = new Command('streams').description('Shows the stor
       'after',
       '\nThe data is shown as it is stored, in the schema version of its time (schema_version); secrets of the service are not.\n' +
         'The look is an audit record.\n' +
-        'Reads the store of the running service, or of EVENTSTORE_URL. Exit code 1 if there is no such stream.',
+        'Reads the store of the running service, or of EVENTSTORE_URL. Exit code 2 if there is no such stream.',
     )
     .action(show),
 )

@@ -6,6 +6,7 @@ import { type CallerOptions, callerOf, keyed, type KeyedOptions, keyOption } fro
 import { tokenOptions } from './tokenOption.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
+import { timeIn } from './timeArgument.ts'
 
 /**
  * `subscriptions`: creates, shows, pauses, resumes, replays and deletes subscriptions by the API, which authorizes
@@ -40,9 +41,10 @@ const PAGE_LIMIT = 100
 const placeOf = (text: string) => {
   if (text === 'beginning' || text === 'now') return text
   if (/^\d{1,19}$/.test(text)) return { position: text }
-  if (!Number.isNaN(Date.parse(text))) return { time: new Date(text).toISOString() }
+  const time = timeIn(text)
+  if (time !== undefined) return { time }
   throw new StartupError(
-    `${JSON.stringify(text)} is no place in the log: beginning, now, a position, or a time (RFC 3339).`,
+    `${JSON.stringify(text)} is no place in the log: beginning, now, a position, or a time with its zone (RFC 3339).`,
   )
 }
 

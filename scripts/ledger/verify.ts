@@ -5,8 +5,9 @@ import { StartupError } from '../../src/startupError.ts'
 import { findConnections, howToStart } from './connections.ts'
 import { verifyFolder } from './evidence/folder.ts'
 import { interruptible } from './interruption.ts'
-import { print, printJson } from './print.ts'
+import { print, printJson, printNotice } from './print.ts'
 import { progressFor } from './progress.ts'
+import { timeIn } from './timeArgument.ts'
 import { booksCheck } from './verify/books.ts'
 import type { Outcome, Verified, VerifyCheck } from './verify/check.ts'
 import { evidenceCheck } from './verify/evidence.ts'
@@ -63,13 +64,15 @@ const wordOf = ({ findings, skipped }: Outcome): string => {
 }
 
 const report = (outcomes: readonly Checked[], { json }: Options): void => {
-  const isOk = outcomes.every(({ findings }) => findings.length === 0)
+  const isCompared = outcomes.some(({ skipped }) => skipped !== true)
+  const isOk = isCompared && outcomes.every(({ findings }) => findings.length === 0)
   if (json) printJson({ ok: isOk, checks: outcomes })
   else
     for (const outcome of outcomes) {
       print(`${wordOf(outcome)}  ${outcome.check}  ${outcome.detail}`)
       for (const { kind, detail } of outcome.findings) print(`   ${kind}: ${detail}`)
     }
+  if (!isCompared) printNotice('Nothing was compared.')
   process.exitCode = isOk ? 0 : 1
 }
 
@@ -89,9 +92,9 @@ const verify = (folder: string | undefined, { only, key, heads, asOf, json }: Op
 }
 
 const timeFrom = (text: string): number => {
-  const timeMs = Date.parse(text)
-  if (Number.isNaN(timeMs)) throw new StartupError(`${text} is no time, such as 2026-01-31T12:00:00Z.`)
-  return timeMs
+  const time = timeIn(text)
+  if (time === undefined) throw new StartupError(`${text} is no time with its zone, such as 2026-01-31T12:00:00Z.`)
+  return Date.parse(time)
 }
 
 export const verifyCommand = new Command('verify')
@@ -112,8 +115,9 @@ export const verifyCommand = new Command('verify')
   .option('--json', 'print JSON: {ok, checks: [{check, detail, counts?, findings: [{kind, detail, place?}]}]}', false)
   .addHelpText(
     'after',
-    '\nChanges nothing. Each difference is named with its place: edited, missing, reordered, truncated, surplus.\n' +
-      'Progress is on stderr. Exit code 1 if anything is found, or could not be read.',
+    '\nChanges nothing. Each difference is named with its place: edited, missing, reordered, truncated, surplus. A check\n' +
+      'that compared nothing although the log has events is a finding: not_compared. Progress is on stderr. Exit code 1 if\n' +
+      'anything is found, or nothing was compared; 2 if anything could not be read.',
   )
   .action(async (folder: string | undefined, options: Options) => {
     const outcomes = await interruptible(signal => verify(folder, options, signal))

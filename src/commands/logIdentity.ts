@@ -41,7 +41,7 @@ const idAt = async (store: Compared['store'], stream: string, from: bigint): Pro
 export const logIn = (store: Compared['store']): Promise<string | undefined> => idAt(store, SECRET_STREAM, 0n)
 
 /** The identity of the log that the tables are of; undefined for empty tables. */
-const logOf = async (sql: Sql): Promise<string | undefined> =>
+export const logOf = async (sql: Sql): Promise<string | undefined> =>
   (await sql<{ log: string }>('select log from log_identity where id = 1'))[0]?.log
 
 /** The position of the newest event that has a row. */

@@ -1,10 +1,10 @@
-/** Ownership of the data directory by one process. The pid is written beside the lock for messages only. */
+/** Ownership of the data directory by one process. The pid beside the lock tells who holds it, not whether. */
 
 import { chmod, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StartupError, systemCode } from '../startupError.ts'
-import { type FileLock, tryFileLock } from './fileLock.ts'
+import { type FileLock, isLocked, tryFileLock } from './fileLock.ts'
 
 export type DataDirectory = {
   /** Absolute. */
@@ -54,6 +54,12 @@ const heldBy = async (path: string): Promise<StartupError> => {
   const pid = await readFile(join(path, HOLDER_FILE), 'utf8').catch(() => '')
   const holder = pid === '' ? 'another process' : `the process with pid ${pid.trim()}`
   return new StartupError(`The data directory ${path} is in use by ${holder}.`)
+}
+
+/** The pid of the process that holds the directory; undefined while none does, also if a killed one has left its pid. */
+export const holderOf = async (directory: string): Promise<number | undefined> => {
+  if (!isLocked(join(directory, LOCK_FILE))) return undefined
+  return Number(await readFile(join(directory, HOLDER_FILE), 'utf8').catch(() => ''))
 }
 
 const lockWithin = async (path: string, waitMs: number): Promise<FileLock> => {

@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, openSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { systemCode } from '../startupError.ts'
 
@@ -14,6 +14,8 @@ export type FileLock = {
 }
 
 const SQLITE_BUSY = 5
+/** Far more than the moment for which `isLocked` reads the file. */
+const READER_MAX_MS = 50
 const SQLITE_FULL = 13
 
 const sqliteCode = (error: unknown): number | undefined =>
@@ -54,7 +56,7 @@ export const openLockFile = (path: string, timeoutMs: number): DatabaseSync => {
  * Throws a system error with the code ENOSPC on a full disk, and SQLite's error where the file cannot be locked.
  */
 export const tryFileLock = (path: string): FileLock | undefined => {
-  const lock = openLockFile(path, 0)
+  const lock = openLockFile(path, READER_MAX_MS)
   try {
     lock.exec('begin exclusive')
     return { release: () => void (lock.isOpen && lock.close()) }
@@ -62,5 +64,20 @@ export const tryFileLock = (path: string): FileLock | undefined => {
     lock.close()
     if (sqliteCode(error) === SQLITE_BUSY) return undefined
     throw sqliteCode(error) === SQLITE_FULL ? Object.assign(new Error('disk full'), { code: 'ENOSPC' }) : error
+  }
+}
+
+/** Whether a process holds the lock of this file. Does not take it, and creates nothing. */
+export const isLocked = (path: string): boolean => {
+  if (!existsSync(path)) return false
+  const lock = new DatabaseSync(path, { readOnly: true, timeout: 0 })
+  try {
+    lock.prepare('select count(*) from sqlite_schema').get()
+    return false
+  } catch (error) {
+    if (sqliteCode(error) === SQLITE_BUSY) return true
+    throw error
+  } finally {
+    lock.close()
   }
 }

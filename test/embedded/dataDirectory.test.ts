@@ -2,7 +2,7 @@ import { chmod, stat, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect } from 'chai'
-import { directoryRefusal, openDataDirectory } from '../../src/embedded/dataDirectory.ts'
+import { directoryRefusal, holderOf, openDataDirectory } from '../../src/embedded/dataDirectory.ts'
 import { StartupError } from '../../src/startupError.ts'
 import { endPrograms, type Program, removeFolder, runProgram, temporaryFolder } from './childProcesses.ts'
 import { sharedService } from '../support/service.ts'
@@ -65,6 +65,30 @@ describe('the data directory', () => {
     other.process.kill('SIGKILL')
     await other.exited
     await (await openDataDirectory(path)).release()
+  })
+
+  it('has the holder that has the lock, whatever process has the recorded pid', async () => {
+    expect(await holderOf(path)).to.equal(undefined)
+    const other = holder(path)
+    await other.ready
+    other.process.kill('SIGSTOP')
+    expect(await holderOf(path)).to.equal(other.pid)
+    other.process.kill('SIGKILL')
+    await other.exited
+    await writeFile(join(path, 'lock.pid'), `${process.pid}\n`)
+    expect(await holderOf(path)).to.equal(undefined)
+  })
+
+  it('can be opened while other processes ask for its holder', async () => {
+    await (await openDataDirectory(path)).release()
+    const asking = runProgram([
+      '--input-type=module',
+      '-e',
+      `import { holderOf } from ${JSON.stringify(MODULE)}
+       console.log('ready'); for (;;) await holderOf(${JSON.stringify(path)})`,
+    ])
+    await asking.ready
+    for (let opened = 0; opened < 100; opened++) await (await openDataDirectory(path)).release()
   })
 
   it('is not blocked by a living process with the recorded pid', async () => {

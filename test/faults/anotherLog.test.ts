@@ -86,10 +86,10 @@ describe('a service on the tables of another log', () => {
   })
 
   it('starts after a rebuild of the tables, which needs a confirmation and no running service', async () => {
-    expect((await reset()).code).to.equal(1)
+    expect((await reset()).code).to.equal(2)
     const running = await start(first.address)
     const refused = await reset('--to-this-log')
-    expect(refused.code).to.equal(1)
+    expect(refused.code).to.equal(2)
     expect(refused.stderr).to.match(/A service runs on this database/)
     await running.close()
     const done = await reset('--to-this-log')

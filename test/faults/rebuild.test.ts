@@ -182,7 +182,7 @@ describe('a rebuild in the service', () => {
     expect(accepted.code, accepted.stderr).to.equal(0)
     const again = await cli('rebuild', 'orders', '--accept-differences', '--reason', 'changed by hand')
     expect([again.code, again.stderr]).to.deep.equal([
-      1,
+      2,
       'No rebuild of orders was refused. Rebuild it without --accept-differences first.\n',
     ])
     expect((await cli('rollback', 'orders')).code).to.equal(0)

@@ -1,15 +1,17 @@
 import { execFile } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
+import { Client as PostgresClient } from 'pg'
 import { approvedInvoice, aPayment, type Client, clientOf, newKey } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { removeFolder } from '../support/folders.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+import { type Run, start } from './cli.ts'
 
-/** The development half of BACKUP.md, followed word for word while clients write. */
+/** `backup` beside other programs, and the development half of BACKUP.md, followed word for word while clients write. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const TENANT = 'backup'
@@ -33,7 +35,7 @@ const commandsOf = async (block: string): Promise<string> => {
 
 type Paid = { readonly key: string; readonly request: Record<string, unknown>; readonly payment: { id: string } }
 
-describe('the restore drill of BACKUP.md', () => {
+describe('npm run ledger -- backup', () => {
   let folder: string
   let service: ServiceProcess
   let restored: ServiceProcess | undefined
@@ -86,7 +88,101 @@ describe('the restore drill of BACKUP.md', () => {
 
   const clientFor = async (of: ServiceProcess): Promise<Client> => clientOf(of.api, await of.token({ tenant: TENANT }))
 
-  it('ends with every invariant true', async () => {
+  const backup = (out: string): Run =>
+    start('ledger.ts', ['backup', '--out', join(folder, out), '--json'], { LEDGER_DATA_DIR: join(folder, 'data') })
+
+  const namesOf = async (out: string): Promise<readonly string[]> =>
+    (await readdir(folder)).filter(name => name.startsWith(out))
+
+  /** The unfinished folder of a backup, once it has a file of the data directory. */
+  const unfinishedOf = (out: string): Promise<string> =>
+    eventually(async () => {
+      for (const name of await namesOf(`${out}.unfinished`))
+        if ((await readdir(join(folder, name, 'postgres')).catch((): string[] => [])).includes('password'))
+          return join(folder, name)
+      return undefined
+    })
+
+  const slots = async (): Promise<number> => {
+    const client = new PostgresClient({ connectionString: service.addresses.postgres })
+    await client.connect()
+    try {
+      const { rows } = await client.query<{ count: number }>('select count(*)::int as count from pg_replication_slots')
+      return rows[0]?.count ?? 0
+    } finally {
+      await client.end()
+    }
+  }
+
+  const filesIn = async (out: string): Promise<number> =>
+    (await readdir(join(folder, out), { recursive: true, withFileTypes: true })).filter(entry => entry.isFile()).length
+
+  it('lets one of two at once have the name, with all its files', async () => {
+    const first = backup('both')
+    await unfinishedOf('both')
+    const ended = await Promise.all([first.ended, backup('both').ended])
+    expect(ended.map(({ code }) => code)).to.have.members([0, 2])
+    const [made, refused] = ended.toSorted((a, b) => Number(a.code) - Number(b.code))
+    expect(refused?.stderr).to.match(/ is there already: |Another backup of this service is running: /)
+    expect(JSON.parse(made?.stdout ?? '')).to.deep.equal({ backup: join(folder, 'both'), files: await filesIn('both') })
+    expect(await namesOf('both')).to.deep.equal(['both'])
+  })
+
+  it('refuses a name that another program has taken meanwhile, and leaves that folder as it is', async () => {
+    const { ended } = backup('taken')
+    await unfinishedOf('taken')
+    await mkdir(join(folder, 'taken'))
+    await writeFile(join(folder, 'taken', 'file'), '')
+    const { code, stderr } = await ended
+    expect(code).to.equal(2)
+    expect(stderr).to.include('taken is there already: a backup gets a new folder.')
+    expect(await namesOf('taken')).to.deep.equal(['taken'])
+    expect(await readdir(join(folder, 'taken'))).to.deep.equal(['file'])
+  })
+
+  it('refuses a copy from which another program has removed a file', async () => {
+    const { ended } = backup('changed')
+    await rm(join(await unfinishedOf('changed'), 'postgres', 'password'))
+    const { code, stderr } = await ended
+    expect(code).to.equal(2)
+    expect(stderr).to.include('another program has changed the copy.')
+    expect(await namesOf('changed')).to.deep.equal([])
+  })
+
+  for (const [signal, left] of [
+    ['SIGINT', 0],
+    ['SIGKILL', 1],
+  ] as const)
+    it(`keeps no replication slot after ${signal}`, async () => {
+      const { child, ended } = backup(signal)
+      await eventually(async () => (await slots()) > 0)
+      child.kill(signal)
+      expect((await ended).code).to.equal(signal === 'SIGINT' ? 130 : signal)
+      await eventually(async () => (await slots()) === 0)
+      expect(await namesOf(signal)).to.have.lengthOf(left)
+    })
+
+  it('refuses a folder in the data directory, also through a symbolic link, and makes nothing there', async () => {
+    const before = await readdir(join(folder, 'data'))
+    await symlink(join(folder, 'data'), join(folder, 'linked'))
+    for (const out of ['data/new/backup', 'linked/backup']) {
+      const { code, stderr } = await backup(out).ended
+      expect(code).to.equal(2)
+      expect(stderr).to.include(` is in the data directory, ${join(folder, 'data')}: `)
+    }
+    expect(await readdir(join(folder, 'data'))).to.have.members(before)
+  })
+
+  it('refuses a Postgres with tablespaces', async () => {
+    const link = join(folder, 'data/postgres/cluster/pg_tblspc/1')
+    await symlink(folder, link)
+    const { code, stderr } = await backup('tablespaces').ended
+    await rm(link)
+    expect(code).to.equal(2)
+    expect(stderr).to.include('Postgres has tablespaces: ')
+  })
+
+  it('is restored with every invariant true by the steps of BACKUP.md', async () => {
     const writer = await clientFor(service)
     const writing = Promise.all(Array.from({ length: WRITERS }, () => write(writer)))
     writing.catch(() => undefined)
@@ -138,6 +234,6 @@ describe('the restore drill of BACKUP.md', () => {
   })
 
   it('does not begin with a backup while no service runs', async () => {
-    expect(await refusal()).to.match(/^No service with an embedded Postgres runs on .*BACKUP\.md/)
+    expect(await refusal()).to.match(/^No service with an embedded Postgres runs on .*BACKUP\.md/m)
   })
 })

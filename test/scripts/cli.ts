@@ -4,7 +4,13 @@ import { SHORT_LIVED } from '../support/nodeFlags.ts'
 
 /** Runs a script as its own process, as a terminal does. */
 
-export type Ended = { readonly code: number | NodeJS.Signals; readonly stdout: string; readonly stderr: string }
+export type Ended = {
+  readonly code: number | NodeJS.Signals
+  readonly stdout: string
+  /** Without the line of the target, which commands of the ledger print first. */
+  readonly stderr: string
+  readonly target: string
+}
 export type Run = { readonly child: ChildProcess; readonly stdout: () => string; readonly ended: Promise<Ended> }
 
 /** Settings of the test run itself, which must not reach the script. */
@@ -45,7 +51,10 @@ export const start = (
     stderr += chunk.toString()
   })
   const ended = new Promise<Ended>(resolve =>
-    child.once('close', (code, signal) => resolve({ code: signal ?? code ?? 0, stdout, stderr })),
+    child.once('close', (code, signal) => {
+      const [target = ''] = /^Target: .*\n/.exec(stderr) ?? []
+      resolve({ code: signal ?? code ?? 0, stdout, stderr: stderr.slice(target.length), target })
+    }),
   )
   return { child, stdout: () => stdout, ended }
 }

@@ -4,7 +4,8 @@ import { expect } from 'chai'
 import { aligned } from '../../scripts/ledger/table.ts'
 import { clientOf } from '../support/client.ts'
 import { sharedService, type TestService } from '../support/service.ts'
-import { emptyFolder, ledger, tidyUp } from './ledger/fixtures.ts'
+import { newDatabase } from '../support/postgres.ts'
+import { closedPort, emptyFolder, ledger, tidyUp } from './ledger/fixtures.ts'
 
 const TENANT = 'operators'
 
@@ -34,13 +35,13 @@ describe('npm run ledger', () => {
 
   it('refuses an unknown command, and suggests a similar one', async () => {
     const { code, stdout, stderr } = await ledger(['docter'])
-    expect([code, stdout]).to.deep.equal([1, ''])
+    expect([code, stdout]).to.deep.equal([2, ''])
     expect(stderr).to.include('doctor')
   })
 
   it('reports an invalid setting in one sentence', async () => {
     const { code, stderr } = await ledger(['doctor'], service.dataDir, { PORT: 'x' })
-    expect(code).to.equal(1)
+    expect(code).to.equal(2)
     expect(stderr).to.equal('PORT is not usable: a port number.\n')
   })
 
@@ -48,8 +49,68 @@ describe('npm run ledger', () => {
     const folder = await emptyFolder()
     await writeFile(join(folder, 'addresses.json'), '{"api":')
     const { code, stderr } = await ledger(['doctor'], folder)
-    expect(code).to.equal(1)
+    expect(code).to.equal(2)
     expect(stderr).to.equal(`The addresses in ${folder} cannot be read: restart the service.\n`)
+  })
+
+  it('ends with code 2 after wrong usage and where a store does not answer, and with 1 after a finding', async () => {
+    const { event_store } = service.addresses
+    const folder = await emptyFolder()
+    const down = `postgres://ledger@127.0.0.1:${await closedPort()}/ledger`
+    const empty = await newDatabase()
+    for (const [expected, args, env] of [
+      [2, ['verify', '--onyl', 'log'], {}],
+      [2, ['tenants', 'suspend', 'acme'], {}],
+      [2, ['export', '--evidence', '--out'], {}],
+      [2, ['verify', '--only', 'log'], { EVENTSTORE_URL: event_store, DATABASE_URL: down }],
+      [1, ['verify', '--only', 'log'], { EVENTSTORE_URL: event_store, DATABASE_URL: empty }],
+    ] as const)
+      expect((await ledger(args, folder, env)).code, args.join(' ')).to.equal(expected)
+  })
+
+  it('names its target on stderr, without passwords', async () => {
+    const { api, event_store, postgres } = service.addresses
+    const { password } = new URL(postgres)
+    const shown = `event store ${event_store}, Postgres ${postgres.replace(password, '…')}`
+    const args = ['verify', '--only', 'log']
+    const { target } = await ledger(args)
+    expect(target).to.equal(`Target: the service on ${service.dataDir}: API ${api}, ${shown}\n`)
+    const folder = await emptyFolder()
+    const stores = { PORT: '8080', EVENTSTORE_URL: event_store, DATABASE_URL: postgres }
+    const configured = await ledger(args, folder, stores)
+    expect(configured.target).to.equal(`Target: the configured services: API http://localhost:8080, ${shown}\n`)
+    const nothing = await ledger(['clients', 'list'], folder)
+    expect(nothing.target).to.equal(`Target: the data directory ${folder}, without a service\n`)
+  })
+
+  it('refuses settings that name other dependencies than the running service has', async () => {
+    const { event_store, postgres } = service.addresses
+    const other = { event_store: 'esdb://elsewhere:2113', postgres: 'postgres://ledger:secret@elsewhere/ledger' }
+    const same = { EVENTSTORE_URL: event_store, DATABASE_URL: postgres }
+    expect((await ledger(['verify', '--only', 'log'], service.dataDir, same)).code).to.equal(0)
+    for (const [setting, value, used] of [
+      ['EVENTSTORE_URL', other.event_store, `uses ${event_store}`],
+      ['DATABASE_URL', other.postgres, `uses ${postgres.replace(new URL(postgres).password, '…')}`],
+      ['KAFKA_BROKERS', 'elsewhere:9092', 'has none'],
+    ] as const) {
+      const { code, stdout, stderr } = await ledger(['verify'], service.dataDir, { ...same, [setting]: value })
+      expect([code, stdout], setting).to.deep.equal([2, ''])
+      expect(stderr).to.equal(
+        `${setting} is ${value.replace('secret', '…')}, and the service that runs on ${service.dataDir} ${used}: ` +
+          'unset it to mean this service, or name another data directory by LEDGER_DATA_DIR.\n',
+      )
+    }
+  })
+
+  it('does not take a process for the service that has left its pid', async () => {
+    const folder = await emptyFolder()
+    const pids = { ...service.addresses.pids, service: process.pid }
+    await writeFile(join(folder, 'addresses.json'), JSON.stringify({ ...service.addresses, pids }))
+    await writeFile(join(folder, 'lock'), '')
+    await writeFile(join(folder, 'lock.pid'), `${process.pid}\n`)
+    const { code, stderr } = await ledger(['verify'], folder)
+    expect(code).to.equal(2)
+    expect(stderr).to.match(/^No service runs on /)
   })
 
   describe('token', () => {
@@ -84,7 +145,7 @@ describe('npm run ledger', () => {
     it('refuses an unknown scope', async () => {
       const { code, stdout, stderr } = await ledger([...args.slice(0, -1), 'orders:own'])
       expect({ code, stdout, stderr }).to.deep.equal({
-        code: 1,
+        code: 2,
         stdout: '',
         stderr: 'There is no scope "orders:own".\n',
       })

@@ -1,78 +1,139 @@
-import { chown, copyFile, lstat, mkdir, open, readdir } from 'node:fs/promises'
-import { join } from 'node:path'
-import { systemCode } from '../../../src/startupError.ts'
+import type { Stats } from 'node:fs'
+import { chown, type FileHandle, lstat, mkdir, open, readdir, realpath, stat } from 'node:fs/promises'
+import { isAbsolute, join, relative, sep } from 'node:path'
+import { StartupError, systemCode } from '../../../src/startupError.ts'
 
 /** Copies the files of a folder, with their modes and owners, while a server writes them. */
 
 export type CopyOptions = {
   readonly from: string
+  /** Without symbolic links in its path. */
   readonly to: string
   /** Whether the file or folder at this path, relative to `from`, is copied. */
   readonly isWanted: (path: string) => boolean
   readonly signal: AbortSignal
-  readonly onFile: () => void
+  /** Called after each file, with the number of its bytes. */
+  readonly onFile: (bytes: number) => void
 }
 
 /** Each file is synced, and the disk writes several at once nearly as fast as one. */
 const FILES_AT_ONCE = 32
+const CHUNK_BYTES = 262_144
+
+/** Whether the path is that of the folder, or below it. */
+export const isWithin = (path: string, folder: string): boolean => {
+  const way = relative(folder, path)
+  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
+}
+
+/** Makes the names in the folder durable, which an fsync of the files does not. */
+export const syncFolder = async (path: string): Promise<void> => {
+  const folder = await open(path)
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
 
 /** Only root may give files to others; for any other user the owner is the same anyway. */
-const keepOwner = async (source: string, target: string): Promise<void> => {
-  if (process.getuid?.() !== 0) return
-  const { uid, gid } = await lstat(source)
-  await chown(target, uid, gid)
+export const keepOwner = async (copy: string, { uid, gid }: Stats): Promise<void> => {
+  if (process.getuid?.() === 0) await chown(copy, uid, gid)
 }
 
-const copyDurably = async (source: string, target: string): Promise<void> => {
-  await copyFile(source, target)
-  await keepOwner(source, target)
-  const file = await open(target, 'r')
-  try {
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-}
-
-/** The paths below the folder, each folder before its content. A folder that was removed meanwhile has none. */
-const entriesOf = async (folder: string) => {
-  try {
-    return (await readdir(folder, { withFileTypes: true })).toSorted((a, b) => (a.name < b.name ? -1 : 1))
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return []
+/** Undefined for a file or folder that was removed meanwhile. */
+const ifThere = <T>(reading: Promise<T>): Promise<T | undefined> =>
+  reading.catch((error: unknown) => {
+    if (systemCode(error) === 'ENOENT') return undefined
     throw error
-  }
+  })
+
+/** Follows a symbolic link. Throws a StartupError for one that leads nowhere. */
+const statsOf = async (path: string): Promise<Stats | undefined> => {
+  const found = await ifThere(stat(path))
+  if (found === undefined && (await ifThere(lstat(path)))?.isSymbolicLink())
+    throw new StartupError(`${path} is a symbolic link to a file that is not there.`)
+  return found
+}
+
+type Entry = { readonly path: string; readonly found: Stats }
+
+const wantedEntries = async ({ from, isWanted }: CopyOptions, folder: string): Promise<readonly Entry[]> => {
+  const names = (await ifThere(readdir(join(from, folder)))) ?? []
+  const paths = names.toSorted().map(name => join(folder, name))
+  const entries = paths.filter(isWanted).map(async path => ({ path, found: await statsOf(join(from, path)) }))
+  return (await Promise.all(entries)).flatMap(({ path, found }) => (found === undefined ? [] : [{ path, found }]))
 }
 
 /**
- * Copies files and folders; sockets and links are left out. A file that is removed meanwhile is left out too: Postgres
- * knows from its log that it is gone. Each copied file is on the disk when this resolves.
+ * Copies up to the end that the file has when it is reached: servers truncate files, and `copyFile` of Node would wait
+ * endlessly for the bytes that the file had at first. Resolves to the number of bytes.
  */
-export const copyFolder = async (options: CopyOptions, path = ''): Promise<void> => {
-  const { from, to, isWanted, signal } = options
-  await mkdir(join(to, path), { recursive: true, mode: (await lstat(join(from, path))).mode })
-  await keepOwner(join(from, path), join(to, path))
-  const entries = (await entriesOf(join(from, path))).filter(({ name }) => isWanted(join(path, name)))
-  const files = entries.filter(entry => entry.isFile())
+const copyBytes = async (original: FileHandle, copy: FileHandle, signal: AbortSignal): Promise<number> => {
+  const buffer = Buffer.allocUnsafe(CHUNK_BYTES)
+  for (let bytes = 0; ; ) {
+    signal.throwIfAborted()
+    const { bytesRead } = await original.read(buffer)
+    if (bytesRead === 0) return bytes
+    await copy.writeFile(buffer.subarray(0, bytesRead))
+    bytes += bytesRead
+  }
+}
+
+const copyDurably = async (original: FileHandle, target: string, signal: AbortSignal): Promise<number> => {
+  const found = await original.stat()
+  const copy = await open(target, 'wx', found.mode)
+  try {
+    await keepOwner(target, found)
+    const bytes = await copyBytes(original, copy, signal)
+    await copy.sync()
+    return bytes
+  } finally {
+    await copy.close()
+  }
+}
+
+const copyFile = async ({ from, to, signal, onFile }: CopyOptions, path: string): Promise<void> => {
+  const original = await ifThere(open(join(from, path)))
+  if (original === undefined) return
+  try {
+    onFile(await copyDurably(original, join(to, path), signal))
+  } finally {
+    await original.close()
+  }
+}
+
+/** Rejects when all have ended, so that nothing is written after a failure. */
+const allEnded = async (work: readonly Promise<void>[]): Promise<void> => {
+  await Promise.allSettled(work)
+  await Promise.all(work)
+}
+
+/** `above` has the real paths of the folders around this one: a symbolic link may lead back to one of them. */
+const copyEntries = async (options: CopyOptions, { path, found }: Entry, above: readonly string[]): Promise<void> => {
+  const { from, to, signal } = options
+  const real = await ifThere(realpath(join(from, path)))
+  if (real === undefined) return
+  const inside = [to, ...above].find(folder => isWithin(folder, real))
+  if (inside !== undefined)
+    throw new StartupError(`${join(from, path)} leads to a folder that contains ${inside}, and cannot be copied there.`)
+  await mkdir(join(to, path), { recursive: true, mode: found.mode })
+  await keepOwner(join(to, path), found)
+  const entries = await wantedEntries(options, path)
+  const files = entries.filter(entry => entry.found.isFile())
   for (let start = 0; start < files.length; start += FILES_AT_ONCE) {
     signal.throwIfAborted()
-    const some = files.slice(start, start + FILES_AT_ONCE)
-    await Promise.all(some.map(({ name }) => copyIfThere(options, join(path, name))))
+    await allEnded(files.slice(start, start + FILES_AT_ONCE).map(file => copyFile(options, file.path)))
   }
-  for (const { name } of entries.filter(entry => entry.isDirectory())) await copyFolder(options, join(path, name))
+  for (const folder of entries.filter(entry => entry.found.isDirectory()))
+    await copyEntries(options, folder, [...above, real])
+  await syncFolder(join(to, path))
 }
 
-const copyIfThere = async ({ from, to, onFile }: CopyOptions, path: string): Promise<void> => {
-  try {
-    await copyDurably(join(from, path), join(to, path))
-    onFile()
-  } catch (error) {
-    if (systemCode(error) !== 'ENOENT' || (await isThere(join(from, path)))) throw error
-  }
-}
-
-const isThere = (path: string): Promise<boolean> =>
-  lstat(path).then(
-    () => true,
-    () => false,
-  )
+/**
+ * Copies files and folders, also those behind symbolic links; sockets are left out, and so is a file that is removed
+ * meanwhile: Postgres knows from its log that it is gone. Everything is on the disk when this resolves, except the name of
+ * `to` in its own folder.
+ */
+export const copyFolder = async (options: CopyOptions): Promise<void> =>
+  copyEntries(options, { path: '', found: await stat(options.from) }, [])

@@ -1,5 +1,6 @@
-import { readFile, stat, statfs } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { stat, statfs } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { holderOf } from '../../../src/embedded/dataDirectory.ts'
 import { type Check, finding, ok } from './finding.ts'
 
 /** Checks of the machine: Node, the data directory, the disk. */
@@ -12,24 +13,6 @@ const checkNode = (version: string): Check =>
   Number(version.split('.')[0]) >= NODE_MAJOR_MIN
     ? ok('node', version)
     : finding('node', `${version} is too old.`, `Use Node ${NODE_MAJOR_MIN} or newer: npm ci brings it along.`)
-
-const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    // EPERM: the process exists and belongs to another user.
-    return error instanceof Error && 'code' in error && error.code === 'EPERM'
-  }
-}
-
-/**
- * The pid file beside the lock. The lock itself is not tried, because trying would take it from a service that starts.
- */
-const holderOf = async (dataDir: string): Promise<number | undefined> => {
-  const pid = Number(await readFile(join(dataDir, 'lock.pid'), 'utf8').catch(() => ''))
-  return Number.isInteger(pid) && pid > 0 && isAlive(pid) ? pid : undefined
-}
 
 type Directory = { readonly path: string; readonly exists: boolean; readonly holder_pid: number | null }
 

@@ -73,7 +73,7 @@ const untilEnded = async (
 }
 
 /**
- * Makes the requests, and prints how each rebuild ended. Throws a StartupError if one did not do what was asked for.
+ * Makes the requests, and prints how each rebuild ended. The exit code is 1 if one did not do what was asked for.
  * After Ctrl-C all are requested, and go on in the service: the printed command follows them, and requests none.
  */
 export const requestAndFollow = async (
@@ -93,5 +93,7 @@ export const requestAndFollow = async (
   if (json) printJson({ rebuilds: rows })
   else for (const line of rows.flatMap(sentencesOf)) print(line)
   const bad = rows.filter(row => !isGood(row))
-  if (bad.length > 0) throw new StartupError(`Not as wanted: ${bad.map(({ projection }) => projection).join(', ')}.`)
+  if (bad.length === 0) return
+  printNotice(`Not as wanted: ${bad.map(({ projection }) => projection).join(', ')}.`)
+  process.exitCode = 1
 }

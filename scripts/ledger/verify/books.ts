@@ -11,7 +11,7 @@ import { liveSchema } from '../../../src/feeds/rebuild/rebuildable.ts'
 import type { Sql, StoredEvent } from '../../../src/ports.ts'
 import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { differencesInBooks } from './bookDifferences.ts'
-import type { Outcome, VerifyCheck, Verified } from './check.ts'
+import { type Finding, nothingCompared, type Outcome, type VerifyCheck, type Verified } from './check.ts'
 
 /**
  * The check of the books: every entry, posting, balance and account is made again from all events of the log, and compared with
@@ -79,10 +79,20 @@ const countsOf = async (sql: Sql): Promise<Readonly<Record<string, bigint>>> => 
   return counts
 }
 
+/** Without a checkpoint, position zero, no event is derived, and empty tables would agree with any log. */
+const checkpointFindings = async ({ store, signal }: Verified, upTo: bigint): Promise<readonly Finding[]> => {
+  if (upTo > 0n) return []
+  const log = { after: -1n, upTo: await store.head(), categories: BOOKS_CATEGORIES, signal }
+  for await (const { events } of eventsInRange(store, log))
+    if (events.length > 0)
+      return [{ kind: 'not_compared', detail: 'The books have no checkpoint, and the log has events for them.' }]
+  return []
+}
+
 const compare = async (sql: Sql, verified: Verified, upTo: bigint): Promise<Outcome> => {
   const live = await createDerivedTables(sql)
   const events = await derive(sql, verified, upTo)
-  const findings = await differencesInBooks(sql, live)
+  const findings = [...(await checkpointFindings(verified, upTo)), ...(await differencesInBooks(sql, live))]
   const { entries = 0n, postings = 0n, accounts = 0n } = await countsOf(sql)
   const compared = `${entries} entries, ${postings} postings and the balances of ${accounts} accounts`
   return {
@@ -106,7 +116,7 @@ export const booksCheck: VerifyCheck = {
   name: 'books',
   run: async verified => {
     const { sql } = verified.database
-    if (!(await relationExists(sql, BOOKS))) return { detail: 'There are no books yet.', findings: [], skipped: true }
+    if (!(await relationExists(sql, BOOKS))) return nothingCompared(verified, 'There are no books yet.')
     return compareInSnapshot(verified)
   },
 }

@@ -1,3 +1,4 @@
+import { logIn } from '../../../src/commands/logIdentity.ts'
 import type { Config } from '../../../src/config.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
 import type { StartProgress } from '../progress.ts'
@@ -20,7 +21,7 @@ export type Outcome = {
   readonly findings: readonly Finding[]
   /** Figures for programs. */
   readonly counts?: Readonly<Record<string, number | bigint>>
-  /** Why nothing was compared, where there is nothing yet; not a finding. */
+  /** Nothing was compared, because there is nothing yet. */
   readonly skipped?: boolean
 }
 
@@ -39,4 +40,12 @@ export type VerifyCheck = {
   readonly name: string
   /** Throws Unavailable when a dependency does not answer. */
   readonly run: (verified: Verified) => Promise<Outcome>
+}
+
+/** The outcome of a check that had nothing to compare: a finding, unless nothing is in the log either. */
+export const nothingCompared = async ({ store }: Pick<Verified, 'store'>, reason: string): Promise<Outcome> => {
+  const log = await logIn(store)
+  if (log === undefined) return { detail: reason, findings: [], skipped: true }
+  const detail = `${reason} The log ${log} has events, and nothing was compared with them.`
+  return { detail: reason, findings: [{ kind: 'not_compared', detail }] }
 }

@@ -23,7 +23,7 @@ import {
   WAY_OUT,
 } from '../evidence/restarts.ts'
 import { RootComparison } from '../evidence/roots.ts'
-import type { Finding, Outcome, Verified, VerifyCheck } from './check.ts'
+import { type Finding, nothingCompared, type Outcome, type Verified, type VerifyCheck } from './check.ts'
 
 /**
  * The check of the log against the tree and the signed heads, in Postgres and in the file outside it. Everything in Postgres may have
@@ -171,16 +171,32 @@ const compareLog = async (verified: Verified, compared: Compared): Promise<LogCo
   }
 }
 
+/** Production may have no key, and seals nothing then. */
+const withoutHeads = async (verified: Verified, sealed = 0): Promise<Outcome> => {
+  const { signingKey, inProduction } = verified.config.evidence
+  const reason = 'No head was signed yet.'
+  if (signingKey === undefined && inProduction && sealed === 0) return { detail: reason, findings: [], skipped: true }
+  return nothingCompared(verified, reason)
+}
+
+/** The file is there against those who can remove the table. */
+const withoutTable = async (verified: Verified): Promise<Outcome> => {
+  const { path, last } = openHeadFile(verified.config.evidence.headsFile)
+  const written = await last().catch(() => 'damaged' as const)
+  if (written === undefined) return withoutHeads(verified)
+  const detail = `Postgres has no table of heads, and the file ${path} has heads: nothing was compared with them.`
+  return { detail: 'The table of heads is not there.', findings: [{ kind: 'missing', detail }] }
+}
+
 const run = async (verified: Verified): Promise<Outcome> => {
   const { store, database, config, signal } = verified
   const { sql } = database
   const path = config.evidence.headsFile
-  const none: Outcome = { detail: 'No head was signed yet.', findings: [], skipped: true }
-  if (!(await relationExists(sql, 'evidence_heads'))) return none
+  if (!(await relationExists(sql, 'evidence_heads'))) return withoutTable(verified)
   const keys = await publicKeys(sql)
   const isTrusted = await trustedBy(path, keys)
   const head = await newestTrusted(sql, openHeadFile(path), isTrusted)
-  if (head === undefined) return none
+  if (head === undefined) return withoutHeads(verified, await treeSize(sql))
   // A node that follows the leader may be behind for a moment.
   await reaches(store, BigInt(head.position), realWorld())
   const restarts = await restartsIn(linesIn(path, signal), keys)

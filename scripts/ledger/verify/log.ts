@@ -1,7 +1,7 @@
 import { realWorld } from '../../../src/clockAndRandomness.ts'
-import { AnotherLog, checkLog, logIn } from '../../../src/commands/logIdentity.ts'
+import { AnotherLog, checkLog, logIn, logOf } from '../../../src/commands/logIdentity.ts'
 import { relationExists } from '../../../src/schema/existingRelations.ts'
-import type { VerifyCheck } from './check.ts'
+import { nothingCompared, type VerifyCheck } from './check.ts'
 
 /** The check that the tables in Postgres are made from the log in the event store. */
 
@@ -9,10 +9,12 @@ export const logCheck: VerifyCheck = {
   name: 'log',
   run: async ({ store, database }) => {
     if (!(await relationExists(database.sql, 'log_identity')))
-      return { detail: 'No service has run on this database.', findings: [], skipped: true }
+      return nothingCompared({ store }, 'No service has run on this database.')
     try {
       await checkLog({ store, database, world: realWorld() })
-      return { detail: `The tables are of the log ${(await logIn(store)) ?? 'that is new'}.`, findings: [] }
+      if ((await logOf(database.sql)) === undefined)
+        return nothingCompared({ store }, 'The tables in Postgres are not made from any log yet.')
+      return { detail: `The tables are of the log ${await logIn(store)}.`, findings: [] }
     } catch (error) {
       if (!(error instanceof AnotherLog)) throw error
       return {

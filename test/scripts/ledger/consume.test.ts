@@ -184,7 +184,7 @@ describe('ledger consume', () => {
     await eventually(async () => (await copied().catch(() => [])).length > 0)
     const { code, stdout, stderr } = await consume()
     expect([code, stdout, stderr]).to.deep.equal([
-      1,
+      2,
       '',
       `Another ledger consume writes into ${folder}: wait for its end, or name another folder.\n`,
     ])
@@ -205,7 +205,7 @@ describe('ledger consume', () => {
     ])
     const other = await consume('--topic', 'ledger.order.v1')
     expect([other.code, other.stderr]).to.deep.equal([
-      1,
+      2,
       `${folder} is a copy of ledger.invoice.v1, ledger.payment.v1 from http: name another folder.\n`,
     ])
   })
@@ -293,7 +293,7 @@ describe('ledger consume', () => {
     ] as const
     for (const [args, sentence] of sentences) {
       const { code, stdout, stderr } = await ledger(args)
-      expect([code, stdout], args.join(' ')).to.deep.equal([1, ''])
+      expect([code, stdout], args.join(' ')).to.deep.equal([2, ''])
       expect(stderr).to.match(sentence)
     }
     await mkdir(folder, { recursive: true })

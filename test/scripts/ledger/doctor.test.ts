@@ -86,7 +86,7 @@ describe('npm run ledger -- doctor', () => {
   })
 
   it('prints the configuration without its secrets, and leaves other words alone', async () => {
-    const folder = await folderWith({})
+    const folder = await folderWith({ kafka: '127.0.0.1:1' })
     const env = {
       KAFKA_SASL_PASSWORD: 'ledger',
       API_KEY_PEPPER: 'p'.repeat(40),

@@ -3,6 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { type DataDirectory, openDataDirectory } from '../../../src/embedded/dataDirectory.ts'
 import { findFreePort } from '../../../src/embedded/freePorts.ts'
 import type { Addresses } from '../../../src/addressesFile.ts'
 import { sharedService, temporaryDirectory } from '../../support/service.ts'
@@ -12,6 +13,7 @@ import { removeFolder } from '../../support/folders.ts'
 /** Fixtures for the tests of the command line: data directories, servers, and the parsed output. */
 
 const folders: string[] = []
+const directories: DataDirectory[] = []
 const servers: Server[] = []
 const silent: TcpServer[] = []
 
@@ -24,12 +26,17 @@ export const emptyFolder = async (): Promise<string> => {
   return folder
 }
 
-/** The data directory of the shared service with some addresses changed, and with its issuer. */
+/**
+ * The data directory of the shared service with some addresses changed, and with its issuer; this process takes the part
+ * of the service.
+ */
 export const folderWith = async (changes: Partial<Addresses>): Promise<string> => {
   const folder = await emptyFolder()
+  directories.push(await openDataDirectory(folder))
   const { addresses, dataDir } = await sharedService()
   await cp(join(dataDir, 'issuer'), join(folder, 'issuer'), { recursive: true })
-  await writeFile(join(folder, 'addresses.json'), JSON.stringify({ ...addresses, ...changes }))
+  const pids = { ...addresses.pids, service: process.pid }
+  await writeFile(join(folder, 'addresses.json'), JSON.stringify({ ...addresses, pids, ...changes }))
   return folder
 }
 
@@ -57,6 +64,7 @@ export const tidyUp = async (): Promise<void> => {
     server.close()
   }
   for (const server of silent.splice(0)) server.close()
+  for (const directory of directories.splice(0)) await directory.release()
   for (const folder of folders.splice(0)) await removeFolder(folder)
 }
 

@@ -25,7 +25,7 @@ describe('npm run ledger: clients, users and the issuer', () => {
   const resultOf = async (...args: string[]) => JSON.parse(await outputOf(...args, '--json'))
   const refusalOf = async (...args: string[]): Promise<string> => {
     const { code, stdout, stderr } = await ledger(args, folder)
-    expect([code, stdout], args.join(' ')).to.deep.equal([1, ''])
+    expect([code, stdout], args.join(' ')).to.deep.equal([2, ''])
     expect(stderr).to.match(/^[^\n]+\n$/)
     return stderr
   }
@@ -149,7 +149,7 @@ describe('npm run ledger: clients, users and the issuer', () => {
     expect([code, stdout, stderr]).to.deep.equal([0, 'bob has the password that was piped in.\n', ''])
     const bob = (await loadUsers(folder)).find(({ username }) => username === 'bob')
     expect(await isPassword('correct horse battery', bob?.password)).to.equal(true)
-    expect(await pipe('short')).to.include({ code: 1, stderr: 'A password has 12 to 256 characters.\n' })
+    expect(await pipe('short')).to.include({ code: 2, stderr: 'A password has 12 to 256 characters.\n' })
   })
 
   it('rotate the key with or without an overlap', async () => {
@@ -180,7 +180,7 @@ describe('npm run ledger: clients, users and the issuer', () => {
     ]) {
       const { code, stderr } = await ledger(args, folder, env)
       expect([code, stderr]).to.deep.equal([
-        1,
+        2,
         'OIDC_ISSUER is https://login.test, which keeps its own: this command is for the embedded issuer.\n',
       ])
     }

@@ -141,7 +141,7 @@ describe('npm run ledger -- import bank-statement', () => {
     await link(path, `${path}.link`)
     for (const report of [path, `${path}.symlink`, `${path}.link`]) {
       const { code, stderr } = await importing(path, '--report', report)
-      expect([code, stderr]).to.deep.equal([1, `${report} is the statement itself: give the report another name.\n`])
+      expect([code, stderr]).to.deep.equal([2, `${report} is the statement itself: give the report another name.\n`])
     }
     expect(await readFile(path, 'utf8')).to.equal(content)
   })
@@ -152,7 +152,7 @@ describe('npm run ledger -- import bank-statement', () => {
     const before = await store.head()
     const unwritable = await importing(path, '--report', `${path}/report.csv`)
     expect([unwritable.code, unwritable.stderr]).to.deep.equal([
-      1,
+      2,
       `The report ${path}/report.csv cannot be written (ENOTDIR).\n`,
     ])
     const folder = await importing(path, '--report', dirname(path))
@@ -161,7 +161,7 @@ describe('npm run ledger -- import bank-statement', () => {
       'booking_date,amount,currency,reference\n2026-11-20,1.00,USD,KEPT-1000\n2026-11-20,1.50,JPY,R\n',
     )
     const { code, stderr } = await importing(wrong, '--report', `${wrong}.csv`)
-    expect(code).to.equal(1)
+    expect(code).to.equal(2)
     expect(stderr).to.include(
       'Line 3: The amount 1.50 has more digits after the point than JPY: 0. Nothing was changed.',
     )
@@ -173,7 +173,7 @@ describe('npm run ledger -- import bank-statement', () => {
     const path = await written('booking_date,amount,currency,reference\n2026-11-20,1.00,USD,R-1\n')
     const token = await service.token({ tenant: TENANT, scopes: ['orders:read'] })
     const { code, stderr } = await ledger(['import', 'bank-statement', path], undefined, { LEDGER_TOKEN: token })
-    expect(code).to.equal(1)
+    expect(code).to.equal(2)
     expect(stderr).to.include('insufficient_scope')
   })
 

@@ -64,7 +64,7 @@ describe('npm run ledger -- keys', () => {
 
   it('reports an invalid token in one sentence', async () => {
     const { code, stderr } = await ledger(['keys', 'list'], service.dataDir, { LEDGER_TOKEN: 'x.y.z' })
-    expect(code).to.equal(1)
+    expect(code).to.equal(2)
     expect(stderr).to.match(/^The access token is not valid here\. \(token_invalid, /)
   })
 
@@ -73,7 +73,7 @@ describe('npm run ledger -- keys', () => {
     const { code, stdout } = await ledger(['keys', 'revoke', id, ...OF_TENANT])
     expect([code, stdout]).to.deep.equal([0, `${id} is revoked: within seconds no instance takes it any more.\n`])
     const again = await ledger(['keys', 'revoke', id, ...OF_TENANT, '--json'])
-    expect([again.code, again.stdout]).to.deep.equal([1, ''])
+    expect([again.code, again.stdout]).to.deep.equal([2, ''])
     expect(again.stderr).to.match(/^There is no such resource\. \(resource_not_found, correlation id \S+\)\n$/)
   })
 
@@ -89,7 +89,7 @@ describe('npm run ledger -- keys', () => {
 
   it('refuses a token on the command line, which every user of the machine can read', async () => {
     const refused = await ledger(['keys', 'list', '--token', 'x.y.z'])
-    expect([refused.code, refused.stdout]).to.deep.equal([1, ''])
+    expect([refused.code, refused.stdout]).to.deep.equal([2, ''])
     expect(refused.stderr).to.match(/put the token into LEDGER_TOKEN, or pipe it in with --token-stdin/)
     expect(refused.stderr).to.not.include('x.y.z')
     expect((await ledger(['keys', 'list', '--help'])).stdout).to.not.include('--token <')
@@ -108,7 +108,7 @@ describe('npm run ledger -- keys', () => {
   for (const [reason, [args, sentence]] of Object.entries(refusals))
     it(`reports in one sentence that ${reason}`, async () => {
       const { code, stdout, stderr } = await ledger(args)
-      expect([code, stdout]).to.deep.equal([1, ''])
+      expect([code, stdout]).to.deep.equal([2, ''])
       expect(stderr).to.match(sentence)
     })
 
@@ -119,9 +119,9 @@ describe('npm run ledger -- keys', () => {
     const api = `http://localhost:${await closedPort()}`
     expect((await ledger(list, await folderWith({ api }))).stderr).to.contain(`The API at ${api} does not answer.`)
     const env = { OIDC_ISSUER: 'https://issuer.example', OIDC_AUDIENCE: 'payment-ledger' }
-    const foreign = await ledger(list, service.dataDir, env)
+    const foreign = await ledger(list, await emptyFolder(), env)
     expect(foreign.stderr).to.equal('OIDC_ISSUER is set: get a token from that issuer, and put it into LEDGER_TOKEN.\n')
-    for (const { code } of [none, foreign]) expect(code).to.equal(1)
+    for (const { code } of [none, foreign]) expect(code).to.equal(2)
   })
 
   it('names its idempotency key when the answer is lost, and a repetition with it issues no second key', async () => {

@@ -69,7 +69,7 @@ describe('npm run ledger -- periods', () => {
 
   it('are not closed before the day is over, by the clock of the command and by that of Postgres', async () => {
     const { code, stderr } = await close('open-periods', dayBefore(0))
-    expect([code, stderr]).to.deep.equal([1, `${dayBefore(0)} is not over yet (in UTC).\n`])
+    expect([code, stderr]).to.deep.equal([2, `${dayBefore(0)} is not over yet (in UTC).\n`])
     const ahead = { through: dayBefore(-5), reason: 'the clock of this machine is ahead' }
     const dependencies = { ledger: log, sql: database.sql, bookedUpTo: () => store.head() }
     expect(await closePeriod(dependencies, ahead, contextAt('open-periods', INSIDE))).to.deep.equal({
@@ -86,7 +86,7 @@ describe('npm run ledger -- periods', () => {
     await database.sql(event, [tenant])
     try {
       const { code, stderr } = await close(tenant, CLOSED_DAY)
-      expect(code).to.equal(1)
+      expect(code).to.equal(2)
       expect(stderr).to.include('may lack 1 parked events: replay or discard them first')
     } finally {
       await database.sql('delete from parked_facts where tenant_id = $1', [tenant])
@@ -97,7 +97,7 @@ describe('npm run ledger -- periods', () => {
   it('are not closed for a tenant without events, which may be a typing error', async () => {
     const { code, stderr } = await close('acmee-periods', CLOSED_DAY)
     expect([code, stderr]).to.deep.equal([
-      1,
+      2,
       'There are no events of a tenant acmee-periods. A closing cannot be undone, so only a tenant with books has one.\n',
     ])
     const listed = await ledger(['periods', 'list', '--tenant', 'acmee-periods', '--json'])
@@ -135,7 +135,7 @@ describe('npm run ledger -- periods', () => {
   ] as const)
     it(`refuse ${name}`, async () => {
       const { code, stderr } = await ledger(['periods', 'close', ...args, '--reason', 'x'])
-      expect(code).to.equal(1)
+      expect(code).to.equal(2)
       expect(stderr).to.include(complaint)
     })
 })

@@ -89,7 +89,7 @@ describe('npm run ledger -- personal-data', () => {
     ]
     for (const [args, reason] of refused) {
       const { code, stderr } = await personalData(...args)
-      expect([code, stderr]).to.deep.equal([1, reason])
+      expect([code, stderr]).to.deep.equal([2, reason])
     }
   })
 })

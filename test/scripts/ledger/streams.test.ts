@@ -94,14 +94,14 @@ describe('npm run ledger -- streams show', () => {
   ] as const)
     it(`refuses ${name}`, async () => {
       const { code, stdout, stderr } = await ledger(['streams', 'show', id])
-      expect([code, stdout]).to.deep.equal([1, ''])
+      expect([code, stdout]).to.deep.equal([2, ''])
       expect(stderr).to.match(sentence)
     })
 
   it('prints how to start the service when none runs', async () => {
     const folder = await emptyFolder()
     const { code, stderr } = await ledger(['streams', 'show', invoiceId], folder)
-    expect(code).to.equal(1)
+    expect(code).to.equal(2)
     expect(stderr)
       .to.match(/^No service runs on .*npm start/)
       .and.to.include(folder)

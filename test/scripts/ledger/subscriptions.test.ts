@@ -48,13 +48,18 @@ describe('npm run ledger -- subscriptions', () => {
   })
 
   for (const [name, args, complaint] of [
+    [
+      'a start without a zone',
+      ['create', '--types', 'invoice.paid', '--start', '2026-01-31T12:00:00'],
+      'with its zone',
+    ],
     ['an invalid start', ['create', '--types', 'invoice.paid', '--start', 'soon'], '"soon" is no place in the log'],
     ['an unknown type', ['create', '--types', 'invoice.lost'], '/types/0'],
     ['a malformed id', ['show', 'sub_1'], 'resource_not_found'],
   ] as const)
     it(`reports ${name}`, async () => {
       const { code, stderr } = await ledger(['subscriptions', ...args, ...OF_TENANT])
-      expect(code).to.equal(1)
+      expect(code).to.equal(2)
       expect(stderr).to.include(complaint)
     })
 })

@@ -58,6 +58,11 @@ describe('ledger verify, books', () => {
     expect(await database.sql('select t::text from account_balances_v1 t order by 1')).to.deep.equal(before)
   })
 
+  it('finds that nothing was compared, where rows and checkpoint are gone', async () => {
+    await tamper(`truncate ${READ_MODEL_TABLES.join(', ')}, checkpoints`)
+    expect((await verify()).findings.map(({ kind }) => kind)).to.deep.equal(['not_compared'])
+  })
+
   it('names the row, both values and the event of a wrong amount', async () => {
     const [entry] = await database.sql<{ position: bigint; event_id: string }>(
       `select position, event_id from journal_entries_v1 where kind = 'payment_received' order by position limit 1`,

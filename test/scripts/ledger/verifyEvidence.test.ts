@@ -118,6 +118,11 @@ describe('the evidence check of ledger verify', () => {
     expect(await verify(log.open())).to.deep.equal([])
   })
 
+  it('finds that the table of heads is gone, and the file has heads', async () => {
+    await database.sql('alter table evidence_heads rename to evidence_heads_gone')
+    expect(await verify(log.open())).to.deep.equal([['missing', null]])
+  })
+
   it('names a changed event, also one whose tenant or stream was changed', async () => {
     for (const change of [
       { data: { n: 99 } },
@@ -321,7 +326,7 @@ describe('the evidence check of ledger verify', () => {
 
     it('takes no reason that a line of the file of heads has no place for', async () => {
       const { code, stderr } = await command(['evidence', 'accept', '--reason', 'r'.repeat(1_001)], folder)
-      expect([code, stderr]).to.deep.equal([1, 'The reason has 1001 characters: 1000 are the most.\n'])
+      expect([code, stderr]).to.deep.equal([2, 'The reason has 1001 characters: 1000 are the most.\n'])
     })
 
     it('begins a generation of heads over a log that was restored from an older backup', async () => {

@@ -84,7 +84,7 @@ describe('npm run ledger -- versions', () => {
   it('does not retire a version that has traffic, or whose end was not announced, unless forced', async () => {
     const unannounced = await versions('retire', OLDEST_VERSION)
     expect([unannounced.code, unannounced.stderr]).to.deep.equal([
-      1,
+      2,
       `${OLDEST_VERSION} is not deprecated: no response has announced its end to clients. It was not retired; ` +
         '--force retires it all the same.\n',
     ])
@@ -92,7 +92,7 @@ describe('npm run ledger -- versions', () => {
     usage.count(OLDEST_VERSION, 'GET /orders', { tenant: 'acme', client: 'old shop' })
     await usage.close()
     const used = await versions('retire', OLDEST_VERSION)
-    expect([used.code, used.stdout]).to.deep.equal([1, ''])
+    expect([used.code, used.stdout]).to.deep.equal([2, ''])
     expect(used.stderr).to.include('had 1 requests in the last 30 days, from old shop of acme.')
     expect(refusals()).to.deep.equal([undefined, undefined])
   })
@@ -122,7 +122,7 @@ describe('npm run ledger -- versions', () => {
       ['2026-11-02', 'There is no version 2026-11-02'],
     ] as const) {
       const { code, stderr } = await versions('retire', version, '--force')
-      expect(code).to.equal(1)
+      expect(code).to.equal(2)
       expect(stderr).to.include(complaint)
     }
   })
