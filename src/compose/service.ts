@@ -17,6 +17,7 @@ import { openPools, poolSizesOf } from './databasePools.ts'
 import type { FeedStates } from './feeds.ts'
 import { issuerOf, publicUrlOf } from './machine.ts'
 import { observeService } from './serviceMetrics.ts'
+import { hasSigningKey } from './signingKey.ts'
 import { rememberSchemaBaseUrl } from './schemaBaseUrl.ts'
 import { withTracedAppends } from './tracedStore.ts'
 import type { Siblings } from './siblings.ts'
@@ -180,9 +181,12 @@ export const startService = async (
   if (runsFeeds) {
     const [{ startFeeds }, { openSealing }, { startRebuilds }, { observeLag }] = await loadFeeds()
     const services = { database: feedsDatabase, store: ledger.store, ledger, log, schemaBaseUrl }
-    states = await startFeeds({ ...config, openSealing: openSealing(config) }, services, feedCleanup)
+    const seals = hasSigningKey(config.evidence)
+    if (!seals) log.warn({}, 'EVIDENCE_SIGNING_KEY is not set: the log is not sealed, and no head is signed')
+    const feedSettings = { ...config, openSealing: seals ? openSealing(config) : ('off' as const) }
+    states = await startFeeds(feedSettings, services, feedCleanup)
     if (config.roles.includes('projector')) startRebuilds(options, services, feedCleanup)
-    const stopObservingLag = observeLag({ database, ledger })
+    const stopObservingLag = observeLag({ database, ledger, seals, manifestEveryMs: config.manifestEveryMs })
     cleanup.defer(async () => stopObservingLag())
   }
   const refuse = (reason: Error): void => {
