@@ -16,8 +16,11 @@ import { createSharedLimits } from './sharedLimits.ts'
 const API_STOP_MAX_MS = 11_000
 const FEEDS_STOP_MAX_MS = 2_000
 
-/** A child that does not answer in time is left out, and the metrics of the others are served. */
-const METRICS_MAX_MS = 3_000
+/**
+ * A child that does not answer in time is left out, and the metrics of the others are served. Longer than a metric may take
+ * in a child whose dependencies hang (metrics.ts), shorter than Prometheus waits.
+ */
+const METRICS_MAX_MS = 5_000
 
 const withinMs = <T>(limitMs: number, work: Promise<T>): Promise<T | undefined> =>
   Promise.race([work.catch(() => undefined), sleep(limitMs, undefined, { ref: false })])
