@@ -25,6 +25,12 @@ const METRICS_MAX_MS = 5_000
 const withinMs = <T>(limitMs: number, work: Promise<T>): Promise<T | undefined> =>
   Promise.race([work.catch(() => undefined), sleep(limitMs, undefined, { ref: false })])
 
+const metricsOf = async (children: readonly ChildProcess[]): Promise<readonly string[]> => {
+  const answering = children.filter(({ present }) => present().isAnswering())
+  const asked = answering.map(({ present }) => withinMs(METRICS_MAX_MS, present().call('metrics')))
+  return (await Promise.all(asked)).filter(text => text !== undefined)
+}
+
 type Plan = { readonly name: string; readonly roles: readonly Role[] }
 
 /** One process has all feeds, since each of them runs in one process at a time; the others serve the API. */
@@ -127,11 +133,7 @@ export const startChildren = (config: Config, { log, settings, onChange, onWaiti
     up: (): readonly Sample[] =>
       children.map(({ name, present }) => ({ labels: { process: name }, value: present().isAnswering() ? 1 : 0 })),
     /** The metrics of each child that answers in time. */
-    metrics: async () => {
-      const answering = children.filter(({ present }) => present().isAnswering())
-      const asked = answering.map(({ present }) => withinMs(METRICS_MAX_MS, present().call('metrics')))
-      return (await Promise.all(asked)).filter(text => text !== undefined)
-    },
+    metrics: () => metricsOf(children),
     /** The feeds end after the requests, which may wait for them. */
     stop: async () => {
       await Promise.all(apis().map(api => api.stop(API_STOP_MAX_MS)))

@@ -150,6 +150,12 @@ const serve = async (
   await onListening?.()
 }
 
+const warnOfSettings = ({ insecure, roles, evidence }: Config, log: Log): void => {
+  for (const name of insecure) log.warn({ exception: name }, warningOf(name))
+  if (roles.includes('worker') && !hasSigningKey(evidence))
+    log.warn({}, 'EVIDENCE_SIGNING_KEY is not set: the log is not sealed, and no head is signed')
+}
+
 /**
  * Resolves when the service is ready, to the states of the feeds of this process. When it rejects, `cleanup` has to be
  * run.
@@ -160,7 +166,7 @@ export const startService = async (
   starting: Starting,
 ): Promise<Pick<FeedStates, 'values'>> => {
   const { config, log, port, onRefused } = options
-  for (const name of config.insecure) log.warn({ exception: name }, warningOf(name))
+  warnOfSettings(config, log)
   const dependencies = await openDependencies(options, cleanup)
   const { ledger, database, feedsDatabase } = dependencies
   const check = (): Promise<void> => checkLogIdentity(ledger, database)
@@ -182,9 +188,7 @@ export const startService = async (
     const [{ startFeeds }, { openSealing }, { startRebuilds }, { observeLag }] = await loadFeeds()
     const services = { database: feedsDatabase, store: ledger.store, ledger, log, schemaBaseUrl }
     const seals = hasSigningKey(config.evidence)
-    if (!seals) log.warn({}, 'EVIDENCE_SIGNING_KEY is not set: the log is not sealed, and no head is signed')
-    const feedSettings = { ...config, openSealing: seals ? openSealing(config) : ('off' as const) }
-    states = await startFeeds(feedSettings, services, feedCleanup)
+    states = await startFeeds({ ...config, openSealing: seals ? openSealing(config) : 'off' }, services, feedCleanup)
     if (config.roles.includes('projector')) startRebuilds(options, services, feedCleanup)
     const stopObservingLag = observeLag({ database, ledger, seals, manifestEveryMs: config.manifestEveryMs })
     cleanup.defer(async () => stopObservingLag())

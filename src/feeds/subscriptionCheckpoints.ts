@@ -56,7 +56,7 @@ const DELIVERIES = `
 export const deliveriesUpTo = (sql: Sql, projectedUpTo: bigint): Promise<SubscriptionDelivery[]> =>
   sql<SubscriptionDelivery>(DELIVERIES, [projectedUpTo])
 
-/** A replay delivers old facts: the time since it last got on counts, not their age. */
+/** A replay delivers old facts: the time since its position was last moved counts, not their age. */
 const LONGEST_STUCK = `
   select extract(epoch from now() - min(greatest(d.updated_at, next.at)))::float8 as seconds
   from subscriptions_v1 s left join subscription_deliveries d on d.subscription_id = s.id

@@ -111,7 +111,6 @@ create table if not exists subscription_deliveries (
   position bigint not null,
   -- The right to read that its principal has; null: no topic yet, or the right was revoked.
   acl text check (acl in ('granted', 'not_enforced', 'none')),
-  -- When the position was last moved.
   updated_at timestamptz not null default now()
 );
 -- retention.bytes of its topics as they were last set; null: by an earlier build, which set none.
