@@ -1,43 +1,21 @@
 import { availableParallelism } from 'node:os'
 import { join, resolve } from 'node:path'
-import { z } from 'zod'
-import {
-  addressBlock,
-  byteSize,
-  approvalAmounts,
-  count,
-  defaultProcesses,
-  duration,
-  flag,
-  HOUR_MS,
-  type KafkaConfig,
-  kafkaOf,
-  list,
-  portNumber,
-  portOrOff,
-  pepper,
-  processCount,
-  publicUrl,
-  concurrencyLimits,
-  rateLimits,
-  workloadClaim,
-} from './configValues.ts'
-import { DEFAULT_IDEMPOTENCY_RETENTION_MS } from './commands/idempotencyRetention.ts'
+import { defaultProcesses, type KafkaConfig, kafkaOf } from './configValues.ts'
+import type { CrashPoint } from './crashPoints.ts'
 import { type NeedsFourEyes, needsFourEyesFrom } from './identity/approvalPolicy.ts'
-import { type ConcurrencyLimitSettings, DEFAULT_BYTES, type RateLimitSettings } from './limits.ts'
-import { INSECURITY_NAMES, type InsecurityName, usedExceptions } from './insecureSettings.ts'
-import { CRASH_POINTS, type CrashPoint } from './crashPoints.ts'
+import { type InsecurityName, usedExceptions } from './insecureSettings.ts'
+import type { ConcurrencyLimitSettings, RateLimitSettings } from './limits.ts'
+import { type Environment, environment, type Role, SETTINGS } from './settings.ts'
 import { StartupError } from './startupError.ts'
+import { namesLikeSettings } from './unknownSettings.ts'
 
 /**
  * The configuration of the service, read from the environment. Two other files of src read the environment:
  * telemetry.ts, which starts before everything else, and the launcher of Postgres, which passes PATH on.
  */
 
-export type { KafkaConfig }
-
-export const ROLES = ['api', 'projector', 'publisher', 'worker'] as const
-export type Role = (typeof ROLES)[number]
+export type { KafkaConfig, Role }
+export { SETTINGS }
 
 export type Config = {
   readonly port: number
@@ -95,63 +73,11 @@ export type Config = {
   readonly needsAuthorizer: boolean
   /** The operators' port, with the metrics; 0 is any, and absent is none. */
   readonly metrics?: { readonly host: string; readonly port: number }
+  /** A sentence for each variable whose name resembles a setting and is none. */
+  readonly unknownSettings: readonly string[]
   /** For tests: the process kills itself at this step of a payment. */
   readonly crashAt?: CrashPoint
 }
-
-const DEFAULT_HEADS_EVERY_MS = 10_000
-const DEFAULT_SUBSCRIPTION_CONFIRMATION_MS = 90 * 24 * HOUR_MS
-
-const environment = z.object({
-  NODE_ENV: z.string().optional(),
-  PORT: portNumber.default(8080),
-  HOST: z.string().min(1).optional(),
-  LEDGER_DATA_DIR: z.string().min(1).default('.data'),
-  LEDGER_PROCESSES: processCount.optional(),
-  LEDGER_ROLES: list.pipe(z.array(z.enum(ROLES)).min(1)).default([...ROLES]),
-  EVENTSTORE_URL: z.string().min(1).optional(),
-  DATABASE_URL: z.string().min(1).optional(),
-  KAFKA_BROKERS: list.pipe(z.array(z.string().regex(/^[^\s:]+:\d+$/, 'host:port')).min(1)).optional(),
-  KAFKA_SSL: flag.default(false),
-  KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
-  KAFKA_SASL_USERNAME: z.string().min(1).optional(),
-  KAFKA_SASL_PASSWORD: z.string().min(1).optional(),
-  METRICS_HOST: z.string().min(1).default('127.0.0.1'),
-  METRICS_PORT: portOrOff.default(0),
-  PUBLIC_URL: publicUrl.optional(),
-  OIDC_ISSUER: z.url().optional(),
-  OIDC_AUDIENCE: z.string().min(1).optional(),
-  OIDC_WORKLOAD_CLAIM: workloadClaim.optional(),
-  IDEMPOTENCY_RETENTION: duration.default(DEFAULT_IDEMPOTENCY_RETENTION_MS),
-  APPROVAL_FOUR_EYES: approvalAmounts.default(new Map()),
-  RATE_LIMITS: rateLimits,
-  CONCURRENCY_LIMITS: concurrencyLimits,
-  API_KEY_PEPPER: pepper.optional(),
-  API_KEYS_PER_TENANT: count.default(100),
-  OPERATORS_TENANT: z
-    .string()
-    .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'the name of a tenant')
-    .optional(),
-  SUBSCRIPTIONS_PER_TENANT: count.default(50),
-  TENANT_BYTES_PER_DAY: byteSize.default(DEFAULT_BYTES.tenantPerDay),
-  EXPORT_BYTES_PER_TENANT: byteSize.default(DEFAULT_BYTES.exportsOfTenant),
-  SUBSCRIPTION_TOPIC_BYTES: byteSize.default(DEFAULT_BYTES.subscriptionTopic),
-  SUBSCRIPTION_CONFIRMATION: duration
-    .refine(periodMs => periodMs > 0, { message: 'more than none' })
-    .default(DEFAULT_SUBSCRIPTION_CONFIRMATION_MS),
-  MANIFEST_EVERY: duration.refine(everyMs => everyMs > 0, { message: 'more than none' }).default(HOUR_MS),
-  EVIDENCE_SIGNING_KEY: z.string().min(1).optional(),
-  EVIDENCE_HEADS_FILE: z.string().min(1).optional(),
-  EVIDENCE_HEADS_EVERY: duration.default(DEFAULT_HEADS_EVERY_MS),
-  TRUSTED_PROXIES: list.pipe(z.array(addressBlock)).default([]),
-  ALLOW_INSECURE: list.pipe(z.array(z.enum(INSECURITY_NAMES))).default([]),
-  LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
-  CRASH_AT: z.enum(CRASH_POINTS).optional(),
-})
-type Environment = z.output<typeof environment>
-
-/** The names of all settings of this file. */
-export const SETTINGS: readonly string[] = Object.keys(environment.shape)
 
 /** In production no embedded dependency may take the place of a missing setting. */
 const NEEDED_IN_PRODUCTION = [
@@ -161,6 +87,15 @@ const NEEDED_IN_PRODUCTION = [
   'OIDC_ISSUER',
   'OIDC_AUDIENCE',
 ] as const satisfies readonly (keyof Environment)[]
+
+/** The command line reads it. */
+const TOKEN_OF_COMMANDS = 'LEDGER_TOKEN'
+
+/** A sentence for each variable whose name resembles a setting and is none, so that it has no effect. */
+export const unknownSettingsIn = (env: NodeJS.ProcessEnv): readonly string[] =>
+  namesLikeSettings(env, new Set([...SETTINGS, TOKEN_OF_COMMANDS])).map(
+    ({ name, meant }) => `${name} is no setting of the service${meant === undefined ? '.' : `: is ${meant} meant?`}`,
+  )
 
 const DEVELOPMENT_AUDIENCE = 'payment-ledger'
 
@@ -237,6 +172,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     trustedProxies: given.TRUSTED_PROXIES,
     logLevel: given.LOG_LEVEL,
     needsAuthorizer: production && !given.ALLOW_INSECURE.includes('kafka-no-authorizer'),
+    unknownSettings: unknownSettingsIn(env),
     insecure: production ? usedExceptions(given, given.ALLOW_INSECURE) : [],
     ...(given.METRICS_PORT === 'off' ? {} : { metrics: { host: given.METRICS_HOST, port: given.METRICS_PORT } }),
     ...(given.PUBLIC_URL === undefined ? {} : { publicUrl: given.PUBLIC_URL }),

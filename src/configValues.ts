@@ -12,14 +12,19 @@ import { StartupError } from './startupError.ts'
 
 /** The formats of the values of settings. */
 
+export const SECOND_MS = 1_000
 export const HOUR_MS = 60 * 60 * 1000
 const DAY_MS = 24 * HOUR_MS
-const DURATION_UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: DAY_MS }
+const DURATION_UNITS_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: 60_000, h: 3_600_000, d: DAY_MS }
 
 export const duration = z
   .string()
   .regex(/^\d{1,6}[smhd]$/, 'a number with a unit, such as 30d, 12h, 15m or 90s')
   .transform(text => Number(text.slice(0, -1)) * (DURATION_UNITS_MS[text.slice(-1)] ?? 0))
+
+/** `shortest`: the least time, in the form of the setting. */
+export const durationFrom = (leastMs: number, shortest: string) =>
+  duration.refine(timeMs => timeMs >= leastMs, `at least ${shortest}`)
 
 export const list = z.string().transform(text =>
   text
@@ -37,8 +42,10 @@ export const approvalAmounts = list.transform((rules, context) => {
   const amounts = new Map<string, bigint>()
   for (const rule of rules) {
     const [, tenant = '', currency = '', amount] = APPROVAL_AMOUNT.exec(rule) ?? []
+    const key = approvalKey(tenant, currency)
     if (amount === undefined) context.addIssue({ code: 'custom', message: `${rule} is not tenant=CURRENCY:amount` })
-    else amounts.set(approvalKey(tenant, currency), BigInt(amount))
+    else if (amounts.has(key)) context.addIssue({ code: 'custom', message: `${rule} is the second of its kind` })
+    else amounts.set(key, BigInt(amount))
   }
   return amounts
 })
@@ -51,10 +58,11 @@ const namedValues = <T>(names: readonly string[], form: string, read: (text: str
   list.transform((rules, context) => {
     const values: Record<string, T> = {}
     for (const rule of rules) {
-      const [name = '', text = ''] = rule.split('=', 2)
-      const value = names.includes(name) ? read(text) : undefined
+      const [name = '', ...rest] = rule.split('=')
+      const value = names.includes(name) ? read(rest.join('=')) : undefined
       if (value === undefined)
         context.addIssue({ code: 'custom', message: `${rule} is not ${form} (${names.join(', ')})` })
+      else if (name in values) context.addIssue({ code: 'custom', message: `${name} is named twice` })
       else values[name] = value
     }
     return values
@@ -78,16 +86,18 @@ export const concurrencyLimits = namedValues(Object.keys(DEFAULT_CONCURRENCY_LIM
   .default(DEFAULT_CONCURRENCY_LIMITS)
 
 const PREFIX_MAX = { 4: 32, 6: 128 } as const
+/** The largest private networks. A larger block would let callers choose their address themselves. */
+const PREFIX_MIN = { 4: 8, 6: 7 } as const
 
 /** `10.0.0.7`, `10.0.0.0/8`, `2001:db8::/32`. */
-export const addressBlock = z.string().refine(
-  text => {
-    const [, address = '', prefix = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
-    const version = isIP(address)
-    return (version === 4 || version === 6) && Number(prefix) <= PREFIX_MAX[version]
-  },
-  { error: ({ input }) => `${String(input)} is no address and no CIDR block` },
-)
+export const addressBlock = z.string().superRefine((text, context) => {
+  const [, address = '', prefix] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  const version = isIP(address)
+  if ((version !== 4 && version !== 6) || Number(prefix ?? 0) > PREFIX_MAX[version])
+    context.addIssue({ code: 'custom', message: `${text} is no address and no CIDR block` })
+  else if (prefix !== undefined && Number(prefix) < PREFIX_MIN[version])
+    context.addIssue({ code: 'custom', message: `${text} has strangers in it: at most /${PREFIX_MIN[version]}` })
+})
 
 /** A shorter pepper could be guessed from the hashes. */
 const PEPPER_CHARS_MIN = 32
@@ -132,6 +142,33 @@ export const portNumber = z
   .regex(/^\d{1,5}$/, 'a port number')
   .transform(Number)
   .pipe(z.int().max(PORT_MAX))
+
+const isPort = (digits: string): boolean => Number(digits) >= 1 && Number(digits) <= PORT_MAX
+
+export const broker = z
+  .string()
+  .regex(/^[^\s:]+:\d+$/, 'host:port')
+  .refine(text => isPort(text.slice(text.lastIndexOf(':') + 1)), `a port is at most ${PORT_MAX}`)
+
+/** The client ignores a port that does not exist. */
+export const eventStoreUrl = z
+  .string()
+  .regex(/^esdb(\+discover)?:\/\/[^/?]/, 'a URL such as esdb://host:2113')
+  .refine(
+    text => (text.split('?')[0] ?? '').matchAll(/:(\d+)(?=[,/]|$)/g).every(([, digits = '']) => isPort(digits)),
+    `a port is at most ${PORT_MAX}`,
+  )
+
+/** The forms that node-postgres has: it takes any other scheme for its own, and a text without one for a database. */
+export const databaseUrl = z
+  .string()
+  .refine(
+    text =>
+      /^(\/|socket:)/.test(text) || (/^postgres(ql)?:\/\//.test(text) && URL.canParse(text.replace('@/', '@host/'))),
+    'a URL such as postgres://user:password@host:5432/database',
+  )
+
+export const issuerUrl = z.url({ protocol: /^https?$/, error: 'an http or https URL' })
 
 export const portOrOff = z.union([z.literal('off'), portNumber], { error: 'a port number, or off' })
 
@@ -185,9 +222,12 @@ type KafkaSettings = {
 
 export const kafkaOf = (env: KafkaSettings): KafkaConfig | undefined => {
   const { KAFKA_BROKERS: brokers, KAFKA_SSL: ssl } = env
-  if (brokers === undefined) return undefined
   const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = env
-  if (mechanism === undefined && username === undefined && password === undefined) return { brokers, ssl }
+  const hasSasl = mechanism !== undefined || username !== undefined || password !== undefined
+  if (brokers === undefined && (ssl || hasSasl))
+    throw new StartupError('KAFKA_SSL and KAFKA_SASL_* need KAFKA_BROKERS: without it nothing is published.')
+  if (brokers === undefined) return undefined
+  if (!hasSasl) return { brokers, ssl }
   if (mechanism === undefined || username === undefined || password === undefined)
     throw new StartupError(
       'KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD go together: set all three.',

@@ -41,6 +41,7 @@ const main = async (): Promise<void> => {
   try {
     const config = readConfig()
     ;({ port } = config)
+    for (const sentence of config.unknownSettings) process.stderr.write(`${sentence}\n`)
     const ending = new AbortController()
     const onWaiting = (reason: string): void => void process.stderr.write(`Waiting for the event store. ${reason}\n`)
     const starting = start(config, { signal: ending.signal, onWaiting })

@@ -80,11 +80,26 @@ export type ObservedOptions = Definition & {
   readonly textOnly?: boolean
 }
 
-/** Adds an observed metric. A metric that cannot be read has no lines. Returns the function that removes it. */
+/** Longer than the check of a dependency takes; a scrape of all processes waits for it (cluster/children.ts). */
+const READ_MAX_MS = 3_000
+
+const inTime = async <T>(reading: Promise<T>): Promise<T> => {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('The metric was not read in time.')), READ_MAX_MS)
+  })
+  try {
+    return await Promise.race([reading, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Adds an observed metric. A metric that is not read in time has no lines. Returns the function that removes it. */
 export const observe = ({ read, type = 'gauge', textOnly = false, ...definition }: ObservedOptions): (() => void) => {
   const samples = async (): Promise<readonly Sample[]> => {
     try {
-      return await read()
+      return await inTime(Promise.resolve(read()))
     } catch {
       return []
     }

@@ -42,7 +42,7 @@ const CASES: Readonly<
       ...['?uselibpqcompat=true&sslmode=require', '?sslmode='],
     ]
       .map(query => database(`postgres://u:p@db/ledger${query}`))
-      .concat(database('postgres://u:p@localhost/ledger?host=db'), database('no url')),
+      .concat(database('postgres://u:p@localhost/ledger?host=db')),
     accepted: [
       ...['require', 'verify-ca', 'verify-full'].map(mode => database(`postgres://u:p@db/ledger?sslmode=${mode}`)),
       ...['localhost', '127.0.0.1:5432', '[::1]:5432'].map(host => database(`postgres://u:p@${host}/ledger`)),

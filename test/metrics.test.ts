@@ -48,19 +48,18 @@ describe('the text of metrics', () => {
     expect(await linesOf('test_observed')).to.deep.equal([])
   })
 
-  it('leaves out a metric that cannot be read, and has the others', async () => {
-    const failing = observe({
-      name: 'test.failing',
-      unit: '',
-      help: 'Fails.',
-      read: () => Promise.reject(new Error('no answer')),
+  for (const [fault, read] of Object.entries({
+    'cannot be read': () => Promise.reject(new Error('no answer')),
+    'is not read in time': () => new Promise<never>(() => undefined),
+  }))
+    it(`leaves out a metric that ${fault}, and has the others`, async () => {
+      const failing = observe({ name: 'test.failing', unit: '', help: 'Fails.', read })
+      const other = observe({ name: 'test.other', unit: '', help: 'Other.', read: () => [{ labels: {}, value: 1 }] })
+      expect(await linesOf('test_failing')).to.deep.equal([])
+      expect(await linesOf('test_other')).to.include('test_other 1')
+      failing()
+      other()
     })
-    const other = observe({ name: 'test.other', unit: '', help: 'Other.', read: () => [{ labels: {}, value: 1 }] })
-    expect(await linesOf('test_failing')).to.deep.equal([])
-    expect(await linesOf('test_other')).to.include('test_other 1')
-    failing()
-    other()
-  })
 
   it('joins the texts of several processes under one head for each metric', () => {
     const head = '# HELP a A.\n# TYPE a gauge\n'

@@ -14,6 +14,7 @@ import { checkParked } from './doctor/parked.ts'
 import { checkRights } from './doctor/rights.ts'
 import { checkTenantBytes } from './doctor/tenantBytes.ts'
 import { checkVersions, readVersions, type Versions } from './doctor/versions.ts'
+import { hasSigningKey } from '../../src/compose/signingKey.ts'
 import { checkApi, checkIssuer, checkKafka, checkMetrics, checkPostgres, checkStore } from './doctor/dependencies.ts'
 import { exitWhenPrinted, print, printJson } from './print.ts'
 import { aligned } from './table.ts'
@@ -48,18 +49,19 @@ type OfDatabase = { readonly checks: readonly Check[]; readonly leases: readonly
 
 const examineDatabase = async (
   database: Database,
-  { hasKafka, tenantBytesPerDay }: { readonly hasKafka: boolean; readonly tenantBytesPerDay: number },
+  { config, addresses }: Pick<Connections, 'config' | 'addresses'>,
 ): Promise<OfDatabase> => {
+  const needed = neededLeases({ hasKafka: addresses.kafka !== null, seals: hasSigningKey(config.evidence) })
   let leases: readonly LeaseReport[] = []
   const locks = async (): Promise<Check> => {
-    leases = await awaitLeases(database, neededLeases(hasKafka))
-    return checkLocks(leases, neededLeases(hasKafka))
+    leases = await awaitLeases(database, needed)
+    return checkLocks(leases, needed)
   }
   const checks = await Promise.all([
     orFinding('clock', () => checkClock(database)),
     orFinding('locks', locks),
     orFinding('dead letters', () => checkParked(database)),
-    orFinding('bytes of tenants', () => checkTenantBytes(database, tenantBytesPerDay)),
+    orFinding('bytes of tenants', () => checkTenantBytes(database, config.tenantBytesPerDay)),
     orFinding('feeds that do not go on', () => checkErrors(database)),
   ])
   return { checks, leases }
@@ -88,7 +90,7 @@ const examineRights = async (store: EventStore): Promise<readonly Check[]> => [
 
 /** Examines the stores that respond, each for itself and both together. */
 const examineOpened = async (
-  { running, addresses, config: { tenantBytesPerDay } }: Connections,
+  { running, addresses, config }: Connections,
   { store, database }: Stores,
 ): Promise<Examined> => {
   const { event_store, postgres, kafka } = addresses
@@ -100,9 +102,7 @@ const examineOpened = async (
   const hasKafka = kafka !== null
   const [rights, ofDatabase, both] = await Promise.all([
     store && 'head' in stored ? examineRights(store) : Promise.resolve([]),
-    database && postgresCheck.status === 'ok'
-      ? examineDatabase(database, { hasKafka, tenantBytesPerDay })
-      : NO_DATABASE,
+    database && postgresCheck.status === 'ok' ? examineDatabase(database, { config, addresses }) : NO_DATABASE,
     store && database && 'head' in stored && postgresCheck.status === 'ok'
       ? examineBoth({ store, database, hasKafka, isEmbedded: running?.pids['eventstore'] !== undefined }, stored.head)
       : NO_FEEDS,

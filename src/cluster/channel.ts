@@ -55,12 +55,18 @@ export const createChannel = <Remote extends Operations>(
     isScheduled = true
   }
 
-  const answer = async ([id, name, args]: Call): Promise<void> => {
+  const answerTo = async ([id, name, args]: Call): Promise<Answer> => {
     try {
-      answers.push([id, await own[name]?.(...(args as never[]))])
+      return [id, await own[name]?.(...(args as never[]))]
     } catch (error) {
-      answers.push([id, null, error instanceof Error ? error.message : String(error)])
+      return [id, null, error instanceof Error ? error.message : String(error)]
     }
+  }
+
+  const answer = async (call: Call): Promise<void> => {
+    const given = await answerTo(call)
+    // Not in one expression: `answers` would be the list of before the wait, which may have been sent.
+    answers.push(given)
     schedule()
   }
 

@@ -33,6 +33,7 @@ const reported = createReportedStates(world)
 let log: Log | undefined
 let serve: ((connection: Socket) => void) | undefined
 let processName = 'starting'
+let notAnswering: readonly string[] = []
 let learnRevoked: (name: string) => void = () => undefined
 const cleanup = createCleanupStack(error => log?.error({ error }, 'a resource did not close'))
 
@@ -64,6 +65,7 @@ const siblingsOf = (apiProcesses: number): Siblings => ({
   apiProcesses,
   ...createChildLimits(primary, warn),
   feeds: reported,
+  areAnswering: () => notAnswering.length === 0,
   serve: server => {
     serve = server.receive
     return server
@@ -113,6 +115,9 @@ const own: ChildOperations = {
     started.catch(error => (isEnding ? undefined : fail(error, settings.port)))
   },
   stop: () => void end(0),
+  ping: names => {
+    notAnswering = names
+  },
   learnRevoked: name => learnRevoked(name),
   metrics: () => metricsText({ process: processName }),
   feeds: reported.receive,

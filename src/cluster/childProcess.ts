@@ -5,7 +5,7 @@ import type { ChildSettings, StartFailure } from './protocol.ts'
 
 /**
  * Supervision of a child. A process that ends is started again, after a pause that grows with the number of its ends
- * within a minute. A child that ends too often, and not because a dependency does not answer, ends the service.
+ * within a minute; one that hangs is killed (liveness.ts). A child that ends too often, and not because a dependency does not answer, ends the service.
  */
 
 const PAUSE_MIN_MS = 100
@@ -16,12 +16,15 @@ const ENDS_MAX = 10
 export type ChildEvents = {
   /** The operations of a new process, and the function to be called when it has ended. */
   readonly open: (child: ChildProcess) => { readonly operations: Operations; readonly onEnd: () => void }
-  /** A process serves connections from now on. */
+  /** A process serves connections from now on, or again. */
   readonly onServing: () => void
+  /** A process does not answer. */
+  readonly onSilent: (child: ChildProcess) => void
   /** A process has ended, and is started again after the pause. */
   readonly onEnded: (child: ChildProcess, how: string, pauseMs: number) => void
   /** The child cannot be kept running. */
   readonly onGivenUp: (reason: Error) => void
+  readonly notAnswering: () => readonly string[]
 }
 
 export type ChildProcess = {
@@ -70,7 +73,9 @@ export const superviseChild = ({ name, isApi, settings }: Wanted, events: ChildE
   const runOnce = async (): Promise<string> => {
     const { operations, onEnd } = events.open(child)
     failure = undefined
-    present = forkProcess({ settings, operations, onServing: events.onServing })
+    const { onServing, notAnswering } = events
+    const onSilent = (): void => events.onSilent(child)
+    present = forkProcess({ settings, operations, onServing, onSilent, notAnswering })
     const how = await present.exited
     onEnd()
     return how

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config, Role } from '../config.ts'
+import type { Sample } from '../metrics.ts'
 import type { Log } from '../ports.ts'
 import { type ChildEvents, type ChildProcess, superviseChild } from './childProcess.ts'
 import { interrupted } from './feedStates.ts'
@@ -15,11 +16,20 @@ import { createSharedLimits } from './sharedLimits.ts'
 const API_STOP_MAX_MS = 11_000
 const FEEDS_STOP_MAX_MS = 2_000
 
-/** A child that does not answer in time is left out, so that the metrics of the others are served. */
-const METRICS_MAX_MS = 3_000
+/**
+ * A child that does not answer in time is left out, and the metrics of the others are served. Longer than a metric may take
+ * in a child whose dependencies hang (metrics.ts), shorter than Prometheus waits.
+ */
+const METRICS_MAX_MS = 5_000
 
 const withinMs = <T>(limitMs: number, work: Promise<T>): Promise<T | undefined> =>
   Promise.race([work.catch(() => undefined), sleep(limitMs, undefined, { ref: false })])
+
+const metricsOf = async (children: readonly ChildProcess[]): Promise<readonly string[]> => {
+  const answering = children.filter(({ present }) => present().isAnswering())
+  const asked = answering.map(({ present }) => withinMs(METRICS_MAX_MS, present().call('metrics')))
+  return (await Promise.all(asked)).filter(text => text !== undefined)
+}
 
 type Plan = { readonly name: string; readonly roles: readonly Role[] }
 
@@ -67,6 +77,8 @@ const createFeedStateRelay = (apis: () => readonly ChildProcess[]) => {
 export const startChildren = (config: Config, { log, settings, onChange, onWaiting, onFailed }: ChildrenOptions) => {
   const limits = createSharedLimits()
   const apis = (): readonly ChildProcess[] => children.filter(({ isApi }) => isApi)
+  const notAnswering = (): readonly string[] =>
+    children.filter(({ present }) => !present().isAnswering()).map(({ name }) => name)
   const feeds = createFeedStateRelay(apis)
 
   const open: ChildEvents['open'] = child => {
@@ -89,6 +101,9 @@ export const startChildren = (config: Config, { log, settings, onChange, onWaiti
     return { operations: own, onEnd: releaseAll }
   }
 
+  const onSilent: ChildEvents['onSilent'] = ({ name }) =>
+    log.error({ name }, 'a process does not answer, and gets no more connections')
+
   const onEnded: ChildEvents['onEnded'] = ({ name, isApi }, how, pauseMs) => {
     log.error({ name, how, pauseMs }, 'a process has ended, and is started again')
     if (!isApi) feeds.interrupted()
@@ -100,7 +115,8 @@ export const startChildren = (config: Config, { log, settings, onChange, onWaiti
     const own = settings.then(common => ({ ...common, name, roles, apiProcesses }))
     own.catch(() => undefined)
     const wanted = { name, isApi: roles.includes('api'), settings: own }
-    return superviseChild(wanted, { open, onServing: onChange, onEnded, onGivenUp: onFailed })
+    const events = { open, onServing: onChange, onSilent, onEnded, onGivenUp: onFailed, notAnswering }
+    return superviseChild(wanted, events)
   })
   const ready = Promise.all(children.map(child => child.ready))
   // The start may fail for another reason, and then nothing waits for it.
@@ -113,11 +129,11 @@ export const startChildren = (config: Config, { log, settings, onChange, onWaiti
       service: process.pid,
       ...Object.fromEntries(children.map(({ name, present }) => [name, present().pid])),
     }),
+    /** Whether each child answers. */
+    up: (): readonly Sample[] =>
+      children.map(({ name, present }) => ({ labels: { process: name }, value: present().isAnswering() ? 1 : 0 })),
     /** The metrics of each child that answers in time. */
-    metrics: async () => {
-      const asked = children.map(({ present }) => withinMs(METRICS_MAX_MS, present().call('metrics')))
-      return (await Promise.all(asked)).filter(text => text !== undefined)
-    },
+    metrics: () => metricsOf(children),
     /** The feeds end after the requests, which may wait for them. */
     stop: async () => {
       await Promise.all(apis().map(api => api.stop(API_STOP_MAX_MS)))
@@ -125,3 +141,5 @@ export const startChildren = (config: Config, { log, settings, onChange, onWaiti
     },
   }
 }
+
+export type Children = ReturnType<typeof startChildren>

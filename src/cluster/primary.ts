@@ -3,12 +3,12 @@ import type { Config } from '../config.ts'
 import { createCleanupStack, type CleanupStack } from '../cleanupStack.ts'
 import { addressesOf, openDirectoryAndLog, openStores, publish, serveMetrics } from '../compose/machine.ts'
 import { observeProcess } from '../compose/processMetrics.ts'
-import { joinedTexts, metricsText } from '../metrics.ts'
+import { joinedTexts, metricsText, observe } from '../metrics.ts'
 import type { Log } from '../ports.ts'
 import { StartupError } from '../startupError.ts'
 import { ChildNotStarted } from './childProcess.ts'
 import { acceptConnections } from './connections.ts'
-import { startChildren } from './children.ts'
+import { type Children, startChildren } from './children.ts'
 
 /**
  * The primary process of a service of several processes. It holds the data directory, starts the embedded services,
@@ -40,7 +40,7 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   stores.promise.catch(() => undefined)
   const connections = await acceptConnections(config, () => children.apis().map(({ present }) => present()))
   const { port } = connections
-  const metrics = await observeProcesses(config, cleanup, () => children.metrics())
+  const metrics = await observeProcesses(config, cleanup, () => children)
   const addresses = async () =>
     addressesOf(config, { port, stores: await stores.promise, metrics, pids: children.pids() })
   const published = createCleanupStack(error => log.error({ error }, 'the addresses cannot be removed'))
@@ -74,10 +74,16 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
 }
 
 /** Serves the metrics of all processes. Resolves to their URL. */
-const observeProcesses = (config: Config, cleanup: CleanupStack, ofChildren: () => Promise<readonly string[]>) => {
+const observeProcesses = (config: Config, cleanup: CleanupStack, children: () => Children) => {
   observeProcess()
+  observe({
+    name: 'ledger.process.up',
+    unit: '',
+    help: '1 if the process answers, 0 if it does not.',
+    read: () => children().up(),
+  })
   return serveMetrics(config, cleanup, async () =>
-    joinedTexts([await metricsText({ process: 'primary' }), ...(await ofChildren())]),
+    joinedTexts([await metricsText({ process: 'primary' }), ...(await children().metrics())]),
   )
 }
 

@@ -47,6 +47,8 @@ export type PrimaryOperations = {
 /** Called by the primary on a child. */
 export type ChildOperations = {
   readonly start: (settings: ChildSettings) => void
+  /** Answered at once. `notAnswering`: the names of the children that do not answer. */
+  readonly ping: (notAnswering: readonly string[]) => void
   /** The child drains its requests, closes, and ends. */
   readonly stop: () => void
   readonly learnRevoked: (name: string) => void

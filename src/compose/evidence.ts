@@ -9,7 +9,7 @@ import { signingKeyFrom } from './signingKey.ts'
 
 const MS_PER_SECOND = 1_000
 
-/** The figures of this process: it reports them from its first batch on, when it has the lease. */
+/** The figures of this process, while a run of it seals: another process may have the lease before and after. */
 const createSealingMetrics = (now: () => number): SealingProgress => {
   let unsigned: number | undefined
   let newestAtMs: number | undefined
@@ -31,12 +31,16 @@ const createSealingMetrics = (now: () => number): SealingProgress => {
       unsigned = events
       newestAtMs = headAtMs
     },
+    ended: () => {
+      unsigned = undefined
+      newestAtMs = undefined
+    },
   }
 }
 
 /** Opens the feed that seals the log. */
 export const openSealing =
-  (config: Pick<Config, 'evidence' | 'dataDir'>): NonNullable<FeedSettings['openSealing']> =>
+  (config: Pick<Config, 'evidence' | 'dataDir'>): Exclude<FeedSettings['openSealing'], 'off' | undefined> =>
   services =>
     sealingFeed({
       ...services,

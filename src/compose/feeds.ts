@@ -14,6 +14,8 @@ import { fulfilment } from '../processes/fulfilment.ts'
 import { manifestsFeed } from '../processes/manifests.ts'
 import { feedOf } from '../processes/processManager.ts'
 import { paymentRecovery } from '../processes/paymentRecovery.ts'
+import { SEALING } from '../evidence/tree.ts'
+import { observe } from '../metrics.ts'
 import { subscriptionsFeed } from '../processes/subscriptions/subscriptionsFeed.ts'
 import type { FeedLease } from '../schema/locks.ts'
 import type { CleanupStack } from '../cleanupStack.ts'
@@ -51,8 +53,8 @@ export type FeedSettings = Pick<
   'roles' | 'manifestEveryMs' | 'kafka' | 'subscriptionTopicBytes' | 'subscriptionConfirmationMs'
 > & {
   readonly needsAuthorizer?: boolean
-  /** Opens the feed that seals the log, which is not sealed without it. */
-  readonly openSealing?: (services: Pick<CoreServices, 'database' | 'store'> & { world: World }) => Feed
+  /** Opens the feed that seals the log; `off` is shown as its state. */
+  readonly openSealing?: ((services: Pick<CoreServices, 'database' | 'store'> & { world: World }) => Feed) | 'off'
 }
 export type OpenBus = (kafka: KafkaConfig, log: Log) => FactBus
 
@@ -73,7 +75,8 @@ export const startFeeds = async (
   const { database, store, ledger, log } = services
   const { world } = ledger
   const projector = observeProjector()
-  const { states, report } = createFeedStates(services, projector.reported)
+  const { states, report, stopObserving } = createFeedStates(services, projector.reported)
+  cleanup.defer(async () => stopObserving())
   const buses = publishes(config) ? openBuses(config, services, openBus ?? (await loadKafka())) : undefined
   cleanup.defer(async () => {
     if (buses) await Promise.all(Object.values(buses).map(bus => bus.close()))
@@ -88,9 +91,12 @@ export const startFeeds = async (
   })
   if (config.roles.includes('projector'))
     startGroup('projector', [projectorOf({ database, store, world }, readModels, onLeftBehind(log), projector.changed)])
-  if (config.roles.includes('worker')) startProcesses(config, services, startGroup)
-  if (config.roles.includes('worker') && config.openSealing)
-    startGroup('sealer', [config.openSealing({ database, store, world })])
+  if (config.roles.includes('worker')) {
+    const { openSealing } = config
+    startProcesses(config, services, startGroup)
+    if (openSealing === 'off') report({ name: SEALING, state: 'off', position: 0n })
+    else if (openSealing) startGroup('sealer', [openSealing({ database, store, world })])
+  }
   if (buses) {
     const { subscriptionTopicBytes: topicBytes, subscriptionConfirmationMs: confirmationMs } = config
     const settings = { topicBytes, confirmationMs, needsAuthorizer: config.needsAuthorizer ?? false }
@@ -131,20 +137,45 @@ const openBuses = ({ kafka }: PublishingSettings, { log, schemaBaseUrl }: CoreSe
   return { publisher: open(), subscriptions: open() }
 }
 
+/**
+ * The failures of each feed. A feed that fails again and again is live in between, so that its state at one moment, the
+ * one of a scrape, tells nothing. A failure that lasts counts once.
+ */
+const countFailures = () => {
+  const failures = new Map<string, number>()
+  const stopObserving = observe({
+    name: 'ledger.feed.failures',
+    unit: '',
+    type: 'counter',
+    help: 'Times that the feed failed after it had made progress.',
+    read: () => [...failures].map(([feed, value]) => ({ labels: { feed }, value })),
+  })
+  const count = (before: FeedState | undefined, { name, error }: FeedState): void => {
+    const isFailure = error !== undefined && before?.error === undefined
+    failures.set(name, (failures.get(name) ?? 0) + (isFailure ? 1 : 0))
+  }
+  return { count, stopObserving }
+}
+
 /** The states of the feeds of this process, whose errors are logged and saved. `reported` is called with each. */
-const createFeedStates = ({ database, log }: CoreServices, reported: (state: FeedState) => void) => {
+export const createFeedStates = (
+  { database, log }: Pick<CoreServices, 'database' | 'log'>,
+  reported: (state: FeedState) => void,
+) => {
   const states = new Map<string, FeedState>()
+  const failures = countFailures()
   let saving = Promise.resolve()
   const report = (state: FeedState): void => {
     const known = states.get(state.name)
     if (state.error !== undefined && known?.error !== state.error) log.error({ ...state }, 'feed')
     // A process that waits for the lease must not delete the error of the process that has it; the new holder does.
-    const isNewHolder = state.state !== 'waiting' && known?.state === 'waiting'
+    const isNewHolder = state.state === 'off' || (state.state !== 'waiting' && known?.state === 'waiting')
     if (known?.error !== state.error || isNewHolder) saving = saving.then(() => saveError(database, state))
+    failures.count(known, state)
     states.set(state.name, state)
     reported(state)
   }
-  return { states, report }
+  return { states, report, stopObserving: failures.stopObserving }
 }
 
 /** Loaded by the processes that publish alone. */

@@ -5,6 +5,7 @@ import type { HealthReport } from '../http/index.ts'
 import type { Database } from '../ports.ts'
 import { SEALING } from '../evidence/tree.ts'
 import type { FeedStates } from './feeds.ts'
+import type { Siblings } from './siblings.ts'
 
 /**
  * The health report of this process, which needs no authentication: its words do not depend on the cause. The reasons
@@ -23,6 +24,8 @@ export type HealthDependencies = {
   readonly feeds: Pick<FeedStates, 'values'>
   /** The lag of each read model; not reported when absent. */
   readonly lags?: () => Promise<ReadonlyMap<string, Lag>>
+  /** The other processes of the service; not reported when absent. */
+  readonly siblings?: Pick<Siblings, 'areAnswering'> | undefined
 }
 
 /** Whether the work succeeds in time. */
@@ -66,7 +69,9 @@ const readModelsWord = async (lags: NonNullable<HealthDependencies['lags']>): Pr
   return word
 }
 
-export const healthOf = async ({ database, ledger, feeds, lags }: HealthDependencies): Promise<HealthReport> => {
+/** The process stays ready when a sibling does not answer: that one gets no connections, and is replaced. */
+export const healthOf = async (known: HealthDependencies): Promise<HealthReport> => {
+  const { database, ledger, feeds, lags, siblings } = known
   const [event_store, postgres, read_models] = await Promise.all([
     answers(() => ledger.store.head()),
     answers(() => database.sql('select 1')),
@@ -75,7 +80,8 @@ export const healthOf = async ({ database, ledger, feeds, lags }: HealthDependen
   const words = [...feeds.values()].map(feed => [feed.name, wordOf(feed)] as const)
   const ready = event_store === 'ok' && postgres === 'ok' && !feeds.values().some(isUnhealthy)
   const ofReadModels = read_models === undefined ? {} : { read_models }
-  return { ready, checks: { event_store, postgres, ...ofReadModels, ...Object.fromEntries(words) } }
+  const ofProcesses = siblings && { processes: siblings.areAnswering() ? 'ok' : 'not_answering' }
+  return { ready, checks: { event_store, postgres, ...ofReadModels, ...ofProcesses, ...Object.fromEntries(words) } }
 }
 
 /** Caches the result of `make`; concurrent calls share one. */

@@ -174,7 +174,7 @@ const createServices = async (
   publicUrl,
   schemaBaseUrl,
   issuer: { url: issuer, metadata: embedded?.metadata },
-  health: createHealth({ database, ledger, feeds }),
+  health: createHealth({ database, ledger, feeds, siblings }),
 })
 
 const openIssuer = (

@@ -17,6 +17,7 @@ import { openPools, poolSizesOf } from './databasePools.ts'
 import type { FeedStates } from './feeds.ts'
 import { issuerOf, publicUrlOf } from './machine.ts'
 import { observeService } from './serviceMetrics.ts'
+import { hasSigningKey } from './signingKey.ts'
 import { rememberSchemaBaseUrl } from './schemaBaseUrl.ts'
 import { withTracedAppends } from './tracedStore.ts'
 import type { Siblings } from './siblings.ts'
@@ -149,6 +150,12 @@ const serve = async (
   await onListening?.()
 }
 
+const warnOfSettings = ({ insecure, roles, evidence }: Config, log: Log): void => {
+  for (const name of insecure) log.warn({ exception: name }, warningOf(name))
+  if (roles.includes('worker') && !hasSigningKey(evidence))
+    log.warn({}, 'EVIDENCE_SIGNING_KEY is not set: the log is not sealed, and no head is signed')
+}
+
 /**
  * Resolves when the service is ready, to the states of the feeds of this process. When it rejects, `cleanup` has to be
  * run.
@@ -159,7 +166,7 @@ export const startService = async (
   starting: Starting,
 ): Promise<Pick<FeedStates, 'values'>> => {
   const { config, log, port, onRefused } = options
-  for (const name of config.insecure) log.warn({ exception: name }, warningOf(name))
+  warnOfSettings(config, log)
   const dependencies = await openDependencies(options, cleanup)
   const { ledger, database, feedsDatabase } = dependencies
   const check = (): Promise<void> => checkLogIdentity(ledger, database)
@@ -180,9 +187,10 @@ export const startService = async (
   if (runsFeeds) {
     const [{ startFeeds }, { openSealing }, { startRebuilds }, { observeLag }] = await loadFeeds()
     const services = { database: feedsDatabase, store: ledger.store, ledger, log, schemaBaseUrl }
-    states = await startFeeds({ ...config, openSealing: openSealing(config) }, services, feedCleanup)
+    const seals = hasSigningKey(config.evidence)
+    states = await startFeeds({ ...config, openSealing: seals ? openSealing(config) : 'off' }, services, feedCleanup)
     if (config.roles.includes('projector')) startRebuilds(options, services, feedCleanup)
-    const stopObservingLag = observeLag({ database, ledger })
+    const stopObservingLag = observeLag({ database, ledger, seals, manifestEveryMs: config.manifestEveryMs })
     cleanup.defer(async () => stopObservingLag())
   }
   const refuse = (reason: Error): void => {

@@ -9,23 +9,25 @@ import { answers, cachedFor, wordOf } from './health.ts'
 
 export type ServiceMetricsOptions = {
   readonly database: Database
-  readonly ledger: Ledger
+  readonly ledger: Pick<Ledger, 'store' | 'world'>
   /** The feeds of this process; none in a process of the API. */
   readonly feeds: () => Iterable<FeedState>
   readonly runsFeeds: boolean
   readonly bytesPerDay: number
 }
 
-/** Every word that a feed may have at /readyz, so that each state is a series of its own. */
+/** Every word that a feed may have at /readyz, each a series of its own. A feed that is off has none: it never runs. */
 const FEED_WORDS = ['waiting', 'retrying', 'catching_up', 'live', 'stopped', 'stalled'] as const
 
 const feedSamples = (feeds: Iterable<FeedState>): readonly Sample[] =>
-  [...feeds].flatMap(feed =>
-    FEED_WORDS.map(state => ({
-      labels: { feed: feed.name, state },
-      value: wordOf(feed) === state ? 1 : 0,
-    })),
-  )
+  [...feeds]
+    .filter(({ state }) => state !== 'off')
+    .flatMap(feed =>
+      FEED_WORDS.map(state => ({
+        labels: { feed: feed.name, state },
+        value: wordOf(feed) === state ? 1 : 0,
+      })),
+    )
 
 const dependencySamples = async ({ database, ledger }: ServiceMetricsOptions): Promise<readonly Sample[]> => {
   const [eventStore, postgres] = await Promise.all([

@@ -12,6 +12,8 @@ export type Siblings = {
   readonly slots: SlotCounter
   /** The feeds, which run in a process of their own. */
   readonly feeds: Pick<FeedStates, 'values'>
+  /** Whether all processes of the service on this machine answer its primary process. */
+  readonly areAnswering: () => boolean
   /** Gives the server the connections that the primary process accepts for this one. */
   readonly serve: <T extends Receiving>(server: T) => T
   /** Tells the siblings of a revoked token or grant, and resolves when they know. */

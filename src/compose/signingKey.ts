@@ -3,6 +3,10 @@ import { loadEvidenceKey, parseEvidenceKey } from '../embedded/evidenceKey.ts'
 import { type SigningKey, signingKeyOf } from '../evidence/heads.ts'
 import { StartupError } from '../startupError.ts'
 
+/** Without a key in production the log is not sealed, and everything else works. */
+export const hasSigningKey = ({ signingKey, inProduction }: Config['evidence']): boolean =>
+  signingKey !== undefined || !inProduction
+
 /**
  * The key that signs heads: that of the configuration, or outside production that of the data directory. Throws a
  * StartupError.

@@ -12,9 +12,9 @@ export type FeedState = {
   readonly name: string
   /**
    * `waiting` without an error: the feed waits for its lease. `waiting` with an error: the feed tries again; the health
-   * endpoint shows this as `retrying` (src/compose/health.ts).
+   * endpoint shows this as `retrying` (src/compose/health.ts). `off`: by the settings it is not to run.
    */
-  readonly state: 'waiting' | 'catching_up' | 'live' | 'stopped' | 'stalled'
+  readonly state: 'waiting' | 'catching_up' | 'live' | 'stopped' | 'stalled' | 'off'
   readonly position: bigint
   /** The reason why it makes no progress, for the operator. */
   readonly error?: string

@@ -37,8 +37,8 @@ export type SubscriptionDelivery = SubscriptionRow & {
 const REACHED = 'case when d.replay = s.replays then d.position else s.from_position - 1 end'
 
 /** Not an `exists`: Postgres drops its order, and may then search the facts of all tenants for one of this tenant. */
-const NEXT_FACT = `select f.position from facts_v1 f where ${ofTenantBetween('s.tenant_id', REACHED, '$1')}
-  order by ${TENANT_ORDER} limit 1`
+const nextFact = (column: 'position' | 'at'): string => `select f.${column} from facts_v1 f
+  where ${ofTenantBetween('s.tenant_id', REACHED, '$1')} order by ${TENANT_ORDER} limit 1`
 
 const UNANNOUNCED = `select p.position from parked_facts p
   where not p.announced and p.delivery <> 'publisher' and p.delivery = s.id order by p.position limit 1`
@@ -49,7 +49,8 @@ const UNANNOUNCED = `select p.position from parked_facts p
  */
 const DELIVERIES = `
   select s.*, d.replay, d.position, d.acl, d.topic_bytes, c.seen_on::text as seen_on,
-    s.state = 'active' and (${NEXT_FACT}) is not null as is_behind, (${UNANNOUNCED}) is not null as has_unannounced
+    s.state = 'active' and (${nextFact('position')}) is not null as is_behind,
+    (${UNANNOUNCED}) is not null as has_unannounced
   from subscriptions_v1 s left join subscription_deliveries d on d.subscription_id = s.id
     left join subscription_creators c on c.subscription_id = s.id
   where s.state <> 'deleted'
@@ -61,6 +62,22 @@ const DELIVERIES = `
 /** `projectedUpTo`: the checkpoint of the facts projection. */
 export const deliveriesUpTo = (sql: Sql, projectedUpTo: bigint): Promise<SubscriptionDelivery[]> =>
   sql<SubscriptionDelivery>(DELIVERIES, [projectedUpTo])
+
+/** A replay delivers old facts: the time since its position was last moved counts, not their age. */
+const LONGEST_STUCK = `
+  select extract(epoch from now() - min(greatest(d.updated_at, next.at)))::float8 as seconds
+  from subscriptions_v1 s left join subscription_deliveries d on d.subscription_id = s.id
+    cross join lateral (${nextFact('at')}) next
+  where s.state = 'active'`
+
+/**
+ * The longest time for which any active subscription has had facts to deliver and delivered none, in seconds.
+ * `projectedUpTo`: the checkpoint of the facts projection.
+ */
+export const longestStuck = async (sql: Sql, projectedUpTo: bigint): Promise<number> => {
+  const [row] = await sql<{ seconds: number | null }>(LONGEST_STUCK, [projectedUpTo])
+  return Math.max(0, row?.seconds ?? 0)
+}
 
 /** Acquires the checkpoint for this epoch, and creates it if there is none. Throws EpochSuperseded in an old epoch. */
 export const acquireDelivery = async (
@@ -83,18 +100,21 @@ const updateDelivery = async (
   set: string,
   values: readonly unknown[],
 ): Promise<void> => {
-  const text = `update subscription_deliveries set ${set}, updated_at = now()
+  const text = `update subscription_deliveries set ${set}
     where subscription_id = $1 and epoch = $2 returning subscription_id`
   if ((await sql(text, [id, epoch, ...values])).length === 0) throw new EpochSuperseded(id)
 }
 
 /** Runs in the transaction in which facts are parked. Throws EpochSuperseded in an old epoch, which undoes that. */
 export const moveDelivery = (sql: Sql, checkpoint: DeliveryCheckpoint): Promise<void> =>
-  updateDelivery(sql, checkpoint, 'position = greatest(position, $3)', [checkpoint.position])
+  updateDelivery(sql, checkpoint, 'position = greatest(position, $3), updated_at = now()', [checkpoint.position])
 
 /** Continues from another position, for a replay: only a replay moves a position back. */
 export const restartDelivery = (sql: Sql, checkpoint: DeliveryCheckpoint): Promise<void> =>
-  updateDelivery(sql, checkpoint, 'position = $3, replay = $4', [checkpoint.position, checkpoint.replay])
+  updateDelivery(sql, checkpoint, 'position = $3, replay = $4, updated_at = now()', [
+    checkpoint.position,
+    checkpoint.replay,
+  ])
 
 export const noteAcl = (sql: Sql, checkpoint: DeliveryCheckpoint, acl: Acl | null): Promise<void> =>
   updateDelivery(sql, checkpoint, 'acl = $3', [acl])

@@ -18,7 +18,7 @@ import type { Database } from '../ports.ts'
  * same facts, because both append at the revision that they have read.
  */
 
-const NAME = 'manifests'
+export const NAME = 'manifests'
 /** A period that could not be sealed is tried again after this time. */
 const RETRY_MS = 1_000
 /** The clock may be set, so the end of a period is not waited for in one piece. */
@@ -29,6 +29,18 @@ export type ManifestDependencies = {
   readonly ledger: Ledger
   /** One hour by default. The periods begin at multiples of it since the epoch, in UTC. */
   readonly everyMs: number
+}
+
+/**
+ * The time since the end of the oldest period that has to be sealed and is not; zero while none has to be. A ledger
+ * without facts has nothing to seal.
+ */
+export const overdueMs = async ({ database: { sql }, ledger, everyMs }: ManifestDependencies): Promise<number> => {
+  const [first] = await sql<{ at: string }>(firstFact.text, firstFact.values)
+  if (first === undefined) return 0
+  const sealedAt = await Promise.all(MANIFEST_TOPICS.map(topic => lastSealedAt(ledger, topic)))
+  const ends = sealedAt.map(at => (Math.floor(Date.parse(at ?? first.at) / everyMs) + 1) * everyMs)
+  return Math.max(0, ledger.world.now() - Math.min(...ends))
 }
 
 const createSealing = ({ database: { sql }, ledger, everyMs }: ManifestDependencies) => {

@@ -32,6 +32,8 @@ const CHECKED_LEAVES = 20
 export type SealingProgress = {
   /** Called after each batch and after each head: the leaves that no head covers yet, and the time of the newest head. */
   readonly progressed: (unsigned: number, headAtMs: number | undefined) => void
+  /** Called at the end of a run: from now on the figures of another process may be true. */
+  readonly ended: () => void
 }
 
 export type SealingDependencies = SealingProgress & {
@@ -62,9 +64,10 @@ type Opened = {
   readonly log: string
   readonly epoch: bigint
   readonly sealed: Sealed
+  readonly signal: AbortSignal
 }
 
-const open = async (dependencies: SealingDependencies, epoch: bigint): Promise<Opened> => {
+const open = async (dependencies: SealingDependencies, epoch: bigint, signal: AbortSignal): Promise<Opened> => {
   const { database, store, world, headFile, signingKey } = dependencies
   const { sql } = database
   const key = await signingKey()
@@ -79,7 +82,7 @@ const open = async (dependencies: SealingDependencies, epoch: bigint): Promise<O
   await fenceCheckpoint(SEALING, epoch)(sql)
   const position = leaves[0]?.position ?? 0n
   const sealed = { frontier, position, head, isCompared: false, wake: Promise.withResolvers<void>() }
-  return { key, log, epoch, sealed }
+  return { key, log, epoch, sealed, signal }
 }
 
 /**
@@ -125,8 +128,10 @@ const nextHead = async (
   return signHead(unsigned, key)
 }
 
-const report = ({ progressed }: SealingProgress, { frontier, head }: Sealed): void =>
-  progressed(frontier.size - (head?.tree_size ?? 0), head && Date.parse(head.time))
+/** The two halves of a run end after each other: the later one reports nothing more. */
+const report = ({ progressed }: SealingProgress, { sealed: { frontier, head }, signal }: Opened): void => {
+  if (!signal.aborted) progressed(frontier.size - (head?.tree_size ?? 0), head && Date.parse(head.time))
+}
 
 /**
  * Writes the head to the file, and then to Postgres. The lock of the checkpoint holds back an acceptance until both have it. Throws
@@ -166,7 +171,7 @@ const publish = async (dependencies: SealingDependencies, opened: Opened): Promi
   await appendHead(dependencies, opened, head)
   sealed.head = head
   sealed.isCompared = true
-  report(dependencies, sealed)
+  report(dependencies, opened)
 }
 
 const GROWTH = growthFrom(FIRST_PARAMETER)
@@ -174,10 +179,11 @@ const GROWTH = growthFrom(FIRST_PARAMETER)
 const processBatchOf =
   (
     dependencies: SealingDependencies,
-    { epoch, sealed }: Opened,
+    opened: Opened,
     { resultOf, forget }: PreparedEvents<Leaf>,
   ): Run['processBatch'] =>
   async (events, position) => {
+    const { epoch, sealed } = opened
     const { database, world } = dependencies
     const leaves = events.map(resultOf)
     const { next, values } = growthOf(sealed.frontier, leaves)
@@ -187,7 +193,7 @@ const processBatchOf =
     sealed.frontier = next
     sealed.position = leaves.at(-1)?.position ?? sealed.position
     if (leaves.length === 0) return
-    report(dependencies, sealed)
+    report(dependencies, opened)
     sealed.wake.resolve()
   }
 
@@ -201,10 +207,10 @@ const untilLeaves = async (sealed: Sealed, signal: AbortSignal): Promise<void> =
 }
 
 /** Publishes a head when there are new leaves, and waits at least `everyMs` between two. */
-const publishing = async (dependencies: SealingDependencies, opened: Opened, signal: AbortSignal): Promise<void> => {
-  const { sealed } = opened
+const publishing = async (dependencies: SealingDependencies, opened: Opened): Promise<void> => {
+  const { sealed, signal } = opened
   const { world, everyMs } = dependencies
-  report(dependencies, sealed)
+  report(dependencies, opened)
   if (sealed.frontier.size > (sealed.head?.tree_size ?? 0)) sealed.wake.resolve()
   while (!signal.aborted) {
     await untilLeaves(sealed, signal)
@@ -221,7 +227,8 @@ export const sealingFeed = (dependencies: SealingDependencies): Feed => ({
   // Heads are signed every few seconds.
   gatherMs: UNHURRIED_GATHER_MS,
   beginRun: async (epoch, signal) => {
-    const opened = await open(dependencies, epoch)
+    const opened = await open(dependencies, epoch, signal)
+    signal.addEventListener('abort', dependencies.ended, { once: true })
     const { frontier, position } = opened.sealed
     // Hashed as they arrive: to hash the events of a whole batch at once would hold up the requests of this process.
     const leaves = preparedEvents(leafOf)
@@ -229,7 +236,7 @@ export const sealingFeed = (dependencies: SealingDependencies): Feed => ({
       after: frontier.size === 0 ? 'start' : position,
       processBatch: processBatchOf(dependencies, opened, leaves),
       prepare: leaves.prepare,
-      background: () => publishing(dependencies, opened, signal),
+      background: () => publishing(dependencies, opened),
     }
   },
 })

@@ -83,19 +83,20 @@ const importRules: readonly ImportRule[] = [
   },
   {
     layer: 'the configuration',
-    files: /^src\/config\.ts$/,
+    files: /^src\/(config|settings)\.ts$/,
     may: [
       'zod',
       PORTS,
       CRASH_POINTS,
       STARTUP_ERROR,
-      'src/(configValues|insecureSettings)\\.ts',
+      'src/(configValues|insecureSettings|settings|unknownSettings)\\.ts',
       APPROVAL_POLICY,
       IDEMPOTENCY_RETENTION,
       LIMITS,
       NODE,
     ],
   },
+  { layer: 'the unknown settings', files: /^src\/unknownSettings\.ts$/, may: [] },
   { layer: 'the limits', files: /^src\/limits\.ts$/, may: [PORTS] },
   { layer: 'the retention of topics', files: /^src\/topicRetention\.ts$/, may: [] },
   {

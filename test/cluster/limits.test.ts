@@ -100,6 +100,15 @@ describe('a channel between processes', () => {
     expect(parcels).to.have.lengthOf(1)
   })
 
+  it('answers a call that takes long, although others are answered meanwhile', async () => {
+    const slow = Promise.withResolvers<number>()
+    const { client } = open(n => (n === 1 ? slow.promise : Promise.resolve(2 * n)))
+    const first = client.call('double', 1)
+    expect(await client.call('double', 2)).to.equal(4)
+    slow.resolve(7)
+    expect(await Promise.race([first, exchanged().then(() => 'no answer')])).to.equal(7)
+  })
+
   it('rejects a call that failed at the other side, and every call once that side has ended', async () => {
     const { client } = open(async () => Promise.reject(new Error('planted')))
     const messages: string[] = []

@@ -256,6 +256,39 @@ describe('a service of several processes', () => {
     expect(states).to.include({ event_store: 'ok', postgres: 'ok', settlement: 'live', exports: 'live' })
   })
 
+  it('give no connections to processes that hang, say so, and replace them', async () => {
+    const before = await pidsNow()
+    const hanging = ['api-2', 'feeds']
+    const signal = (name: string, sent: NodeJS.Signals): void => void process.kill(before[name] ?? 0, sent)
+    const isUp = async (): Promise<readonly (string | undefined)[]> => {
+      const text = await (await fetch(service.addresses.metrics ?? '')).text()
+      return hanging.map(name => new RegExp(`^ledger_process_up{process="${name}"} (\\d)$`, 'm').exec(text)?.[1])
+    }
+    const checks = async (): Promise<Record<string, string>> => {
+      const { status, text } = await onOwnConnection(`${service.api}/readyz`, {})
+      return { status: String(status), ...JSON.parse(text).checks }
+    }
+    expect(await isUp()).to.deep.equal(['1', '1'])
+    for (const name of hanging) signal(name, 'SIGSTOP')
+    try {
+      await eventually(async () => (await isUp()).every(value => value === '0'))
+      await eventually(async () => (await checks())['processes'] === 'not_answering')
+      // Of a process that hangs a connection would end with the process, without an answer.
+      const answers = await inParallel(4, Array.from({ length: 20 }), () => onOwnConnection(`${service.api}/livez`, {}))
+      expect(new Set(answers.map(({ status }) => status))).to.deep.equal(new Set([200]))
+      for (const name of hanging) await isReplaced(name, before[name])
+      await eventually(async () => (await isUp()).every(value => value === '1'))
+      await eventually(async () => {
+        const { status, processes, projector } = await checks()
+        return status === '200' && processes === 'ok' && projector === 'live'
+      })
+      for (const name of hanging) expect(await isAlive(before[name] ?? 0)).to.equal(false)
+      expect((await pidsNow())['api-1']).to.equal(before['api-1'])
+    } finally {
+      for (const name of hanging) if (await isAlive(before[name] ?? 0)) signal(name, 'SIGCONT')
+    }
+  })
+
   it('shut down gracefully at SIGTERM under load: no response ends early, no payment is lost, no process is left', async () => {
     const pids = await allPids()
     expect(pids).to.have.lengthOf(7)

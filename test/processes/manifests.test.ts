@@ -9,7 +9,7 @@ import { decode } from '../../src/feeds/decode.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import type { StoredEvent, World } from '../../src/ports.ts'
-import { manifestsFeed } from '../../src/processes/manifests.ts'
+import { manifestsFeed, overdueMs } from '../../src/processes/manifests.ts'
 import { context } from '../commands/fixtures.ts'
 import { feedAll } from '../feeds/fixtures.ts'
 import { createOrder, id } from '../streams/samples.ts'
@@ -145,6 +145,21 @@ describe('the manifests process', () => {
     }
     expectExact('order')
     expectExact('invoice')
+  })
+
+  it('is overdue from the end of an hour on, until every topic is sealed', async () => {
+    const { database, ledger } = harness
+    const overdue = (): Promise<number> => overdueMs({ database, ledger, everyMs: HOUR_MS })
+    await harness.world.pass(2 * HOUR_MS)
+    expect(await overdue(), 'without facts').to.equal(0)
+    await order()
+    await project()
+    await harness.world.pass(50 * MINUTE_MS - 1)
+    expect(await overdue(), 'before the end of the hour').to.equal(0)
+    await harness.world.pass(2 * HOUR_MS)
+    expect(await overdue()).to.equal(2 * HOUR_MS - 1)
+    await start()
+    await eventually(async () => (await overdue()) === 0)
   })
 
   it('seals once an hour, also without facts', async () => {

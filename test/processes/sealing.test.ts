@@ -38,6 +38,7 @@ describe('the sealing', () => {
   let runs: DrivenRun[] = []
   let epoch = 0n
   let world = createVirtualWorld()
+  let figures: (number | 'ended')[] = []
 
   beforeEach(async () => {
     database = await postgres.ledgerDatabase()
@@ -45,6 +46,7 @@ describe('the sealing', () => {
     folder = await temporaryDirectory()
     log = createMemoryLog()
     world = createVirtualWorld()
+    figures = []
   })
   afterEach(async () => {
     for (const run of runs) await run.stop().catch(() => undefined)
@@ -61,7 +63,8 @@ describe('the sealing', () => {
       headFile: openHeadFile(path()),
       signingKey: () => Promise.resolve(key),
       everyMs: EVERY_MS,
-      progressed: () => undefined,
+      progressed: unsigned => figures.push(unsigned),
+      ended: () => figures.push('ended'),
     })
   const start = async (on = log): Promise<DrivenRun> => {
     epoch += 1n
@@ -147,6 +150,15 @@ describe('the sealing', () => {
     await newer.processNew()
     expect((await headOf(8)).root).to.equal(rootOf(log, 8))
     for (const { tree_size, root } of await heads()) expect(root).to.equal(rootOf(log, tree_size))
+  })
+
+  it('reports the events without a head, and nothing after its run, when another process may have the lease', async () => {
+    const run = await sealed(3)
+    expect(figures).to.deep.equal([0, 3, 0])
+    await run.stop()
+    await append(1)
+    await run.processNew()
+    expect(figures.at(-1)).to.equal('ended')
   })
 
   it('takes a head that is in the file and not in Postgres, as after a kill between the two', async () => {

@@ -7,6 +7,8 @@ import { newSubscriptionId } from '../../src/commands/subscriptionIds.ts'
 import { observeProjector } from '../../src/compose/observedProjector.ts'
 import { topicNamesOf } from '../../src/commands/subscriptionTopicNames.ts'
 import { insertParked, parkedOfKey, requestParked } from '../../src/feeds/parkedEvents.ts'
+import { positionOf } from '../../src/feeds/checkpoints.ts'
+import { longestStuck } from '../../src/feeds/subscriptionCheckpoints.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import { type FeedState, runFeeds } from '../../src/feeds/feedLoop.ts'
@@ -37,11 +39,14 @@ const createBus = () => {
   const sent: FactMessage[] = []
   const dead = new Set<string>()
   const gone = new Set<string>()
+  const unsendable = new Set<string>()
   const calls: string[] = []
   const ensured: TopicSettings[] = []
   const slow: { hasAuthorizer: boolean; until?: PromiseWithResolvers<void> } = { hasAuthorizer: true }
   const check = (topics: readonly string[]): void => {
-    const refused = topics.find(topic => dead.has(topic) || gone.has(topic))
+    refuse(topics.find(topic => dead.has(topic) || gone.has(topic)))
+  }
+  const refuse = (refused: string | undefined): void => {
     if (refused === undefined) return
     calls.push(`refuse ${refused}`)
     throw new Unavailable('fact bus', { effect: 'unknown', cause: new Error('This topic is dead.') })
@@ -56,6 +61,7 @@ const createBus = () => {
     },
     publish: async messages => {
       check(messages.map(({ topic }) => topic))
+      refuse(messages.find(({ topic }) => unsendable.has(topic))?.topic)
       sent.push(...messages)
     },
     deleteTopics: async ([topic]) => {
@@ -69,7 +75,7 @@ const createBus = () => {
     revokeReading: async ({ groupPrefix }) => void calls.push(`revoke ${groupPrefix}`),
     close: async () => undefined,
   }
-  return { bus, sent, dead, gone, calls, ensured, slow }
+  return { bus, sent, dead, gone, unsendable, calls, ensured, slow }
 }
 
 describe('the delivery of subscriptions', () => {
@@ -245,6 +251,23 @@ describe('the delivery of subscriptions', () => {
     const ensured = broker.calls.filter(call => call === `ensure ${topic}`)
     expect(ensured, 'the topic is created again if it is missing').to.have.length.above(1)
     expect(lettersTo(other)).to.have.length(1)
+  })
+
+  it('is stuck since its last delivery, although its topics are provided again and again', async () => {
+    const stuck = async () => longestStuck(database.sql, await positionOf(database.sql, 'facts_v1'))
+    const id = await subscribe()
+    await delivered(id)
+    expect(await stuck()).to.equal(0)
+    const { topic } = topicNamesOf(id)
+    const provided = (): number => broker.calls.filter(call => call === `ensure ${topic}`).length
+    const before = provided()
+    broker.unsendable.add(topic)
+    await handle(ledger, orderEntity, orderId('ord', 900), { command: createOrder, context: context() })
+    // After the pause of a failure.
+    await eventually(() => provided() > before)
+    expect(await stuck()).to.be.above(4)
+    broker.unsendable.clear()
+    await eventually(async () => (await stuck()) === 0)
   })
 
   it('continues while topics of others are being created and deleted', async () => {

@@ -1,4 +1,4 @@
-import { SETTINGS } from '../../../src/config.ts'
+import { SETTINGS, unknownSettingsIn } from '../../../src/config.ts'
 import { INSECURITIES, type InsecurityName, warningOf } from '../../../src/insecureSettings.ts'
 import { withoutSecrets } from '../../../src/redaction.ts'
 import { TOKEN_SETTING } from '../tokenOption.ts'
@@ -35,12 +35,6 @@ export const SHOWN: ReadonlySet<string> = new Set([
     'EVIDENCE_HEADS_EVERY',
   ],
 ])
-/**
- * Settings of the service begin so; a name that only resembles one has no effect, and nothing says so. Kafka's own
- * tools have settings with other beginnings (KAFKA_HOME).
- */
-const OWN_PREFIX =
-  /^(?:(?:LEDGER|OIDC|METRICS|IDEMPOTENCY|EVIDENCE|OPERATORS|MANIFEST|APPROVAL|EXPORTS|SUBSCRIPTIONS?|TENANT_BYTES|EXPORT_BYTES)_|KAFKA_(?:BROKER|SSL|SASL)|API_KEY(?:_P|S_))/
 const KNOWN: ReadonlySet<string> = new Set([...SETTINGS, TOKEN_SETTING])
 
 export type Configuration = Readonly<Record<string, string>>
@@ -56,12 +50,12 @@ export const readConfiguration = (env: NodeJS.ProcessEnv): Configuration =>
   )
 
 export const checkConfiguration = (env: NodeJS.ProcessEnv): Check => {
-  const unknown = Object.keys(env).filter(name => OWN_PREFIX.test(name) && !KNOWN.has(name))
+  const unknown = unknownSettingsIn(env)
   const settings = Object.entries(readConfiguration(env)).map(([name, value]) => `${name}=${value}`)
   if (unknown.length === 0) return ok('configuration', settings.length === 0 ? 'all defaults' : settings.join(' '))
   return finding(
     'configuration',
-    `${unknown.join(', ')} ${unknown.length === 1 ? 'is no setting' : 'are no settings'} of the service.`,
+    unknown.join(' '),
     'Correct the name (the README has them all), or remove it: it has no effect.',
   )
 }

@@ -16,11 +16,11 @@ export type LeaseReport = {
   readonly held: boolean
 }
 
-/** The leases without whose holder something is late. */
-export const neededLeases = (hasKafka: boolean): readonly FeedLease[] => [
+/** The leases without whose holder something is late. `seals`: a head is to be signed. */
+export const neededLeases = ({ hasKafka, seals }: Record<'hasKafka' | 'seals', boolean>): readonly FeedLease[] => [
   'projector',
   'worker',
-  'sealer',
+  ...(seals ? (['sealer'] as const) : []),
   'rebuild',
   ...(hasKafka ? (['publisher', 'subscriptions'] as const) : []),
 ]

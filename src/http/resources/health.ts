@@ -22,7 +22,7 @@ const readiness = z.object({
   checks: z.record(z.string(), z.string().regex(/^[a-z_]{1,20}$/)).meta({
     description:
       'The state of each dependency: ok or unavailable; of read_models: ok, lagging (one lacks an event of 30 s ago) or ' +
-      'unavailable; and of each feed: waiting, catching_up, live, retrying, stalled (no progress for 30 s) or stopped. The log and `ledger doctor` give the reasons.',
+      'unavailable; of the processes of a service of several: ok or not_answering (one of them); and of each feed: waiting, catching_up, live, retrying, stalled (no progress for 30 s), stopped or off (sealing, without a signing key). The log and `ledger doctor` give the reasons.',
   }),
 })
 

@@ -27,7 +27,7 @@ import { contextOf } from '../processManager.ts'
  * A cancellation is an event of the log too, and ends the attempt that is under way within a batch of rows.
  */
 
-const NAME = 'exports'
+export const NAME = 'exports'
 const AT_ONCE_MAX = 2
 /** One is left for another tenant, whose export begins at once. */
 const AT_ONCE_OF_TENANT_MAX = AT_ONCE_MAX - 1

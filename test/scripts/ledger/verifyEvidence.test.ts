@@ -72,6 +72,7 @@ describe('the evidence check of ledger verify', () => {
       signingKey: () => Promise.resolve(key),
       everyMs: 1,
       progressed: () => undefined,
+      ended: () => undefined,
     })
     return drive(feed, on, epoch)
   }

@@ -1,0 +1,70 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
+import { type ForkedProcess, forkProcess } from '../../src/cluster/forkedProcess.ts'
+import { eventually } from '../support/eventually.ts'
+
+/** Real processes, which are asked more often than in production: a process that hangs for 30 questions is killed. */
+
+const ASK_EVERY_MS = 200
+const SILENT_MS = 5 * ASK_EVERY_MS
+const HUNG_MS = 30 * ASK_EVERY_MS
+
+describe('a process that the primary asks whether it answers', () => {
+  let asked: ForkedProcess
+  let events: string[]
+  const signal = (sent: NodeJS.Signals): void => void process.kill(asked.pid, sent)
+  /** It answers before it has its settings. */
+  const answer = (): Promise<unknown> => asked.call('ping', [])
+
+  beforeEach(async () => {
+    events = []
+    asked = forkProcess({
+      settings: new Promise(() => undefined),
+      operations: {},
+      onServing: () => events.push('serving'),
+      onSilent: () => events.push('silent'),
+      notAnswering: () => [],
+      askEveryMs: ASK_EVERY_MS,
+    })
+    await answer()
+  })
+  afterEach(async () => {
+    asked.kill()
+    await asked.exited
+  })
+
+  it('is killed when it hangs', async () => {
+    signal('SIGSTOP')
+    expect(await asked.exited).to.equal('SIGKILL, because it did not answer')
+    expect([events, asked.isAnswering()]).to.deep.equal([['silent'], false])
+  })
+
+  it('serves again when it answers again', async () => {
+    signal('SIGSTOP')
+    await eventually(() => !asked.isAnswering())
+    signal('SIGCONT')
+    await eventually(() => asked.isAnswering())
+    expect(events).to.deep.equal(['silent', 'serving'])
+  })
+
+  it('is not killed for being busy again and again, for longer in all than a process may hang', async () => {
+    for (let busyMs = 0; busyMs < HUNG_MS; busyMs += 2 * SILENT_MS) {
+      signal('SIGSTOP')
+      await sleep(2 * SILENT_MS)
+      signal('SIGCONT')
+      await answer()
+    }
+    await eventually(() => asked.isAnswering())
+  })
+
+  it('is not killed after the machine was suspended', async () => {
+    signal('SIGSTOP')
+    // This process does nothing meanwhile, like a primary that is suspended too.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, HUNG_MS + SILENT_MS)
+    // Its first question is due before the child runs again.
+    await sleep(ASK_EVERY_MS / 2)
+    signal('SIGCONT')
+    await answer()
+    expect(asked.isAnswering()).to.equal(true)
+  })
+})
