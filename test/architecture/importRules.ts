@@ -99,7 +99,8 @@ const importRules: readonly ImportRule[] = [
   { layer: 'the limits', files: /^src\/limits\.ts$/, may: [PORTS] },
   { layer: 'the retention of topics', files: /^src\/topicRetention\.ts$/, may: [] },
   { layer: 'the file of addresses', files: /^src\/addressesFile\.ts$/, may: ['zod', NODE] },
-  { layer: 'retries of requests', files: /^src\/retryAfter\.ts$/, may: [NODE] },
+  { layer: 'retries of requests', files: /^src\/retryAfter\.ts$/, may: ['src/requestedPause\\.ts', NODE] },
+  { layer: 'the pauses that servers request', files: /^src\/requestedPause\.ts$/, may: [] },
   { layer: 'the metrics', files: /^src\/metrics\.ts$/, may: [TELEMETRY_API] },
   { layer: 'the redaction', files: /^src\/redaction\.ts$/, may: [] },
   { layer: 'telemetry', files: /^src\/telemetry\.ts$/, may: ['@opentelemetry/[a-z-]+', NODE] },
@@ -249,7 +250,7 @@ const importRules: readonly ImportRule[] = [
     layer: 'scripts',
     files: /^scripts\//,
     may: [
-      'src/(compose|config|insecureSettings|addressesFile|ports|redaction|startupError|clockAndRandomness|cleanupStack|retryAfter|compose/signingKey)\\.ts|src/(adapters|embedded|identity|commands|evidence)/.+',
+      'src/(compose|config|insecureSettings|addressesFile|ports|redaction|startupError|clockAndRandomness|cleanupStack|retryAfter|requestedPause|compose/signingKey)\\.ts|src/(adapters|embedded|identity|commands|evidence)/.+',
       'src/schema/(locks|existingRelations)\\.ts|scripts/.+|(?!src/|test/).+',
       'src/feeds/(checkpoints|lag|parkedEvents|booksWriter|decode|rebuild/(catchUp|rebuildable|requests))\\.ts',
       STORED_EVENTS,

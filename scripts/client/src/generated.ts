@@ -4762,7 +4762,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Order, void | Problem>({
-        path: `/orders/${id}`,
+        path: `/orders/${encodeURIComponent(id)}`,
         method: "GET",
         query: query,
         secure: true,
@@ -4781,7 +4781,7 @@ export class Api<
      */
     changeOrder: (id: string, data: OrderPatch, params: RequestParams = {}) =>
       this.request<Order, Problem>({
-        path: `/orders/${id}`,
+        path: `/orders/${encodeURIComponent(id)}`,
         method: "PATCH",
         body: data,
         secure: true,
@@ -4801,7 +4801,7 @@ export class Api<
      */
     deleteOrder: (id: string, params: RequestParams = {}) =>
       this.request<void, Problem>({
-        path: `/orders/${id}`,
+        path: `/orders/${encodeURIComponent(id)}`,
         method: "DELETE",
         secure: true,
         ...params,
@@ -4825,7 +4825,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Order, Problem>({
-        path: `/orders/${id}:cancel`,
+        path: `/orders/${encodeURIComponent(id)}:cancel`,
         method: "POST",
         body: data,
         secure: true,
@@ -4874,7 +4874,7 @@ export class Api<
         },
         Problem
       >({
-        path: `/orders/${id}/history`,
+        path: `/orders/${encodeURIComponent(id)}/history`,
         method: "GET",
         query: query,
         secure: true,
@@ -4981,7 +4981,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Invoice, void | Problem>({
-        path: `/invoices/${id}`,
+        path: `/invoices/${encodeURIComponent(id)}`,
         method: "GET",
         query: query,
         secure: true,
@@ -5000,7 +5000,7 @@ export class Api<
      */
     approveInvoice: (id: string, data?: object, params: RequestParams = {}) =>
       this.request<Invoice, Problem>({
-        path: `/invoices/${id}:approve`,
+        path: `/invoices/${encodeURIComponent(id)}:approve`,
         method: "POST",
         body: data,
         secure: true,
@@ -5030,7 +5030,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Invoice, Problem>({
-        path: `/invoices/${id}:void`,
+        path: `/invoices/${encodeURIComponent(id)}:void`,
         method: "POST",
         body: data,
         secure: true,
@@ -5079,7 +5079,7 @@ export class Api<
         },
         Problem
       >({
-        path: `/invoices/${id}/history`,
+        path: `/invoices/${encodeURIComponent(id)}/history`,
         method: "GET",
         query: query,
         secure: true,
@@ -5202,7 +5202,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Payment, void | Problem>({
-        path: `/payments/${id}`,
+        path: `/payments/${encodeURIComponent(id)}`,
         method: "GET",
         query: query,
         secure: true,
@@ -5221,7 +5221,7 @@ export class Api<
      */
     settlePayment: (id: string, data?: object, params: RequestParams = {}) =>
       this.request<Payment, Problem>({
-        path: `/payments/${id}:settle`,
+        path: `/payments/${encodeURIComponent(id)}:settle`,
         method: "POST",
         body: data,
         secure: true,
@@ -5252,7 +5252,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Payment, Problem>({
-        path: `/payments/${id}:fail`,
+        path: `/payments/${encodeURIComponent(id)}:fail`,
         method: "POST",
         body: data,
         secure: true,
@@ -5284,7 +5284,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Payment, Problem>({
-        path: `/payments/${id}:refund`,
+        path: `/payments/${encodeURIComponent(id)}:refund`,
         method: "POST",
         body: data,
         secure: true,
@@ -5333,7 +5333,7 @@ export class Api<
         },
         Problem
       >({
-        path: `/payments/${id}/history`,
+        path: `/payments/${encodeURIComponent(id)}/history`,
         method: "GET",
         query: query,
         secure: true,
@@ -5373,7 +5373,7 @@ export class Api<
      */
     readExportManifest: (id: string, params: RequestParams = {}) =>
       this.request<ExportManifest, void | Problem>({
-        path: `/exports/${id}/manifest`,
+        path: `/exports/${encodeURIComponent(id)}/manifest`,
         method: "GET",
         secure: true,
         format: "json",
@@ -5391,7 +5391,7 @@ export class Api<
      */
     readExport: (id: string, params: RequestParams = {}) =>
       this.request<Blob, void | Problem>({
-        path: `/exports/${id}/content`,
+        path: `/exports/${encodeURIComponent(id)}/content`,
         method: "GET",
         secure: true,
         ...params,
@@ -5408,7 +5408,7 @@ export class Api<
      */
     deleteExport: (id: string, params: RequestParams = {}) =>
       this.request<void, Problem>({
-        path: `/exports/${id}`,
+        path: `/exports/${encodeURIComponent(id)}`,
         method: "DELETE",
         secure: true,
         ...params,
@@ -5487,7 +5487,7 @@ export class Api<
      */
     readOperation: (id: string, params: RequestParams = {}) =>
       this.request<Operation, void | Problem>({
-        path: `/operations/${id}`,
+        path: `/operations/${encodeURIComponent(id)}`,
         method: "GET",
         secure: true,
         format: "json",
@@ -5505,7 +5505,7 @@ export class Api<
      */
     cancelOperation: (id: string, data?: object, params: RequestParams = {}) =>
       this.request<Operation, Problem>({
-        path: `/operations/${id}:cancel`,
+        path: `/operations/${encodeURIComponent(id)}:cancel`,
         method: "POST",
         body: data,
         secure: true,
@@ -5545,7 +5545,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<IdempotencyKey, Problem>({
-        path: `/idempotency-keys/${key}`,
+        path: `/idempotency-keys/${encodeURIComponent(key)}`,
         method: "GET",
         query: query,
         secure: true,
@@ -5638,7 +5638,7 @@ export class Api<
      */
     readApiKey: (id: string, params: RequestParams = {}) =>
       this.request<ApiKey, void | Problem>({
-        path: `/api-keys/${id}`,
+        path: `/api-keys/${encodeURIComponent(id)}`,
         method: "GET",
         secure: true,
         format: "json",
@@ -5656,7 +5656,7 @@ export class Api<
      */
     revokeApiKey: (id: string, params: RequestParams = {}) =>
       this.request<void, Problem>({
-        path: `/api-keys/${id}`,
+        path: `/api-keys/${encodeURIComponent(id)}`,
         method: "DELETE",
         secure: true,
         ...params,
@@ -5684,7 +5684,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<ApiKeyWithSecret, Problem>({
-        path: `/api-keys/${id}:rotate`,
+        path: `/api-keys/${encodeURIComponent(id)}:rotate`,
         method: "POST",
         body: data,
         secure: true,
@@ -5896,7 +5896,7 @@ export class Api<
      */
     readSubscription: (id: string, params: RequestParams = {}) =>
       this.request<Subscription, void | Problem>({
-        path: `/subscriptions/${id}`,
+        path: `/subscriptions/${encodeURIComponent(id)}`,
         method: "GET",
         secure: true,
         format: "json",
@@ -5914,7 +5914,7 @@ export class Api<
      */
     deleteSubscription: (id: string, params: RequestParams = {}) =>
       this.request<void, Problem>({
-        path: `/subscriptions/${id}`,
+        path: `/subscriptions/${encodeURIComponent(id)}`,
         method: "DELETE",
         secure: true,
         ...params,
@@ -5935,7 +5935,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Subscription, Problem>({
-        path: `/subscriptions/${id}:pause`,
+        path: `/subscriptions/${encodeURIComponent(id)}:pause`,
         method: "POST",
         body: data,
         secure: true,
@@ -5959,7 +5959,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Subscription, Problem>({
-        path: `/subscriptions/${id}:resume`,
+        path: `/subscriptions/${encodeURIComponent(id)}:resume`,
         method: "POST",
         body: data,
         secure: true,
@@ -5983,7 +5983,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Operation, Problem>({
-        path: `/subscriptions/${id}:replay`,
+        path: `/subscriptions/${encodeURIComponent(id)}:replay`,
         method: "POST",
         body: data,
         secure: true,
@@ -6032,7 +6032,7 @@ export class Api<
         },
         Problem
       >({
-        path: `/subscriptions/${id}/dead-letters`,
+        path: `/subscriptions/${encodeURIComponent(id)}/dead-letters`,
         method: "GET",
         query: query,
         secure: true,
@@ -6126,7 +6126,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Account, void | Problem>({
-        path: `/accounts/${code}`,
+        path: `/accounts/${encodeURIComponent(code)}`,
         method: "GET",
         query: query,
         secure: true,
@@ -6181,7 +6181,7 @@ export class Api<
         },
         Problem
       >({
-        path: `/accounts/${code}/entries`,
+        path: `/accounts/${encodeURIComponent(code)}/entries`,
         method: "GET",
         query: query,
         secure: true,
@@ -6344,7 +6344,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<JournalEntry, void | Problem>({
-        path: `/journal-entries/${id}`,
+        path: `/journal-entries/${encodeURIComponent(id)}`,
         method: "GET",
         query: query,
         secure: true,
@@ -6485,7 +6485,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<ProjectionRebuild, Problem>({
-        path: `/projections/${name}:rebuild`,
+        path: `/projections/${encodeURIComponent(name)}:rebuild`,
         method: "POST",
         body: data,
         secure: true,
@@ -6518,7 +6518,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<ProjectionRebuild, Problem>({
-        path: `/projections/${name}:verify`,
+        path: `/projections/${encodeURIComponent(name)}:verify`,
         method: "POST",
         body: data,
         secure: true,
@@ -6551,7 +6551,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<ProjectionRebuild, Problem>({
-        path: `/projections/${name}:rollback`,
+        path: `/projections/${encodeURIComponent(name)}:rollback`,
         method: "POST",
         body: data,
         secure: true,
@@ -6584,7 +6584,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<ProjectionRebuild, Problem>({
-        path: `/projections/${name}:cancel`,
+        path: `/projections/${encodeURIComponent(name)}:cancel`,
         method: "POST",
         body: data,
         secure: true,
@@ -6662,7 +6662,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<AuditProof, Problem>({
-        path: `/audit/proof/${eventId}`,
+        path: `/audit/proof/${encodeURIComponent(eventId)}`,
         method: "GET",
         query: query,
         secure: true,
