@@ -30,19 +30,11 @@ export const javaMajor = async (): Promise<number | undefined> => {
   }
 }
 
-export const hasMaven = async (): Promise<boolean> => {
-  try {
-    await run('mvn', ['-v'])
-    return true
-  } catch {
-    return false
-  }
-}
-
 /** Throws a StartupError with instructions unless a suitable Java is on the PATH. */
 export const requireJava = async (): Promise<void> => {
   const major = await javaMajor()
-  if (major === undefined) throw new StartupError(`Kafka needs java and mvn, and java is not on the PATH: ${WAY_OUT}.`)
+  if (major === undefined)
+    throw new StartupError(`Kafka needs java and mvn, and no java on the PATH works: ${WAY_OUT}.`)
   if (major < JAVA_MAJOR_MIN) {
     throw new StartupError(`Kafka needs Java ${JAVA_MAJOR_MIN} or newer and found ${major}: ${WAY_OUT}.`)
   }
