@@ -67,7 +67,7 @@ const resolveInto = async (folder: string): Promise<void> => {
       throw new StartupError(`Kafka needs java and mvn, and mvn is not on the PATH: ${WAY_OUT}.`, error)
     }
     const output = error instanceof Error && 'stdout' in error ? String(error.stdout) : ''
-    const reason = /\[ERROR\] (.+)/.exec(output)?.[1] ?? String(error)
+    const reason = /\[ERROR\] (.+)/.exec(output)?.[1] ?? String(error).trim().split('\n').at(-1)
     throw new StartupError(`Maven could not fetch the jars of Kafka: ${reason}`, error)
   }
 }

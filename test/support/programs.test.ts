@@ -47,6 +47,8 @@ describe('programs that tests find on the PATH', () => {
     expect(await whyNoBroker(libs)).to.equal(
       'Maven could not fetch the jars of Kafka: repo.maven.apache.org: unknown host',
     )
+    await putOnPath({ mvn: FAILS })
+    expect(await whyNoBroker(libs)).to.equal('Maven could not fetch the jars of Kafka: broken')
     expect((await readdir(folder)).toSorted()).to.deep.equal(['java', 'mvn'])
     await putOnPath({ java: FAILS })
     expect(await whyNoBroker(libs)).to.match(/^Kafka needs java and mvn, and no java on the PATH works: /)
