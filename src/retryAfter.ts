@@ -1,19 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { requestedPauseMs } from './requestedPause.ts'
 
 /** Retries requests after a 503 with Retry-After (RFC 9110, section 10.2.3). */
 
-const MS_PER_SECOND = 1_000
 const UNAVAILABLE = 503
-
-/**
- * The pause that a 503 requests, in milliseconds; undefined for another response, and for a date instead of seconds.
- */
-const pauseMsOf = ({ status, headers }: Response): number | undefined => {
-  const seconds = headers.get('retry-after')
-  return status === UNAVAILABLE && seconds !== null && /^\d+$/.test(seconds)
-    ? Number(seconds) * MS_PER_SECOND
-    : undefined
-}
+/** A server may request no pause at all. */
+const PAUSE_MIN_MS = 100
 
 /**
  * Resolves to the first response that is no 503 with Retry-After, or to the last one when the requested pause would end
@@ -25,8 +17,10 @@ export const fetchWhenAvailable = async (url: string, init: RequestInit, timeout
   const signal = AbortSignal.timeout(timeoutMs)
   for (;;) {
     const response = await fetch(url, { ...init, signal })
-    const pauseMs = pauseMsOf(response)
-    if (pauseMs === undefined || performance.now() + pauseMs >= giveUpAtMs) return response
+    const requestedMs = response.status === UNAVAILABLE ? requestedPauseMs(response.headers) : undefined
+    if (requestedMs === undefined) return response
+    const pauseMs = Math.max(requestedMs, PAUSE_MIN_MS)
+    if (performance.now() + pauseMs >= giveUpAtMs) return response
     await response.body?.cancel()
     await sleep(pauseMs)
   }

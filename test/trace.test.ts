@@ -16,7 +16,7 @@ const telemetry = new URL('../src/telemetry.ts', import.meta.url).href
 /** The mock broker cannot create topics. */
 const hasBroker = kafkaKind === 'real' || kafkaKind === 'given'
 
-describe(`the trace of a request${hasBroker ? '' : ' (without Kafka, because java and mvn are missing)'}`, () => {
+describe(`the trace of a request${hasBroker ? '' : ' (without Kafka, because no broker can be started)'}`, () => {
   let collector: OtlpCollector
   let service: ServiceProcess
   let dataDir: string
@@ -38,7 +38,7 @@ describe(`the trace of a request${hasBroker ? '' : ' (without Kafka, because jav
     })
   })
   after(async () => {
-    await service.end('SIGTERM')
+    await service?.end('SIGTERM')
     collector.close()
     await removeFolder(dataDir)
   })

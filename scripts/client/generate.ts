@@ -10,19 +10,24 @@ import { NEWEST_VERSION, routes } from '../../src/http/index.ts'
  */
 
 const SOURCES = new URL('src/', import.meta.url)
+/** The package has no dependencies, so it has a copy. */
+const REQUESTED_PAUSE = new URL('../../src/requestedPause.ts', import.meta.url)
 
 /** The argument of a path parameter: the library names `event_id` eventId. */
 const argumentOf = (name: string): string => name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
 
 /**
  * The generator parses the colon of an action as the start of a parameter, as Express does; `/invoices/{id}:approve`
- * has one parameter.
+ * has one parameter. It encodes none either, and a key may be `order#42`.
  */
-const withoutActions = <P extends { readonly originalRoute: string; readonly pathParams: readonly object[] }>(
+const withEncodedParameters = <P extends { readonly originalRoute: string; readonly pathParams: readonly object[] }>(
   path: P,
 ) => ({
   ...path,
-  route: path.originalRoute.replaceAll(/\{(\w+)\}/g, (_, name: string) => `\${${argumentOf(name)}}`),
+  route: path.originalRoute.replaceAll(
+    /\{(\w+)\}/g,
+    (_, name: string) => `\${encodeURIComponent(${argumentOf(name)})}`,
+  ),
   pathParams: path.pathParams.filter(param => '$match' in param && String(param.$match).startsWith('{')),
 })
 
@@ -65,7 +70,7 @@ export const generatedFiles = async (): Promise<Readonly<Record<string, string>>
     httpClientType: 'fetch',
     generateUnionEnums: true,
     generateRouteTypes: true,
-    hooks: { onBuildRoutePath: withoutActions },
+    hooks: { onBuildRoutePath: withEncodedParameters },
   })
   const problems: Readonly<Record<string, Guidance>> = document['x-problems']
   const contract = [
@@ -73,7 +78,11 @@ export const generatedFiles = async (): Promise<Readonly<Record<string, string>>
     `export const API_VERSION = '${NEWEST_VERSION}'`,
     `export const RETRY_TABLE = {\n${tableOf(problems)}} as const`,
   ]
-  return { 'generated.ts': files[0]?.fileContent ?? '', 'contract.ts': `${contract.join('\n\n')}\n` }
+  return {
+    'generated.ts': files[0]?.fileContent ?? '',
+    'contract.ts': `${contract.join('\n\n')}\n`,
+    'requestedPause.ts': readFileSync(REQUESTED_PAUSE, 'utf8'),
+  }
 }
 
 /** The generated files that are not as the contract is now. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import { createRetryingFetch } from '../client/src/retry.ts'
+import { createRetryingFetch, EffectUnknownError } from '../client/src/retry.ts'
 import { DemoFailure } from './demoFailure.ts'
 
 /** The client of the API, with retries. */
@@ -69,10 +69,9 @@ const readAnswer = async (response: Response): Promise<Answer> => ({
   replayed: response.headers.get('idempotent-replayed') === 'true',
 })
 
-const initOf = async ({ token, signal }: ApiClientOptions, request: Request): Promise<RequestInit> => {
+const initOf = (signal: AbortSignal, request: Request): RequestInit => {
   const { method, body, idempotencyKey, ifMatch } = request
   const headers = {
-    authorization: `Bearer ${await token()}`,
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
     ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
@@ -81,7 +80,8 @@ const initOf = async ({ token, signal }: ApiClientOptions, request: Request): Pr
 }
 
 /** The effect of a conditional request without a response is unknown, as after a 504: the caller reads the state. */
-const lostAnswer = ({ method, path, ifMatch }: Request, error: unknown): Answer => {
+const withoutResult = ({ method, path, ifMatch }: Request, error: unknown): Answer | Promise<Answer> => {
+  if (error instanceof EffectUnknownError && error.response !== undefined) return readAnswer(error.response)
   const reason = error instanceof Error ? error.message : String(error)
   if (ifMatch === undefined)
     throw new DemoFailure(`${method} ${path} had no answer (${reason}), for more than a minute.`)
@@ -98,18 +98,19 @@ const lostAnswer = ({ method, path, ifMatch }: Request, error: unknown): Answer 
  * A client of the API with one identity, on the retrying fetch of the published client. A payment that is accepted and
  * not decided (202) is asked for again with its key, until RETRY_MAX_MS.
  */
-export const createApiClient = (options: ApiClientOptions): Call => {
-  const send = createRetryingFetch({ attemptsMax: ATTEMPTS_MAX, deadlineMs: RETRY_MAX_MS, attemptMs: REQUEST_MAX_MS })
+export const createApiClient = ({ api, token, signal }: ApiClientOptions): Call => {
+  const limits = { attemptsMax: ATTEMPTS_MAX, deadlineMs: RETRY_MAX_MS, attemptMs: REQUEST_MAX_MS }
+  const send = createRetryingFetch({ ...limits, token })
   return async request => {
     const givenUpAtMs = performance.now() + RETRY_MAX_MS
     for (;;) {
-      const init = await initOf(options, request)
-      const answer = await send(`${options.api}${request.path}`, init).then(readAnswer, (error: unknown) => {
-        options.signal.throwIfAborted()
-        return lostAnswer(request, error)
+      const init = initOf(signal, request)
+      const answer = await send(`${api}${request.path}`, init).then(readAnswer, (error: unknown) => {
+        signal.throwIfAborted()
+        return withoutResult(request, error)
       })
       if (answer.status !== ACCEPTED || performance.now() >= givenUpAtMs) return answer
-      await sleep(ACCEPTED_PAUSE_MS, undefined, { signal: options.signal })
+      await sleep(ACCEPTED_PAUSE_MS, undefined, { signal })
     }
   }
 }

@@ -135,11 +135,16 @@ const awaitStarted = async (jvm: ChildProcess, dataDir: string): Promise<void> =
   }
 }
 
+/** Fetches the jars, once. Throws a StartupError if that fails, or if there is no Java that can run them. */
+export const prepareKafka = async (log: (line: string) => void, libsDir: string = LIBS): Promise<void> => {
+  await requireJava()
+  await ensureJars(libsDir, log)
+}
+
 /** Formats the storage of a new node in `dataDir`, without a start. A start there keeps it, whatever its ports are. */
 export const formatStorage = async (dataDir: string, libsDir: string = LIBS): Promise<void> => {
-  await requireJava()
+  await prepareKafka(() => undefined, libsDir)
   const [plain = 0, controller = 0] = await reserve([0, 0])
-  await ensureJars(libsDir, () => undefined)
   await formatOnce(await openFolder(dataDir), libsDir, { plain, controller })
 }
 

@@ -30,19 +30,11 @@ export const javaMajor = async (): Promise<number | undefined> => {
   }
 }
 
-export const hasMaven = async (): Promise<boolean> => {
-  try {
-    await run('mvn', ['-v'])
-    return true
-  } catch {
-    return false
-  }
-}
-
 /** Throws a StartupError with instructions unless a suitable Java is on the PATH. */
 export const requireJava = async (): Promise<void> => {
   const major = await javaMajor()
-  if (major === undefined) throw new StartupError(`Kafka needs java and mvn, and java is not on the PATH: ${WAY_OUT}.`)
+  if (major === undefined)
+    throw new StartupError(`Kafka needs java and mvn, and no java on the PATH works: ${WAY_OUT}.`)
   if (major < JAVA_MAJOR_MIN) {
     throw new StartupError(`Kafka needs Java ${JAVA_MAJOR_MIN} or newer and found ${major}: ${WAY_OUT}.`)
   }
@@ -75,7 +67,7 @@ const resolveInto = async (folder: string): Promise<void> => {
       throw new StartupError(`Kafka needs java and mvn, and mvn is not on the PATH: ${WAY_OUT}.`, error)
     }
     const output = error instanceof Error && 'stdout' in error ? String(error.stdout) : ''
-    const reason = /\[ERROR\] (.+)/.exec(output)?.[1] ?? String(error)
+    const reason = /\[ERROR\] (.+)/.exec(output)?.[1] ?? String(error).trim().split('\n').at(-1)
     throw new StartupError(`Maven could not fetch the jars of Kafka: ${reason}`, error)
   }
 }

@@ -10,6 +10,7 @@ import { type Copy, openCopy, readState } from './consume/copy.ts'
 import { consumeHttp } from './consume/http.ts'
 import { consumeKafka } from './consume/kafka.ts'
 import { printConsumed, printVerified } from './consume/output.ts'
+import { printNotice } from './print.ts'
 import { type Verified, verifyByManifests, verifyOverHttp } from './consume/verify.ts'
 import { findConnections, howToStart } from './connections.ts'
 import { interruptible } from './interruption.ts'
@@ -48,7 +49,14 @@ type Reading = { readonly copy: Copy; readonly signal: AbortSignal; readonly onP
 const overHttp = async (options: Options, reading: Reading): Promise<void> => {
   const { follow } = options
   const api = await openApi(options, reading.signal, follow ? Number.POSITIVE_INFINITY : RETRY_MAX_MS)
-  await consumeHttp({ api, follow, ...reading })
+  const onExpiredCursor = (): void => {
+    printNotice(
+      'The cursor of the last run had expired. Facts before it that were delivered late since are not in the copy: ' +
+        `npm run ledger -- consume verify --copy ${options.copy} names them.`,
+    )
+    process.exitCode = 1
+  }
+  await consumeHttp({ api, follow, onExpiredCursor, ...reading })
 }
 
 const fromKafka = async ({ follow }: Options, reading: Reading): Promise<void> => {
@@ -147,7 +155,8 @@ export const consumeCommand = common(new Command('consume').option(COPY, COPY_IS
     'after',
     '\nOver HTTP the facts are those of one tenant, from Kafka (KAFKA_BROKERS) those of all. The progress is stored after the\n' +
       'facts: a run that is killed at any moment is continued without a gap, and repeated facts are recognized by source and\n' +
-      'id. The implementation is an example: scripts/ledger/consume/copy.ts, http.ts and kafka.ts.',
+      'id. After more than three days without a run, the facts that were delivered late meanwhile are not read; the command\n' +
+      'says so, and verify names them. The implementation is an example: scripts/ledger/consume/copy.ts, http.ts, kafka.ts.',
   )
   .addCommand(verifyCommand)
   .action(async (options: Omit<Options, 'copy'> & Partial<Options>, command: Command) => {

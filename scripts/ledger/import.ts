@@ -9,6 +9,7 @@ import { openReport, type ReportRow, rowOf } from './bankStatement/report.ts'
 import { openStatement, type StatementFile } from './bankStatement/statementFile.ts'
 import { BANK_STATEMENT_HELP } from './bankStatement/helpText.ts'
 import { findConnections, howToStart } from './connections.ts'
+import { withLedger } from './operatorContext.ts'
 import { interruptible } from './interruption.ts'
 import { print, printJson, printNotice } from './print.ts'
 import { progressFor } from './progress.ts'
@@ -38,8 +39,10 @@ const reportFor = async (file: StatementFile, path: string | undefined) => {
 
 const importFrom = async (file: StatementFile, options: Options, signal: AbortSignal): Promise<Result> => {
   const { config, addresses } = await findConnections()
-  if (addresses.api === null) throw new StartupError(howToStart(config.dataDir))
-  const payments = createLedgerPayments({ api: addresses.api, token: await tokensOf(options, SCOPES), signal })
+  const { api, event_store } = addresses
+  if (api === null || event_store === null) throw new StartupError(howToStart(config.dataDir))
+  const head = await withLedger(event_store, ({ store }) => store.head())
+  const payments = createLedgerPayments({ api, head, token: await tokensOf(options, SCOPES), signal })
   const counts = Object.fromEntries(STATUSES.map(status => [status, 0])) as Record<Status, number>
   const result: Result = { counts, settledNow: 0, rows: [] }
   const report = await reportFor(file, options.report)

@@ -323,7 +323,7 @@ describe('the fact bus on Kafka', () => {
   let kafka: KafkaForTests
 
   if (kafkaKind === 'none') {
-    it('was not run: there is no KAFKA_BROKERS, no java with mvn, and no kcat', async () => {
+    it('was not run: there is no KAFKA_BROKERS, no java with mvn that works, and no kcat', async () => {
       expect(await kafkaForTests()).to.equal(undefined)
     })
     return

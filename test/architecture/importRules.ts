@@ -104,7 +104,8 @@ const importRules: readonly ImportRule[] = [
     files: /^src\/addressesFile\.ts$/,
     may: ['zod', 'src/embedded/dataDirectory\\.ts', NODE],
   },
-  { layer: 'retries of requests', files: /^src\/retryAfter\.ts$/, may: [NODE] },
+  { layer: 'retries of requests', files: /^src\/retryAfter\.ts$/, may: ['src/requestedPause\\.ts', NODE] },
+  { layer: 'the pauses that servers request', files: /^src\/requestedPause\.ts$/, may: [] },
   { layer: 'the metrics', files: /^src\/metrics\.ts$/, may: [TELEMETRY_API] },
   { layer: 'the redaction', files: /^src\/redaction\.ts$/, may: [] },
   { layer: 'telemetry', files: /^src\/telemetry\.ts$/, may: ['@opentelemetry/[a-z-]+', NODE] },
@@ -254,7 +255,7 @@ const importRules: readonly ImportRule[] = [
     layer: 'scripts',
     files: /^scripts\//,
     may: [
-      'src/(compose|config|insecureSettings|addressesFile|ports|redaction|startupError|clockAndRandomness|cleanupStack|retryAfter|compose/signingKey)\\.ts|src/(adapters|embedded|identity|commands|evidence)/.+',
+      'src/(compose|config|insecureSettings|addressesFile|ports|redaction|startupError|clockAndRandomness|cleanupStack|retryAfter|requestedPause|compose/signingKey)\\.ts|src/(adapters|embedded|identity|commands|evidence)/.+',
       'src/schema/(locks|existingRelations)\\.ts|scripts/.+|(?!src/|test/).+',
       'src/feeds/(checkpoints|lag|parkedEvents|booksWriter|decode|rebuild/(catchUp|rebuildable|requests))\\.ts',
       STORED_EVENTS,

@@ -57,8 +57,8 @@ describeWithOwnBroker('ledger consume, from Kafka', () => {
     await published()
   })
   after(async () => {
-    await service.end('SIGTERM')
-    await kafka.stop()
+    await service?.end('SIGTERM')
+    await kafka?.stop()
     await removeFolder(dataDir)
   })
   beforeEach(() => {

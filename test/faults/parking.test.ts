@@ -54,8 +54,8 @@ describeWithOwnBroker('a fact that the broker refuses', () => {
     caller = clientOf(service.api, await service.token())
   })
   after(async () => {
-    await service.end('SIGTERM')
-    await kafka.stop()
+    await service?.end('SIGTERM')
+    await kafka?.stop()
     await removeFolder(dataDir)
   })
 

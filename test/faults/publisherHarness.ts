@@ -183,11 +183,15 @@ const brokerIn = async (dataDir: string) => {
     proxy.lead(Number(/PLAINTEXT:\/\/127\.0\.0\.1:(\d+)/.exec(properties)?.[1]))
     return started
   }
-  let kafka = await start(0)
+  let kafka = await start(0).catch(async (error: unknown) => {
+    await proxy.close()
+    throw error
+  })
   return {
     brokers: () => kafka.brokers,
     proxy,
     cut: () => kafka.kill(),
+    close: () => kafka.kill().then(proxy.close),
     restore: async () => {
       kafka = await start(0)
     },
@@ -203,7 +207,7 @@ const startBoth = async (folder: string) => {
     startProcess(folders.api, { LEDGER_ROLES: 'api,projector,worker', KAFKA_BROKERS: '' }),
   ])
   if (broker.status === 'fulfilled' && api.status === 'fulfilled') return { broker: broker.value, api: api.value }
-  if (broker.status === 'fulfilled') await broker.value.cut()
+  if (broker.status === 'fulfilled') await broker.value.close()
   if (api.status === 'fulfilled') await api.value.end('SIGTERM')
   throw [broker, api].find(outcome => outcome.status === 'rejected')?.reason
 }
@@ -232,8 +236,7 @@ export const openPublisherHarness = async (): Promise<PublisherHarness> => {
     close: async () => {
       await killAll()
       await Promise.all([store.close(), database.close()])
-      await Promise.all([api.end('SIGTERM'), broker.cut()])
-      await broker.proxy.close()
+      await Promise.all([api.end('SIGTERM'), broker.close()])
       await removeFolder(folder)
     },
   }

@@ -30,6 +30,7 @@ describe('reading the keys of an issuer', () => {
     using overloaded = await issuerThatAnswers([
       { status: 503, retryAfter: '0' },
       { status: 503, retryAfter: '1' },
+      { status: 503, retryAfter: new Date(Date.now() + 1_000).toUTCString() },
     ])
     expect(await fetchJwksFrom(overloaded.issuer)()).to.deep.equal({ keys: [{ kid: 'one' }] })
   })

@@ -21,12 +21,12 @@ const CACHE = here('../../node_modules/.cache/')
 const POM = here('../../scripts/kafka/pom.xml')
 const JARS = here('../../.data/kafka-libs')
 const HASH_CHARS = 16
-const USES_BROKER = /describeWithOwnBroker|kafkaForTests|startBroker|startKafka|useClassArchive/
+const USES_BROKER = /describeWithOwnBroker|kafkaForTests|kafkaKind|startBroker|startKafka|useClassArchive/
 
 const run = promisify(execFile)
 
 /** An archive is valid for one JVM and for the jars as they were fetched, so its name has their versions. */
-const pathOfArchive = async (): Promise<string> => {
+export const pathOfArchive = async (): Promise<string> => {
   const { stdout, stderr } = await run('java', ['-version'])
   const fetchedMs = await stat(join(JARS, 'jars.json')).then(
     ({ mtimeMs }) => mtimeMs,
@@ -38,12 +38,8 @@ const pathOfArchive = async (): Promise<string> => {
   return join(CACHE, `kafka-${hash.digest('hex').slice(0, HASH_CHARS)}.jsa`)
 }
 
-const usesBroker = async (files: readonly string[]): Promise<boolean> =>
+export const usesBroker = async (files: readonly string[]): Promise<boolean> =>
   (await Promise.all(files.map(file => readFile(file, 'utf8')))).some(text => USES_BROKER.test(text))
-
-/** Undefined if none of the files needs a broker, or if there is no Java. */
-export const classArchiveFor = async (files: readonly string[]): Promise<string | undefined> =>
-  (await usesBroker(files)) ? pathOfArchive().catch(() => undefined) : undefined
 
 /** Starts to make the archive unless it exists. The result ends the program that makes it. */
 export const makeClassArchive = (path: string): (() => void) => {

@@ -1,7 +1,8 @@
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { Command, InvalidArgumentError } from 'commander'
-import { classArchiveFor, makeClassArchive } from './classArchive.ts'
+import { whyNoBroker } from '../support/programs.ts'
+import { makeClassArchive, pathOfArchive, usesBroker } from './classArchive.ts'
 import { filesOf, planOf, readCosts, writeCosts } from './plan.ts'
 import { runAlone, runPlan, type Workers } from './pool.ts'
 import { filesToRunAgain, type Results, resultsOf } from './secondRun.ts'
@@ -36,10 +37,16 @@ type CommandOptions = {
   readonly endMaxMs: number
 }
 
-/** The workers find the archive by the variable. */
+/** The workers find by the variables that there is no broker, or the archive for it. */
 const prepareBrokers = async (files: readonly string[]): Promise<() => void> => {
-  const archive = await classArchiveFor(files)
-  if (archive === undefined) return () => undefined
+  if (!(await usesBroker(files))) return () => undefined
+  const noBroker = await whyNoBroker()
+  if (noBroker !== undefined) {
+    print(`No Kafka broker can be started, and the tests that need one of their own are not run: ${noBroker}`)
+    process.env['TEST_NO_BROKER'] = noBroker
+    return () => undefined
+  }
+  const archive = await pathOfArchive()
   process.env['TEST_CLASS_ARCHIVE'] = archive
   return makeClassArchive(archive)
 }

@@ -7,7 +7,7 @@ import { expect } from 'chai'
 import { anOrder, clientOf } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { removeFolder } from '../support/folders.ts'
-import { findProgram } from '../support/programs.ts'
+import { findWorkingProgram } from '../support/programs.ts'
 import { sharedService, temporaryDirectory, type TestService } from '../support/service.ts'
 
 /** The files of the compose set-up that concern metrics: alerts, dashboards and the configuration of Prometheus. */
@@ -166,9 +166,10 @@ describe('the metrics of the service', () => {
     expect((await fetch(`${service.api}/metrics`)).status).to.equal(404)
   })
 
-  if (findProgram('promtool') === undefined || findProgram('prometheus') === undefined)
-    it('are not scraped, and the alerts not checked, because prometheus and promtool are missing', () => {
-      expect(findProgram('promtool') && findProgram('prometheus')).to.equal(undefined)
+  const missing = ['promtool', 'prometheus'].filter(name => findWorkingProgram(name, ['--version']) === undefined)
+  if (missing.length > 0)
+    it(`are not scraped, and the alerts not checked, because no ${missing.join(' and no ')} works here`, () => {
+      expect(missing).not.to.deep.equal([])
     })
   else describe('with Prometheus', () => withPrometheus(() => service, scrape))
 })

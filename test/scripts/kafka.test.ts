@@ -88,7 +88,7 @@ describe('npm run kafka', () => {
     const broker = run(['--port', '0', '--data-dir', dataDir], true)
     expect(await ended(broker)).to.equal(1)
     expect(broker.err()).to.equal(
-      'Kafka needs java and mvn, and java is not on the PATH: install both (apt-get install ' +
+      'Kafka needs java and mvn, and no java on the PATH works: install both (apt-get install ' +
         'default-jre-headless maven), or set KAFKA_BROKERS to a running broker.\n',
     )
     expect(broker.out()).to.equal('')

@@ -8,13 +8,13 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type Admin, type EachBatchPayload, Kafka as KafkaClient, logLevel } from 'kafkajs'
 import type { Kafka } from '../../scripts/kafka/broker.ts'
-import { hasMaven, requireJava } from '../../scripts/kafka/jars.ts'
+import { closers } from './closers.ts'
 import { eventually } from './eventually.ts'
 import { checkKafkaMessage } from './asyncapiCheck.ts'
 import { checkMessage } from './factSchemaCheck.ts'
 import { removeFolder } from './folders.ts'
 import { startBroker } from './preparedBroker.ts'
-import { findProgram } from './programs.ts'
+import { findWorkingProgram, whyNoBroker } from './programs.ts'
 
 export type KafkaForTests = {
   readonly brokers: readonly string[]
@@ -27,20 +27,20 @@ export type KafkaKind = 'given' | 'real' | 'mock' | 'none'
 
 const MOCK_START_MS = 120_000
 
+/**
+ * Why the tests cannot start a broker here; undefined if they can. The runner has asked already, once for all its workers. The
+ * value is determined before tests are defined, so that a file defines only tests that can run here: a skipped test fails the
+ * run.
+ */
+const noBroker = process.env.TEST_NO_BROKER ?? (await whyNoBroker())
+
 const kindHere = (): KafkaKind => {
   if ((process.env.KAFKA_BROKERS ?? '') !== '') return 'given'
-  if (findProgram('java') && findProgram('mvn')) return 'real'
-  return findProgram('kcat') ? 'mock' : 'none'
+  if (noBroker === undefined) return 'real'
+  return findWorkingProgram('kcat', ['-V']) === undefined ? 'none' : 'mock'
 }
 
-/**
- * The value is determined before tests are defined, so that a file defines only tests that can run here: a skipped test fails
- * the run.
- */
 export const kafkaKind: KafkaKind = kindHere()
-
-const canStartBroker =
-  kafkaKind === 'real' || (kafkaKind === 'given' && (await requireJava().then(hasMaven, () => false)))
 
 /**
  * Brokers that start from now on use the archive of classes that the runner makes (test/run/classArchive.ts), once it is
@@ -56,9 +56,9 @@ export const useClassArchive = (): void => {
 export const describeWithOwnBroker = (title: string, suite: (this: Mocha.Suite) => void): void => {
   describe(title, function () {
     beforeEach(useClassArchive)
-    if (canStartBroker) return suite.call(this)
-    it('is not run, because java and mvn, which start its broker, are missing', () => {
-      expect(canStartBroker).to.equal(false)
+    if (noBroker === undefined) return suite.call(this)
+    it(`is not run, because its broker cannot be started: ${noBroker}`, () => {
+      expect(noBroker).not.to.equal('')
     })
   })
 }
@@ -95,12 +95,9 @@ const startMock = async (): Promise<KafkaForTests> => {
 const start = async (): Promise<KafkaForTests | undefined> => {
   if (kafkaKind === 'given') return { brokers: (process.env.KAFKA_BROKERS ?? '').split(',') }
   if (kafkaKind === 'real') return startReal()
-  if (kafkaKind === 'mock') {
-    process.stdout.write('Kafka: kcat mock broker only; not run: topic settings, restarts, SASL and ACLs.\n')
-    return startMock()
-  }
-  process.stdout.write('Kafka: no KAFKA_BROKERS, no java and mvn, no kcat; not run: everything that needs a broker.\n')
-  return undefined
+  const untested = kafkaKind === 'mock' ? 'topic settings, restarts, SASL and ACLs' : 'everything that needs a broker'
+  process.stdout.write(`Kafka: ${noBroker} Not run: ${untested}.\n`)
+  return kafkaKind === 'mock' ? startMock() : undefined
 }
 
 /** The broker of the process, started on first use; undefined if none is available. */
@@ -109,12 +106,11 @@ export const kafkaForTests = (): Promise<KafkaForTests | undefined> => {
   return started
 }
 
-/** For the root hook: stops the broker and removes its data. */
-export const stopKafkaForTests = async (): Promise<void> => {
+closers.push(async () => {
   await started?.catch(() => undefined)
   for (const stop of stops.splice(0).toReversed()) await stop()
   started = undefined
-}
+})
 
 export type TopicMessage = {
   readonly partition: number

@@ -1,4 +1,4 @@
-import { stopKafkaForTests } from './kafka.ts'
+import { closers } from './closers.ts'
 import { closeSharedPostgres } from './postgres.ts'
 import { removePreparedBroker } from './preparedBroker.ts'
 import { removePreparedCluster } from './preparedCluster.ts'
@@ -8,7 +8,7 @@ import { closeSharedService } from './service.ts'
 export const closeShared = async (): Promise<void> => {
   await closeSharedService()
   await closeSharedPostgres()
-  await stopKafkaForTests()
+  for (const close of closers) await close()
   await removePreparedCluster()
   await removePreparedBroker()
 }

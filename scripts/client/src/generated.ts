@@ -4748,7 +4748,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Order, void | Problem>({
-        path: `/orders/${id}`,
+        path: `/orders/${encodeURIComponent(id)}`,
         method: "GET",
         query: query,
         secure: true,
@@ -4767,7 +4767,7 @@ export class Api<
      */
     changeOrder: (id: string, data: OrderPatch, params: RequestParams = {}) =>
       this.request<Order, Problem>({
-        path: `/orders/${id}`,
+        path: `/orders/${encodeURIComponent(id)}`,
         method: "PATCH",
         body: data,
         secure: true,
@@ -4787,7 +4787,7 @@ export class Api<
      */
     deleteOrder: (id: string, params: RequestParams = {}) =>
       this.request<void, Problem>({
-        path: `/orders/${id}`,
+        path: `/orders/${encodeURIComponent(id)}`,
         method: "DELETE",
         secure: true,
         ...params,
@@ -4811,7 +4811,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Order, Problem>({
-        path: `/orders/${id}:cancel`,
+        path: `/orders/${encodeURIComponent(id)}:cancel`,
         method: "POST",
         body: data,
         secure: true,
@@ -4860,7 +4860,7 @@ export class Api<
         },
         Problem
       >({
-        path: `/orders/${id}/history`,
+        path: `/orders/${encodeURIComponent(id)}/history`,
         method: "GET",
         query: query,
         secure: true,
@@ -4967,7 +4967,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Invoice, void | Problem>({
-        path: `/invoices/${id}`,
+        path: `/invoices/${encodeURIComponent(id)}`,
         method: "GET",
         query: query,
         secure: true,
@@ -4986,7 +4986,7 @@ export class Api<
      */
     approveInvoice: (id: string, data?: object, params: RequestParams = {}) =>
       this.request<Invoice, Problem>({
-        path: `/invoices/${id}:approve`,
+        path: `/invoices/${encodeURIComponent(id)}:approve`,
         method: "POST",
         body: data,
         secure: true,
@@ -5016,7 +5016,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Invoice, Problem>({
-        path: `/invoices/${id}:void`,
+        path: `/invoices/${encodeURIComponent(id)}:void`,
         method: "POST",
         body: data,
         secure: true,
@@ -5065,7 +5065,7 @@ export class Api<
         },
         Problem
       >({
-        path: `/invoices/${id}/history`,
+        path: `/invoices/${encodeURIComponent(id)}/history`,
         method: "GET",
         query: query,
         secure: true,
@@ -5188,7 +5188,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Payment, void | Problem>({
-        path: `/payments/${id}`,
+        path: `/payments/${encodeURIComponent(id)}`,
         method: "GET",
         query: query,
         secure: true,
@@ -5207,7 +5207,7 @@ export class Api<
      */
     settlePayment: (id: string, data?: object, params: RequestParams = {}) =>
       this.request<Payment, Problem>({
-        path: `/payments/${id}:settle`,
+        path: `/payments/${encodeURIComponent(id)}:settle`,
         method: "POST",
         body: data,
         secure: true,
@@ -5238,7 +5238,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Payment, Problem>({
-        path: `/payments/${id}:fail`,
+        path: `/payments/${encodeURIComponent(id)}:fail`,
         method: "POST",
         body: data,
         secure: true,
@@ -5270,7 +5270,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Payment, Problem>({
-        path: `/payments/${id}:refund`,
+        path: `/payments/${encodeURIComponent(id)}:refund`,
         method: "POST",
         body: data,
         secure: true,
@@ -5319,7 +5319,7 @@ export class Api<
         },
         Problem
       >({
-        path: `/payments/${id}/history`,
+        path: `/payments/${encodeURIComponent(id)}/history`,
         method: "GET",
         query: query,
         secure: true,
@@ -5359,7 +5359,7 @@ export class Api<
      */
     readExportManifest: (id: string, params: RequestParams = {}) =>
       this.request<ExportManifest, void | Problem>({
-        path: `/exports/${id}/manifest`,
+        path: `/exports/${encodeURIComponent(id)}/manifest`,
         method: "GET",
         secure: true,
         format: "json",
@@ -5377,7 +5377,7 @@ export class Api<
      */
     readExport: (id: string, params: RequestParams = {}) =>
       this.request<Blob, void | Problem>({
-        path: `/exports/${id}/content`,
+        path: `/exports/${encodeURIComponent(id)}/content`,
         method: "GET",
         secure: true,
         ...params,
@@ -5394,7 +5394,7 @@ export class Api<
      */
     deleteExport: (id: string, params: RequestParams = {}) =>
       this.request<void, Problem>({
-        path: `/exports/${id}`,
+        path: `/exports/${encodeURIComponent(id)}`,
         method: "DELETE",
         secure: true,
         ...params,
@@ -5473,7 +5473,7 @@ export class Api<
      */
     readOperation: (id: string, params: RequestParams = {}) =>
       this.request<Operation, void | Problem>({
-        path: `/operations/${id}`,
+        path: `/operations/${encodeURIComponent(id)}`,
         method: "GET",
         secure: true,
         format: "json",
@@ -5491,7 +5491,7 @@ export class Api<
      */
     cancelOperation: (id: string, data?: object, params: RequestParams = {}) =>
       this.request<Operation, Problem>({
-        path: `/operations/${id}:cancel`,
+        path: `/operations/${encodeURIComponent(id)}:cancel`,
         method: "POST",
         body: data,
         secure: true,
@@ -5531,7 +5531,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<IdempotencyKey, Problem>({
-        path: `/idempotency-keys/${key}`,
+        path: `/idempotency-keys/${encodeURIComponent(key)}`,
         method: "GET",
         query: query,
         secure: true,
@@ -5624,7 +5624,7 @@ export class Api<
      */
     readApiKey: (id: string, params: RequestParams = {}) =>
       this.request<ApiKey, void | Problem>({
-        path: `/api-keys/${id}`,
+        path: `/api-keys/${encodeURIComponent(id)}`,
         method: "GET",
         secure: true,
         format: "json",
@@ -5642,7 +5642,7 @@ export class Api<
      */
     revokeApiKey: (id: string, params: RequestParams = {}) =>
       this.request<void, Problem>({
-        path: `/api-keys/${id}`,
+        path: `/api-keys/${encodeURIComponent(id)}`,
         method: "DELETE",
         secure: true,
         ...params,
@@ -5670,7 +5670,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<ApiKeyWithSecret, Problem>({
-        path: `/api-keys/${id}:rotate`,
+        path: `/api-keys/${encodeURIComponent(id)}:rotate`,
         method: "POST",
         body: data,
         secure: true,
@@ -5882,7 +5882,7 @@ export class Api<
      */
     readSubscription: (id: string, params: RequestParams = {}) =>
       this.request<Subscription, void | Problem>({
-        path: `/subscriptions/${id}`,
+        path: `/subscriptions/${encodeURIComponent(id)}`,
         method: "GET",
         secure: true,
         format: "json",
@@ -5900,7 +5900,7 @@ export class Api<
      */
     deleteSubscription: (id: string, params: RequestParams = {}) =>
       this.request<void, Problem>({
-        path: `/subscriptions/${id}`,
+        path: `/subscriptions/${encodeURIComponent(id)}`,
         method: "DELETE",
         secure: true,
         ...params,
@@ -5921,7 +5921,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Subscription, Problem>({
-        path: `/subscriptions/${id}:pause`,
+        path: `/subscriptions/${encodeURIComponent(id)}:pause`,
         method: "POST",
         body: data,
         secure: true,
@@ -5945,7 +5945,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Subscription, Problem>({
-        path: `/subscriptions/${id}:resume`,
+        path: `/subscriptions/${encodeURIComponent(id)}:resume`,
         method: "POST",
         body: data,
         secure: true,
@@ -5969,7 +5969,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Operation, Problem>({
-        path: `/subscriptions/${id}:replay`,
+        path: `/subscriptions/${encodeURIComponent(id)}:replay`,
         method: "POST",
         body: data,
         secure: true,
@@ -6018,7 +6018,7 @@ export class Api<
         },
         Problem
       >({
-        path: `/subscriptions/${id}/dead-letters`,
+        path: `/subscriptions/${encodeURIComponent(id)}/dead-letters`,
         method: "GET",
         query: query,
         secure: true,
@@ -6112,7 +6112,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<Account, void | Problem>({
-        path: `/accounts/${code}`,
+        path: `/accounts/${encodeURIComponent(code)}`,
         method: "GET",
         query: query,
         secure: true,
@@ -6167,7 +6167,7 @@ export class Api<
         },
         Problem
       >({
-        path: `/accounts/${code}/entries`,
+        path: `/accounts/${encodeURIComponent(code)}/entries`,
         method: "GET",
         query: query,
         secure: true,
@@ -6330,7 +6330,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<JournalEntry, void | Problem>({
-        path: `/journal-entries/${id}`,
+        path: `/journal-entries/${encodeURIComponent(id)}`,
         method: "GET",
         query: query,
         secure: true,
@@ -6471,7 +6471,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<ProjectionRebuild, Problem>({
-        path: `/projections/${name}:rebuild`,
+        path: `/projections/${encodeURIComponent(name)}:rebuild`,
         method: "POST",
         body: data,
         secure: true,
@@ -6504,7 +6504,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<ProjectionRebuild, Problem>({
-        path: `/projections/${name}:verify`,
+        path: `/projections/${encodeURIComponent(name)}:verify`,
         method: "POST",
         body: data,
         secure: true,
@@ -6537,7 +6537,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<ProjectionRebuild, Problem>({
-        path: `/projections/${name}:rollback`,
+        path: `/projections/${encodeURIComponent(name)}:rollback`,
         method: "POST",
         body: data,
         secure: true,
@@ -6570,7 +6570,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<ProjectionRebuild, Problem>({
-        path: `/projections/${name}:cancel`,
+        path: `/projections/${encodeURIComponent(name)}:cancel`,
         method: "POST",
         body: data,
         secure: true,
@@ -6648,7 +6648,7 @@ export class Api<
       params: RequestParams = {},
     ) =>
       this.request<AuditProof, Problem>({
-        path: `/audit/proof/${eventId}`,
+        path: `/audit/proof/${encodeURIComponent(eventId)}`,
         method: "GET",
         query: query,
         secure: true,

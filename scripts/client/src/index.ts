@@ -1,6 +1,6 @@
 import { API_VERSION } from './contract.ts'
-import { Api } from './generated.ts'
-import { createRetryingFetch, type RetryOptions } from './retry.ts'
+import { Api, type FullRequestParams, type HttpResponse } from './generated.ts'
+import { createRetryingFetch, type RetryOptions, type Token } from './retry.ts'
 
 /**
  * The client of the payment ledger: the generated endpoints, with credentials, the version of the contract, and
@@ -9,13 +9,13 @@ import { createRetryingFetch, type RetryOptions } from './retry.ts'
 
 export * from './generated.ts'
 export { API_VERSION, RETRY_TABLE } from './contract.ts'
-export { createRetryingFetch, type RetryOptions, type Surroundings } from './retry.ts'
+export { createRetryingFetch, EffectUnknownError, type RetryOptions, type Surroundings, type Token } from './retry.ts'
 
 export type LedgerClientOptions = {
   /** `https://ledger.example` */
   readonly baseUrl: string
-  /** A current access token, asked for before each request. */
-  readonly token: () => string | Promise<string>
+  /** Asked for a current access token before each attempt. */
+  readonly token: Token
   readonly retry?: RetryOptions
   /** In place of the retrying fetch. */
   readonly fetch?: typeof fetch
@@ -30,10 +30,28 @@ const withPatchType =
     return send(input, { ...init, headers })
   }
 
-export const createLedgerClient = ({ baseUrl, token, retry, fetch: send }: LedgerClientOptions): Api<unknown> =>
-  new Api<unknown>({
+type Failed = HttpResponse<unknown>
+
+/** The generated endpoints parse no problem where a success has no JSON body. */
+const rejectWithProblem = async (failure: unknown): Promise<never> => {
+  const isUnparsed = failure instanceof Response && (failure as Failed).error === null
+  if (isUnparsed && failure.headers.get('content-type')?.includes('json') === true)
+    (failure as Failed).error = await failure
+      .clone()
+      .json()
+      .catch(() => null)
+  throw failure
+}
+
+export const createLedgerClient = ({ baseUrl, token, retry, fetch: send }: LedgerClientOptions): Api<unknown> => {
+  const authorize = async () => ({ headers: { authorization: `Bearer ${await token()}` } })
+  const api = new Api<unknown>({
     baseUrl,
-    customFetch: withPatchType(send ?? createRetryingFetch(retry)),
-    baseApiParams: { secure: true, headers: { 'API-Version': API_VERSION } },
-    securityWorker: async () => ({ headers: { authorization: `Bearer ${await token()}` } }),
+    customFetch: withPatchType(send ?? createRetryingFetch({ ...retry, token })),
+    baseApiParams: { headers: { 'API-Version': API_VERSION } },
+    ...(send && { securityWorker: authorize }),
   })
+  const { request } = api
+  api.request = <T, E>(params: FullRequestParams) => request<T, E>(params).catch(rejectWithProblem)
+  return api
+}

@@ -32,5 +32,6 @@ BookgDt has the date of ValDt, or else of its statement.
 
 The file is checked as a whole first: one that cannot be used changes nothing, and the error names the line. Payments are settled
 by POST /payments/{id}:settle, whose correlation id is made from the content of the line: a second import of the same file
-finds it in the payment's history, settles nothing twice, and gives the same report. So does the same command after Ctrl-C or a crash.
+finds it in the history of a payment that the line names, settles nothing twice, and gives the same report. So does the same command
+after Ctrl-C or a crash. Lists of payments are read once they have all that is in the log when the command begins.
 The token needs payments:read and payments:settle, and is a workload's.`

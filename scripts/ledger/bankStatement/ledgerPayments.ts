@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { isId } from '../../../streams/ids.ts'
 import { StartupError } from '../../../src/startupError.ts'
-import { createRetryingFetch } from '../../client/src/retry.ts'
+import { createRetryingFetch, EffectUnknownError } from '../../client/src/retry.ts'
 import { sentenceOf } from '../apiClient.ts'
 
 /** The payments of the ledger over HTTP, as far as a bank statement concerns them. */
@@ -52,6 +52,8 @@ export type LedgerPayments = {
 
 export type LedgerApi = {
   readonly api: string
+  /** The position of the log up to which lists must be complete. */
+  readonly head: bigint
   readonly token: () => Promise<string>
   /** Ends requests and the pauses between them. */
   readonly signal: AbortSignal
@@ -59,6 +61,8 @@ export type LedgerApi = {
 }
 
 const PAGE_LIMIT = 100
+/** A read model that is further behind is asked for again until the client gives up. */
+const WAIT_FOR_HEAD = 'wait=10'
 /** A settlement is one of the first events of a payment. */
 const HISTORY_LIMIT = 10
 const ACCEPTED_WITHIN_TRIES = 30
@@ -71,12 +75,12 @@ const [OK, NOT_FOUND, CONFLICT] = [200, 404, 409]
 
 type Answer = { readonly status: number; readonly document: unknown; readonly correlationId: string | null }
 
-const createAsk = ({ api, token, signal }: LedgerApi) => {
-  const send = createRetryingFetch()
+const createAsk = ({ api, token, signal }: Omit<LedgerApi, 'head'>) => {
+  const send = createRetryingFetch({ token })
   return async (method: 'GET' | 'POST', path: string, headers: Record<string, string> = {}): Promise<Answer> => {
-    const init = { method, headers: { ...headers, authorization: `Bearer ${await token()}` }, signal }
-    const response = await send(`${api}${path}`, init).catch((error: unknown) => {
+    const response = await send(`${api}${path}`, { method, headers, signal }).catch((error: unknown) => {
       signal.throwIfAborted()
+      if (error instanceof EffectUnknownError && error.response !== undefined) return error.response
       throw new StartupError(`The API at ${api} does not answer. See npm run ledger -- doctor.`, error)
     })
     const text = await response.text()
@@ -90,27 +94,31 @@ const createAsk = ({ api, token, signal }: LedgerApi) => {
 
 type Ask = ReturnType<typeof createAsk>
 
-const list = async function* (ask: Ask, filter: Readonly<Record<string, string>>): AsyncGenerator<Payment> {
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const query = new URLSearchParams({ limit: String(PAGE_LIMIT), ...filter, ...(cursor === '' ? {} : { cursor }) })
-    const { status, document } = await ask('GET', `/payments?${query.toString()}`)
-    if (status >= NOT_FOUND) throw new StartupError(sentenceOf(status, document))
-    const { items, page } = pageSchema.parse(document)
-    yield* items
-    cursor = page.next_cursor
+type List = (filter: Readonly<Record<string, string>>) => AsyncGenerator<Payment>
+
+const createList = (ask: Ask, head: bigint): List =>
+  async function* (filter) {
+    const headers = { 'if-min-position': head.toString(), prefer: WAIT_FOR_HEAD }
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const query = new URLSearchParams({ limit: String(PAGE_LIMIT), ...filter, ...(cursor === '' ? {} : { cursor }) })
+      const { status, document } = await ask('GET', `/payments?${query.toString()}`, headers)
+      if (status >= NOT_FOUND) throw new StartupError(sentenceOf(status, document))
+      const { items, page } = pageSchema.parse(document)
+      yield* items
+      cursor = page.next_cursor
+    }
   }
-}
 
 const byId = async (ask: Ask, id: string): Promise<Payment | undefined> => {
   const { status, document } = await ask('GET', `/payments/${id}`)
   return status === NOT_FOUND ? undefined : paymentSchema.parse(document)
 }
 
-const named = async (ask: Ask, name: string): Promise<readonly Payment[]> => {
+const named = async (ask: Ask, list: List, name: string): Promise<readonly Payment[]> => {
   const payments: Payment[] = []
   const ofId = isId('pay', name) ? await byId(ask, name) : undefined
   if (ofId !== undefined) payments.push(ofId)
-  for await (const payment of list(ask, { reference: name })) {
+  for await (const payment of list({ reference: name })) {
     // Failed payments keep their reference; of several only the newest is reported.
     if (payment.state !== 'failed') return [...payments, payment]
     if (payments.length === 0) payments.push(payment)
@@ -154,10 +162,11 @@ const sleepReally = (durationMs: number, signal: AbortSignal): Promise<unknown> 
 export const createLedgerPayments = (options: LedgerApi): LedgerPayments => {
   const { signal, sleep = sleepReally } = options
   const ask = createAsk(options)
+  const list = createList(ask, options.head)
   const wait: AcceptanceWait = { sleep: () => sleep(ACCEPTED_POLL_MS, signal), notAccepted: 0 }
   return {
-    named: name => named(ask, name),
-    pending: () => list(ask, { state: 'pending' }),
+    named: name => named(ask, list, name),
+    pending: () => list({ state: 'pending' }),
     settledBy: id => settledBy(ask, id),
     settle: (id, correlationId) => settle(ask, id, correlationId, wait),
   }

@@ -35,11 +35,18 @@ export type NamedPayment = Payment & { readonly settledBy?: string | undefined }
 /** A settlement that is to be sent, with the outcome that it has if it is the first one of the payment. */
 export type Proposal = Outcome & { readonly settle?: { readonly payment: Payment; readonly lineId: string } }
 
+/** A line with its id and the payments that it names, the strongest name first. */
+export type NamedLine = {
+  readonly line: StatementLine
+  readonly lineId: string
+  readonly payments: readonly NamedPayment[]
+}
+
 /** The lines of one import so far; it grows with the lines that name a payment. */
 export type ImportState = {
   /** The line that settles a payment in this import, by the payment's id. */
   readonly lines: Map<string, number>
-  /** The number of lines with equal content, by their id. */
+  /** The number of lines with equal content and kind. */
   readonly occurrences: Map<string, number>
   /** The ids of payments that a line names. */
   readonly named: Set<string>
@@ -103,6 +110,13 @@ const countUp = (counts: Map<string, number>, name: string): number => {
   return before
 }
 
+/**
+ * The id of the next line of the file, made from its content alone: equal lines of one file are told apart by their
+ * order.
+ */
+export const nextLineId = (line: StatementLine, { occurrences }: ImportState): string =>
+  lineIdOf(line, countUp(occurrences, `${line.kind} ${lineIdOf(line, 0)}`))
+
 /** Whether a reversal of the statement takes back a credit for the payment. The reversal is used up by it. */
 const isTakenBack = ({ reversals }: ImportState, payment: Payment): boolean =>
   [payment.id, payment.reference ?? payment.id].some(name => {
@@ -123,12 +137,10 @@ const duplicate = (line: StatementLine, payment: Payment, earlier?: number): Out
 
 /** The outcome of a credit that some payments have the amount and the currency of. */
 const withExactAmount = (
-  line: StatementLine,
+  { line, lineId }: NamedLine,
   exact: readonly [NamedPayment, ...NamedPayment[]],
   importState: ImportState,
 ): Proposal => {
-  const occurrence = countUp(importState.occurrences, lineIdOf(line, 0))
-  const lineId = lineIdOf(line, occurrence)
   const matched = (payment: Payment): Outcome => {
     importState.lines.set(payment.id, line.line)
     return { status: 'matched', line, payment, detail: '' }
@@ -143,15 +155,9 @@ const withExactAmount = (
   return duplicate(line, exact[0], importState.lines.get(exact[0].id))
 }
 
-/**
- * The outcome of a line with the payments that it names, the strongest name first. Lines must be decided in their
- * order.
- */
-export const outcomeOf = (
-  line: StatementLine,
-  payments: readonly NamedPayment[],
-  importState: ImportState,
-): Proposal => {
+/** The outcome of a line. Lines must be decided in their order. */
+export const outcomeOf = (named: NamedLine, importState: ImportState): Proposal => {
+  const { line, payments } = named
   if (line.kind !== 'credit') return withoutCredit(line, payments[0])
   const candidates = payments.filter(isDeferredAndNotFailed)
   const [first] = candidates
@@ -161,7 +167,7 @@ export const outcomeOf = (
   const proposal =
     firstExact === undefined
       ? withOtherAmount(line, first)
-      : withExactAmount(line, [firstExact, ...others], importState)
+      : withExactAmount(named, [firstExact, ...others], importState)
   if (proposal.payment !== undefined) importState.named.add(proposal.payment.id)
   return proposal
 }

@@ -6,7 +6,9 @@ import {
   afterSettlement,
   type ImportState,
   expected,
+  type NamedLine,
   type NamedPayment,
+  nextLineId,
   type Outcome,
   outcomeOf,
   type Proposal,
@@ -50,31 +52,41 @@ const check = async ({ file, signal }: Reconciliation): Promise<Checked> => {
   return { total, reversals }
 }
 
-const uniqueById = (payments: readonly Payment[]): readonly Payment[] => [
+const uniqueById = <P extends Payment>(payments: readonly P[]): readonly P[] => [
   ...new Map(payments.map(payment => [payment.id, payment])).values(),
 ]
 
-/**
- * The payments that the line names: by its references, and by its free texts if those name none that can be settled.
- */
-const paymentsOf = async (payments: LedgerPayments, line: StatementLine): Promise<readonly NamedPayment[]> => {
-  if (line.kind === 'not_booked') return []
-  const find = async (names: readonly string[]): Promise<readonly Payment[]> => {
-    const ofNames: Payment[] = []
-    for (const name of names) ofNames.push(...(await payments.named(name)))
-    return uniqueById(ofNames)
-  }
-  const referenced = await find(referencesIn(line))
-  const named = referenced.some(isDeferredAndNotFailed)
-    ? referenced
-    : uniqueById([...referenced, ...(await find(namesInTexts(line)))])
+type Names = readonly string[]
+
+const findNamed = async (payments: LedgerPayments, line: StatementLine, names: Names) => {
+  const named: Payment[] = []
+  for (const name of names) named.push(...(await payments.named(name)))
   const isExact = ({ amount, currency }: Payment): boolean => amount === line.amount && currency === line.currency
   // Lists may be behind: a payment that is pending there may have been settled by an earlier import.
   const withSettlement = async (payment: Payment): Promise<NamedPayment> =>
     line.kind === 'credit' && isDeferredAndNotFailed(payment) && isExact(payment)
       ? { ...payment, settledBy: await payments.settledBy(payment.id) }
       : payment
-  return Promise.all(named.map(withSettlement))
+  return Promise.all(uniqueById(named).map(withSettlement))
+}
+
+/**
+ * The payments that the line names: by its references, and by its free texts if those name none that can be settled, or
+ * if the line has settled one of them. An earlier import may have done that before a payment had the line's reference.
+ */
+const paymentsOf = async (
+  payments: LedgerPayments,
+  { line, lineId }: Pick<NamedLine, 'line' | 'lineId'>,
+): Promise<readonly NamedPayment[]> => {
+  if (line.kind === 'not_booked') return []
+  const isOwn = ({ settledBy }: NamedPayment): boolean => settledBy === lineId
+  const references = referencesIn(line)
+  const referenced = await findNamed(payments, line, references)
+  const isReferenced = referenced.some(isDeferredAndNotFailed)
+  if (isReferenced && (line.kind !== 'credit' || referenced.some(isOwn))) return referenced
+  const others = namesInTexts(line).filter(name => !references.includes(name))
+  const inTexts = await findNamed(payments, line, others)
+  return isReferenced && !inTexts.some(isOwn) ? referenced : uniqueById([...referenced, ...inTexts])
 }
 
 const settle = async ({ payments, dryRun }: Reconciliation, proposal: Proposal): Promise<Step> => {
@@ -109,9 +121,10 @@ export const reconcile = async function* (reconciliation: Reconciliation): Async
   let done = 0
   for await (const batch of inBatches(file.lines())) {
     signal.throwIfAborted()
-    const named = await limit.map(batch, line => paymentsOf(payments, line))
+    const lines = batch.map(line => ({ line, lineId: nextLineId(line, importState) }))
+    const named = await limit.map(lines, async line => ({ ...line, payments: await paymentsOf(payments, line) }))
     // In the order of the file, so that of two lines for one payment the first settles it, at each repetition.
-    const proposals = batch.map((line, index) => outcomeOf(line, named[index] ?? [], importState))
+    const proposals = named.map(line => outcomeOf(line, importState))
     yield* await limit.map(proposals, proposal => settle(reconciliation, proposal))
     done += batch.length
     onProgress(done, total)

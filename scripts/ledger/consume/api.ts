@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import { requestedPauseMs } from '../../../src/requestedPause.ts'
 import { StartupError } from '../../../src/startupError.ts'
 import { type Digest, type Fact, factSchema, type Range } from './fact.ts'
 
@@ -39,22 +40,26 @@ export type ApiOptions = {
   readonly retryMaxMs: number
 }
 
-/** The service does not know the cursor (any more). Reading continues from the position instead. */
-export class CursorLost extends Error {
+/** Reading continues from the position instead, after which facts that were delivered late meanwhile do not come. */
+export class CursorExpired extends Error {
   constructor() {
     super('The cursor is too old.')
-    this.name = 'CursorLost'
+    this.name = 'CursorExpired'
   }
 }
+
+/** Cursors are sealed for one tenant, with the secret of one log. */
+const FOREIGN_CURSOR =
+  'The ledger did not issue the cursor of this copy for this tenant: the copy is of another tenant or of another log. ' +
+  'Correct --tenant or --api, or name another folder.'
 
 const PAGE = 100
 const REQUEST_MAX_MS = 60_000
 const PAUSE_MIN_MS = 200
 const PAUSE_MAX_MS = 5_000
-const SECOND_MS = 1_000
 const RETRIED_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
-type Attempt = { readonly answer: unknown } | { readonly why: string; readonly retryAfterMs: number | undefined }
+type Attempt = { readonly answer: unknown } | { readonly why: string; readonly requestedMs?: number | undefined }
 
 const sendOnce = async ({ api, token, signal }: ApiOptions, path: string): Promise<Attempt> => {
   const authorization = `Bearer ${await token()}`
@@ -66,16 +71,16 @@ const sendOnce = async ({ api, token, signal }: ApiOptions, path: string): Promi
     body = await response.json()
   } catch (error) {
     signal.throwIfAborted()
-    return { why: `no answer (${error instanceof Error ? error.message : String(error)})`, retryAfterMs: undefined }
+    return { why: `no answer (${error instanceof Error ? error.message : String(error)})` }
   }
   if (response.ok) return { answer: body }
   const problem = problemSchema.safeParse(body)
   const { code, detail = '' } = problem.success ? problem.data : { code: 'no problem document' }
-  if (code === 'cursor_expired' || code === 'cursor_invalid') throw new CursorLost()
+  if (code === 'cursor_expired') throw new CursorExpired()
+  if (code === 'cursor_invalid') throw new StartupError(FOREIGN_CURSOR)
   const why = `${response.status} ${code}. ${detail}`.trim()
   if (!RETRIED_STATUSES.has(response.status)) throw new StartupError(`GET ${path} was answered ${why}`)
-  const seconds = response.headers.get('retry-after')
-  return { why, retryAfterMs: seconds === null ? undefined : Number(seconds) * SECOND_MS }
+  return { why, requestedMs: requestedPauseMs(response.headers) }
 }
 
 const createGet =
@@ -89,7 +94,8 @@ const createGet =
         if (parsed.success) return parsed.data
         throw new StartupError(`GET ${path} was answered with a body that the contract does not have.`, parsed.error)
       }
-      const waitMs = tried.retryAfterMs ?? pauseMs
+      // A pause of 0, or a date that has passed, must not repeat the request at once, again and again.
+      const waitMs = Math.max(tried.requestedMs ?? 0, pauseMs)
       if (performance.now() + waitMs >= givenUpAtMs)
         throw new StartupError(`GET ${options.api}${path} had ${tried.why}`)
       await sleep(waitMs, undefined, { signal: options.signal })

@@ -40,7 +40,12 @@ export type Counts = {
 export type Copy = {
   readonly state: () => State
   readonly counts: Readonly<Counts>
-  /** Writes the new facts, then the progress. Calls must not overlap. */
+  /** The fact with the greatest position. */
+  readonly newest: () => Fact | undefined
+  /**
+   * Writes the new facts, then the progress. Calls must not overlap. Throws a StartupError, and writes nothing, if one of
+   * the facts is of another tenant (HTTP), another source or another log.
+   */
   readonly write: (facts: readonly Fact[], progress?: Pick<State, 'cursor' | 'position'>) => Promise<void>
   readonly close: () => Promise<void>
 }
@@ -109,27 +114,35 @@ const openFiles = async (folder: string, topics: readonly string[], onFact: (fac
   return files
 }
 
-const createIndex = () => {
+/** The facts of the copy, which tell the tenant, the source and the log that it is of. */
+const createIndex = (from: State['from']) => {
   const counts: Counts = { taken: 0, repeated: 0, late: 0 }
-  const seen = new Set<string>()
-  const newest = new Map<string, string>()
+  const identities = new Map<string, string>()
+  const sequences = new Map<string, string>()
+  let newest: Fact | undefined
   const add = (fact: Fact): void => {
-    seen.add(identityOf(fact))
-    const last = newest.get(fact.partitionkey)
-    if (last === undefined || last < fact.sequence) newest.set(fact.partitionkey, fact.sequence)
+    identities.set(fact.position, identityOf(fact))
+    const last = sequences.get(fact.partitionkey)
+    if (last === undefined || last < fact.sequence) sequences.set(fact.partitionkey, fact.sequence)
+    if (newest === undefined || BigInt(newest.position) < BigInt(fact.position)) newest = fact
   }
+  /** A log has one fact at a position. */
+  const isForeign = (fact: Fact): boolean =>
+    (identities.get(fact.position) ?? identityOf(fact)) !== identityOf(fact) ||
+    (newest !== undefined && fact.source !== newest.source) ||
+    (newest !== undefined && from === 'http' && fact.tenantid !== newest.tenantid)
   /** Adds the fact if it is new: then it is to be written. Sequences grow within a key, so an earlier one is late. */
   const addIfNew = (fact: Fact): boolean => {
-    if (seen.has(identityOf(fact))) {
+    if (identities.get(fact.position) === identityOf(fact)) {
       counts.repeated += 1
       return false
     }
-    if ((newest.get(fact.partitionkey) ?? '') > fact.sequence) counts.late += 1
+    if ((sequences.get(fact.partitionkey) ?? '') > fact.sequence) counts.late += 1
     counts.taken += 1
     add(fact)
     return true
   }
-  return { counts, add, addIfNew }
+  return { counts, newest: () => newest, add, isForeign, addIfNew }
 }
 
 const LOCK = 'lock'
@@ -157,14 +170,23 @@ export const openCopy = async (folder: string, of: CopySource, all: readonly str
   }
 }
 
+const notOfCopy = (folder: string, { id, position, tenantid, source }: Fact): StartupError =>
+  new StartupError(
+    `The fact ${id} at position ${position}, of tenant ${tenantid} and source ${source}, is not of the tenant, the source or ` +
+      `the log that ${folder} is a copy of: name another folder.`,
+  )
+
 const openLockedCopy = async (folder: string, of: CopySource, all: readonly string[]): Promise<Copy> => {
   let state = await openState(folder, of, all)
-  const { counts, add, addIfNew } = createIndex()
+  const { counts, newest, add, isForeign, addIfNew } = createIndex(of.from)
   const files = await openFiles(folder, state.topics, add)
   return {
     state: () => state,
     counts,
+    newest,
     write: async (facts, progress) => {
+      const foreign = facts.find(isForeign)
+      if (foreign !== undefined) throw notOfCopy(folder, foreign)
       const fresh = facts.filter(fact => files.has(topicOf(fact)) && addIfNew(fact))
       for (const [topic, ofTopic] of Map.groupBy(fresh, topicOf)) {
         const file = files.get(topic)

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Api, CursorLost, type Page, type Start } from './api.ts'
+import { StartupError } from '../../../src/startupError.ts'
+import { type Api, CursorExpired, type Page, type Start } from './api.ts'
 import type { Copy } from './copy.ts'
+import { digestOf, entryOf, isSame, topicOf } from './fact.ts'
 
 /** Reads GET /events page by page into the copy, starting at its progress. */
 
@@ -13,6 +15,8 @@ export type HttpConsumer = {
   readonly signal: AbortSignal
   /** Called after each written page. */
   readonly onProgress: () => void
+  /** Called when facts that were delivered late may be missing, which a verification shows. */
+  readonly onExpiredCursor: () => void
 }
 
 /** The position up to which every fact has been seen. On the last page that is the position the service had reached. */
@@ -24,22 +28,42 @@ const completeTo = ({ items, page: { has_more, as_of_position } }: Page, before:
   return (has_more || seen > known ? seen : known).toString()
 }
 
+/**
+ * Throws a StartupError unless the ledger has the newest fact of the copy at its position: it may be another log, or this
+ * one as restored from an older backup, whose positions are given to other facts.
+ */
+const requireSameLog = async (api: Api, copy: Copy): Promise<void> => {
+  const newest = copy.newest()
+  if (newest === undefined) return
+  const position = BigInt(newest.position)
+  const found = await api.manifest(topicOf(newest), { from: position, to: position })
+  if (!isSame(found, digestOf([entryOf(newest)])))
+    throw new StartupError(
+      `The ledger does not have the newest fact of this copy, ${newest.id} at position ${position}: it is another tenant or ` +
+        'log, or was restored from an older backup. Correct --tenant or --api, or name another folder.',
+    )
+}
+
 /** Cursors expire after some days; positions do not, so a consumer that returns later continues from its position. */
-const nextPage = async (api: Api, { cursor, position }: { cursor: string | null; position: string }): Promise<Page> => {
+const nextPage = async ({ api, copy, onExpiredCursor }: HttpConsumer): Promise<Page> => {
+  const { cursor, position } = copy.state()
   const start: Start = { from_position: (BigInt(position) + 1n).toString() }
   if (cursor === null) return await api.page(start)
   try {
     return await api.page({ cursor })
   } catch (error) {
-    if (error instanceof CursorLost) return await api.page(start)
-    throw error
+    if (!(error instanceof CursorExpired)) throw error
+    onExpiredCursor()
+    return await api.page(start)
   }
 }
 
 /** Reads until the end, or with `follow` until the signal. A write in progress is completed. */
-export const consumeHttp = async ({ api, copy, follow, signal, onProgress }: HttpConsumer): Promise<void> => {
+export const consumeHttp = async (consumer: HttpConsumer): Promise<void> => {
+  const { api, copy, follow, signal, onProgress } = consumer
+  await requireSameLog(api, copy)
   while (!signal.aborted) {
-    const page = await nextPage(api, copy.state())
+    const page = await nextPage(consumer)
     const position = completeTo(page, copy.state().position)
     await copy.write(page.items, { cursor: page.page.next_cursor, position })
     onProgress()

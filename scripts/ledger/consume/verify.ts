@@ -98,22 +98,30 @@ const sealedSchema = z.object({
 })
 type Sealed = z.output<typeof sealedSchema>['data']
 
-const manifestsIn = async (folder: string): Promise<readonly Sealed[]> => {
-  const found: Sealed[] = []
-  for await (const { value } of factLines(fileOf(folder, MANIFESTS_TOPIC))) {
+const manifestsIn = async (folder: string) => {
+  const manifests: Sealed[] = []
+  const findings: string[] = []
+  const path = fileOf(folder, MANIFESTS_TOPIC)
+  for await (const { number, value } of factLines(path)) {
     const sealed = sealedSchema.safeParse(value)
-    if (sealed.success) found.push(sealed.data.data)
+    if (sealed.success) manifests.push(sealed.data.data)
+    else findings.push(`Line ${number} of ${path} is no manifest.`)
   }
-  return found.toSorted((a, b) => (a.from_position < b.from_position ? -1 : 1))
+  return { manifests: manifests.toSorted((a, b) => (a.from_position < b.from_position ? -1 : 1)), findings }
 }
 
-/** Each manifest begins directly after the one before; a gap means that facts in it cannot be verified. */
+/**
+ * The first manifest begins at position 0, and each other one directly after the one before. Facts in a gap cannot be
+ * verified; those before the first manifest are no longer in the topic.
+ */
 const gapsIn = (manifests: readonly Sealed[]): readonly string[] =>
-  manifests.flatMap(({ from_position }, index) => {
-    const expected = (manifests[index - 1]?.to_position ?? from_position - 1n) + 1n
-    return from_position === expected
+  manifests.flatMap(({ from_position: from }, index) => {
+    const before = manifests[index - 1]
+    if (before === undefined) return from === 0n ? [] : [`Nothing before position ${from} is proved.`]
+    const expected = before.to_position + 1n
+    return from === expected
       ? []
-      : [`There is no manifest of positions ${expected} to ${from_position - 1n}: the topic ${MANIFESTS_TOPIC} has it.`]
+      : [`There is no manifest of positions ${expected} to ${from - 1n}: the topic ${MANIFESTS_TOPIC} has it.`]
   })
 
 const NO_MANIFEST = 'There is no manifest of it yet: npm run ledger -- manifest, and consume again.'
@@ -132,19 +140,18 @@ export type OwnFacts = { readonly api: Api; readonly tenant: string }
 
 /** Verification against the manifests in the copy, which cover all tenants; `own` lists what that tenant lacks. */
 export const verifyByManifests = async (folder: string, { topics }: State, own?: OwnFacts): Promise<Verified> => {
-  const manifests = await manifestsIn(folder)
+  const { manifests, findings: ofManifests } = await manifestsIn(folder)
   const proofs: TopicProof[] = []
   for (const topic of topics.filter(name => name !== MANIFESTS_TOPIC)) {
     const { entries, findings } = await load(folder, topic)
     const about = manifests.filter(sealed => sealed.topic === topic)
     const ranges = about.map(sealed => proofOf(countedBy(sealed, entries), rangeOf(sealed), sealed))
-    const last = about.at(-1)
     // With a token, missing facts of its tenant are listed; those of other tenants are reported by range only.
     const ofTenant = entries.filter(({ tenantid }) => tenantid === own?.tenant)
     proofs.push({
       topic,
       ranges,
-      findings: [...findings, ...(last === undefined ? [NO_MANIFEST] : gapsIn(about))],
+      findings: [...ofManifests, ...findings, ...(about.length === 0 ? [NO_MANIFEST] : gapsIn(about))],
       ...(own === undefined ? { missing: [], surplus: [] } : await differencesOf(ranges, topic, ofTenant, own.api)),
       unproved: entries.length - ranges.reduce((sum, { had }) => sum + had.count, 0),
     })

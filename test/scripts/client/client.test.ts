@@ -18,6 +18,21 @@ type Run = (
 
 type Program = { readonly run: Run; readonly exportOrders: (api: string, token: string) => Promise<string> }
 
+type Failure = Response & { readonly error: unknown }
+/** Some endpoints of the compiled client. */
+type Endpoints = {
+  readonly idempotencyKeys: { readonly readIdempotencyKey: (key: string) => Promise<unknown> }
+  readonly orders: { readonly deleteOrder: (id: string) => Promise<Failure> }
+  readonly exports: { readonly readExport: (id: string) => Promise<Failure> }
+}
+type Compiled = {
+  readonly createLedgerClient: (options: {
+    readonly baseUrl: string
+    readonly token: () => string
+    readonly fetch: typeof fetch
+  }) => Endpoints
+}
+
 const inRepository = (path: string): string => fileURLToPath(new URL(`../../../${path}`, import.meta.url))
 
 /** The output of a program that failed; empty when it succeeded. */
@@ -82,6 +97,54 @@ export const wrong = () => ledger.payments.createPayment({ invoice_id: 'inv_', a
     const token = await service.token({ tenant: 'generated-client-files' })
     const { exportOrders } = (await import(pathToFileURL(join(directory, 'program.js')).href)) as Program
     expect(await exportOrders(service.api, token)).to.match(/^id,/)
+  })
+
+  /** A client whose requests all get this response. */
+  const clientThatGets = async (status: number, body: string | null, type = 'application/problem+json') => {
+    const { createLedgerClient } = (await import(pathToFileURL(join(directory, 'dist/index.js')).href)) as Compiled
+    const paths: string[] = []
+    const send: typeof fetch = async input => {
+      paths.push(new URL(input instanceof Request ? input.url : input).pathname)
+      return new Response(body, { status, headers: { 'content-type': type } })
+    }
+    return { client: createLedgerClient({ baseUrl: 'http://localhost', token: () => 'token', fetch: send }), paths }
+  }
+  const failureOfRequest = async (request: Promise<Failure>): Promise<Failure> =>
+    request.then(
+      ({ status }) => expect.fail(`The request was answered ${status}.`),
+      (failure: Failure) => failure,
+    )
+
+  it('encodes the parameters of paths', async () => {
+    const { client, paths } = await clientThatGets(200, '{}', 'application/json')
+    for (const key of ['order#42', 'a%41', 'a/b?c']) await client.idempotencyKeys.readIdempotencyKey(key)
+    expect(paths).to.deep.equal([
+      '/idempotency-keys/order%2342',
+      '/idempotency-keys/a%2541',
+      '/idempotency-keys/a%2Fb%3Fc',
+    ])
+  })
+
+  it('reads the problem of a failure where a success has no JSON body', async () => {
+    for (const [status, code] of [
+      [409, 'order_has_invoices'],
+      [412, 'precondition_failed'],
+      [428, 'precondition_required'],
+    ] as const) {
+      const { client } = await clientThatGets(status, JSON.stringify({ code }))
+      const failure = await failureOfRequest(client.orders.deleteOrder('ord_1'))
+      expect(failure.error).to.deep.equal({ code })
+      expect(await failure.json()).to.deep.equal({ code })
+    }
+    const { client } = await clientThatGets(410, '{"code":"export_expired"}')
+    expect((await failureOfRequest(client.exports.readExport('op_1'))).error).to.deep.equal({ code: 'export_expired' })
+  })
+
+  it('has no problem for a success without a body, or from another server', async () => {
+    const deleted = await (await clientThatGets(204, null)).client.orders.deleteOrder('ord_1')
+    expect(deleted.error).to.equal(null)
+    const { client } = await clientThatGets(502, '<html>', 'text/html')
+    expect((await failureOfRequest(client.orders.deleteOrder('ord_1'))).error).to.equal(null)
   })
 
   it('can be packed: every exported file is in the package, and no source', async () => {

@@ -1,21 +1,27 @@
 import { expect } from 'chai'
 import { RETRY_TABLE } from '../../../scripts/client/src/contract.ts'
-import { createRetryingFetch, type RetryOptions } from '../../../scripts/client/src/retry.ts'
+import {
+  createRetryingFetch,
+  EffectUnknownError,
+  type RetryOptions,
+  type Token,
+} from '../../../scripts/client/src/retry.ts'
 import { PROBLEMS, retryOf } from '../../../src/http/response/problemCatalogue.ts'
 import { rejectionOf } from '../../support/rejection.ts'
 
-type Reply = { readonly status: number; readonly code?: string; readonly after?: number } | 'lost'
-type Seen = { readonly key: string | null; readonly body: unknown }
+type Reply = { readonly status: number; readonly code?: string; readonly after?: number | string } | 'lost'
+type Seen = { readonly key: string | null; readonly body: unknown; readonly authorization: string | null }
 
 const LOST = new TypeError('fetch failed')
 
 /** A fetch that gives these replies, the last one again and again, on virtual time. */
-const scripted = (replies: readonly Reply[], options: RetryOptions = {}) => {
+const scripted = (replies: readonly Reply[], options: RetryOptions & { readonly token?: Token } = {}) => {
   const seen: Seen[] = []
   const pauses: number[] = []
   let nowMs = 0
   const send: typeof fetch = async (_input, init = {}) => {
-    seen.push({ key: new Headers(init.headers).get('idempotency-key'), body: init.body })
+    const sent = new Headers(init.headers)
+    seen.push({ key: sent.get('idempotency-key'), body: init.body, authorization: sent.get('authorization') })
     const reply = replies[Math.min(seen.length, replies.length) - 1]
     if (reply === undefined || reply === 'lost') throw LOST
     const { status, code, after } = reply
@@ -52,13 +58,11 @@ describe('the retries of the client', () => {
     ['a payment in progress, with its key', { status: 409, code: 'idempotency_in_progress' }, payment, true],
     ['a payment in progress, without a key', { status: 409, code: 'idempotency_in_progress' }, keyless, false],
     ['an unknown effect, with a key', { status: 504, code: 'deadline_exceeded' }, payment, true],
-    ['an unknown effect, without a key', { status: 504, code: 'deadline_exceeded' }, keyless, false],
     ['an unknown effect of a read', { status: 500, code: 'internal_error' }, {}, true],
     ['a rejection', { status: 409, code: 'payment_exceeds_due' }, payment, false],
     ['an expired token', { status: 401, code: 'token_expired' }, payment, false],
     ['an invalid request', { status: 400, code: 'validation_failed' }, payment, false],
     ['a failure of another server, with a key', { status: 502 }, payment, true],
-    ['a failure of another server, without a key', { status: 502 }, keyless, false],
   ] as const)
     it(`${isRetried ? 'repeat' : 'do not repeat'} ${what}`, async () => {
       const { retrying, seen } = scripted([first, { status: 201 }])
@@ -69,19 +73,111 @@ describe('the retries of the client', () => {
   it('send the same key and body each time', async () => {
     const { retrying, seen } = scripted(['lost', { status: 504, code: 'deadline_exceeded' }, { status: 201 }])
     expect((await retrying('/payments', payment)).status).to.equal(201)
-    expect(seen).to.deep.equal(Array.from({ length: 3 }, () => ({ key: 'k1', body: payment.body })))
+    expect(seen).to.deep.equal(
+      Array.from({ length: 3 }, () => ({ key: 'k1', body: payment.body, authorization: null })),
+    )
   })
 
   it('do not repeat a write without a key whose response was lost', async () => {
     const { retrying, seen } = scripted(['lost'])
-    expect(await rejectionOf(retrying('/orders', keyless))).to.equal(LOST)
-    expect(seen).to.have.lengthOf(1)
+    const failure = await rejectionOf(retrying('/orders', keyless))
+    expect([failure instanceof EffectUnknownError, failure.cause, seen.length]).to.deep.equal([true, LOST, 1])
+  })
+
+  for (const [what, reply] of [
+    ['a deadline', { status: 504, code: 'deadline_exceeded' }],
+    ['a failure of another server', { status: 502 }],
+  ] as const)
+    it(`do not repeat a write without a key after ${what}, and say that its effect is unknown`, async () => {
+      const { retrying, seen } = scripted([reply])
+      const failure = await rejectionOf(retrying('/orders', keyless))
+      expect(failure).to.be.instanceOf(EffectUnknownError)
+      expect([(failure.cause as Response).status, seen.length]).to.deep.equal([reply.status, 1])
+    })
+
+  for (const first of ['lost', { status: 504, code: 'deadline_exceeded' }, { status: 502 }] as const) {
+    const title = first === 'lost' ? 'a lost answer' : `a ${first.status}`
+    for (const last of [
+      { status: 503, code: 'dependency_unavailable' },
+      { status: 429, code: 'rate_limited' },
+      { status: 401, code: 'token_expired' },
+      { status: 412, code: 'precondition_failed' },
+      { status: 404, code: 'resource_not_found' },
+      { status: 409, code: 'idempotency_in_progress' },
+      { status: 409 },
+    ] as const)
+      it(`say that the effect is unknown when ${title} is followed by ${last.status} ${'code' in last ? last.code : ''}`, async () => {
+        const { retrying } = scripted([first, last])
+        const failure = await rejectionOf(retrying('/payments', payment))
+        expect(failure).to.be.instanceOf(EffectUnknownError)
+        const { response } = failure as EffectUnknownError
+        expect(failure.cause).to.equal(response)
+        expect(response?.status).to.equal(last.status)
+        const document: unknown = await response?.json()
+        expect(document).to.deep.equal('code' in last ? { code: last.code } : {})
+      })
+
+    for (const last of [
+      { status: 201 },
+      { status: 409, code: 'payment_exceeds_due' },
+      { status: 422, code: 'idempotency_key_reused' },
+    ] as const)
+      it(`resolve to ${last.status}, which tells the effect, after ${title}`, async () => {
+        const { retrying } = scripted([first, last])
+        expect((await retrying('/payments', payment)).status).to.equal(last.status)
+      })
+  }
+
+  it('resolve to the last response of a read, and of a write that no attempt can have made', async () => {
+    const read = scripted(['lost', { status: 504, code: 'deadline_exceeded' }, { status: 401, code: 'token_expired' }])
+    expect((await read.retrying('/payments')).status).to.equal(401)
+    const write = scripted([
+      { status: 503, code: 'overloaded' },
+      { status: 401, code: 'token_expired' },
+    ])
+    expect((await write.retrying('/payments', payment)).status).to.equal(401)
+  })
+
+  it('ask for the token at each attempt', async () => {
+    let tokens = 0
+    const options = { token: async () => `token-${++tokens}` }
+    const { retrying, seen } = scripted(['lost', { status: 503, code: 'overloaded' }, { status: 201 }], options)
+    await retrying('/payments', payment)
+    expect(seen.map(({ authorization }) => authorization)).to.deep.equal([
+      'Bearer token-1',
+      'Bearer token-2',
+      'Bearer token-3',
+    ])
+  })
+
+  it('end with the error of a token, unless an effect is unknown', async () => {
+    const refused = new Error('no token')
+    const token = (failing: number) => {
+      let asked = 0
+      return () => (++asked === failing ? Promise.reject(refused) : 'token')
+    }
+    const first = scripted(['lost'], { token: token(1) })
+    expect([await rejectionOf(first.retrying('/payments', payment)), first.seen.length]).to.deep.equal([refused, 0])
+    const second = scripted(['lost'], { token: token(2) })
+    const failure = await rejectionOf(second.retrying('/payments', payment))
+    expect([failure instanceof EffectUnknownError, failure.cause, second.seen.length]).to.deep.equal([true, refused, 1])
+  })
+
+  it('do not wait for a token beyond the deadline', async () => {
+    const surroundings = { nowMs: () => performance.now(), sleep: async () => undefined, random: () => 1 }
+    const hanging = { token: () => new Promise<string>(() => undefined), deadlineMs: 50 }
+    const retrying = createRetryingFetch(hanging, { fetch: async () => new Response(), ...surroundings })
+    expect(await rejectionOf(retrying('/payments', payment))).to.have.property('name', 'TimeoutError')
   })
 
   it('wait for Retry-After, and longer from pause to pause without it', async () => {
     const requested = scripted([{ status: 429, code: 'rate_limited', after: 7 }, { status: 200 }])
     await requested.retrying('/orders')
     expect(requested.pauses[0]).to.be.within(7_000, 8_000)
+    const soon = new Date(Date.now() + 9_000).toUTCString()
+    const dated = scripted([{ status: 429, code: 'rate_limited', after: soon }, { status: 200 }])
+    await dated.retrying('/orders')
+    expect(dated.pauses[0]).to.be.within(7_000, 10_000)
     const { retrying, pauses } = scripted([{ status: 503, code: 'overloaded' }], { attemptsMax: 5 })
     await retrying('/orders')
     expect(pauses).to.deep.equal([200, 400, 800, 1_600])

@@ -112,16 +112,57 @@ describe('ledger consume', () => {
     await expectWhole()
   })
 
-  it('skips facts that it reads again after progress that was not saved, and after an expired cursor', async () => {
+  it('skips facts that it reads again after progress that was not saved', async () => {
     await consume('--topic', 'ledger.order.v1')
     const path = join(folder, 'state.json')
     const state = JSON.parse(await readFile(path, 'utf8'))
     await writeFile(path, JSON.stringify({ ...state, cursor: null, position: '-1' }))
     expect(JSON.parse((await consume()).stdout)).to.include({ taken: 0, repeated: (await copied()).length })
-    const half = (await copied())[150]?.position
-    await writeFile(path, JSON.stringify({ ...state, cursor: 'forged', position: half }))
-    expect(JSON.parse((await consume()).stdout)).to.include({ taken: 0, repeated: (await copied()).length - 151 })
     expect((await verify()).report.ok).to.equal(true)
+  })
+
+  it('continues from the position after an expired cursor, and says that late facts may be missing', async () => {
+    const { api } = await sharedService()
+    await consume()
+    const half = (await copied())[150]?.position
+    await writeFile(join(folder, 'state.json'), JSON.stringify({ ...(await readState()), position: half }))
+    let expired = 0
+    const gate = await serving(async ({ url, headers }, response) => {
+      const isExpired = url?.includes('cursor=') === true && (expired += 1) === 1
+      const served = await retryingFetch(`${api}${url}`, { headers: { authorization: headers.authorization ?? '' } })
+      response.writeHead(isExpired ? 400 : served.status, { 'content-type': 'application/json' })
+      response.end(isExpired ? '{"code":"cursor_expired"}' : await served.text())
+    })
+    const { code, stdout, stderr } = await consume('--api', gate)
+    expect(JSON.parse(stdout)).to.include({ taken: 0, repeated: (await copied()).length - 151 })
+    expect(code).to.equal(1)
+    expect(stderr).to.include(`npm run ledger -- consume verify --copy ${folder} names them.`)
+    await expectWhole()
+  })
+
+  it('refuses a copy of another tenant, and one with a cursor that the ledger did not issue', async () => {
+    await consume()
+    const before = await copied()
+    const other = await ledger(['consume', '--copy', folder, '--tenant', `${tenant}-other`])
+    expect([other.code, other.stdout]).to.deep.equal([1, ''])
+    expect(other.stderr).to.match(/^The ledger does not have the newest fact of this copy, .* name another folder\.\n$/)
+    await writeFile(join(folder, 'state.json'), JSON.stringify({ ...(await readState()), cursor: 'forged' }))
+    const forged = await consume()
+    expect([forged.code, forged.stdout]).to.deep.equal([1, ''])
+    expect(forged.stderr).to.match(/^The ledger did not issue the cursor of this copy for this tenant: .*\n$/)
+    expect(await copied()).to.deep.equal(before)
+  })
+
+  it('refuses a copy whose newest fact is not in the log, as after the restore of an older backup', async () => {
+    await consume('--topic', 'ledger.order.v1')
+    const lines = await linesOf('ledger.order.v1')
+    const newest = JSON.parse(lines.at(-1) ?? '') as Fact
+    const restored = lines.with(lines.length - 1, JSON.stringify({ ...newest, id: newKey() }))
+    await writeFile(fileOf('ledger.order.v1'), restored.map(line => `${line}\n`).join(''))
+    const { code, stderr } = await consume()
+    expect(code).to.equal(1)
+    expect(stderr).to.include(`at position ${newest.position}: it is another tenant or log, or was restored`)
+    expect(await linesOf('ledger.order.v1')).to.deep.equal(restored)
   })
 
   it('removes an incomplete last line, and writes its fact again', async () => {

@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { expect } from 'chai'
 import { createLedgerPayments } from '../../../../scripts/ledger/bankStatement/ledgerPayments.ts'
 import { serving, tidyUp } from '../fixtures.ts'
@@ -29,9 +29,34 @@ const refusing = async (refusals: number, states: readonly State[], by = 'by-han
   const signal = new AbortController().signal
   let pauses = 0
   const sleep = async () => void (pauses += 1)
-  const payments = createLedgerPayments({ api, token: async () => 'token', signal, sleep })
+  const payments = createLedgerPayments({ api, head: 7n, token: async () => 'token', signal, sleep })
   return { settle: () => payments.settle(ID, LINE), settlements: () => settlements, pauses: () => pauses }
 }
+
+describe('the lists of payments for a bank statement', () => {
+  after(tidyUp)
+
+  it('are complete up to the head of the log at the start', async () => {
+    const asked: IncomingHttpHeaders[] = []
+    const api = await serving((request, response) => {
+      asked.push(request.headers)
+      const isBehind = asked.length === 1
+      response.writeHead(isBehind ? 503 : 200, {
+        'content-type': isBehind ? 'application/problem+json' : 'application/json',
+        'retry-after': '0',
+      })
+      response.end(
+        JSON.stringify(isBehind ? { code: 'projection_behind' } : { items: [], page: { next_cursor: null } }),
+      )
+    })
+    const { signal } = new AbortController()
+    const payments = createLedgerPayments({ api, head: 42n, token: async () => 'token', signal })
+    expect(await payments.named('R-1')).to.deep.equal([])
+    expect(await Array.fromAsync(payments.pending())).to.deep.equal([])
+    const waits = asked.map(headers => [headers['if-min-position'], /^wait=\d+$/.test(String(headers.prefer))])
+    expect(waits).to.deep.equal(Array.from({ length: 3 }, () => ['42', true]))
+  })
+})
 
 describe('settlements by a bank statement', () => {
   after(tidyUp)

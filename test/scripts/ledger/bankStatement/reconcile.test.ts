@@ -231,6 +231,20 @@ describe('the reconciliation of a bank statement', () => {
     expect(rows.slice(0, 2).map(({ payment_id }) => payment_id?.toString().at(-1))).to.deep.equal(['2', '3'])
   })
 
+  it('finds its own settlement by a text when a payment with the reference of the line has appeared since', async () => {
+    const line = (bankId: string) =>
+      ntry({ amount: '10.00', bankId, parts: [{ endToEndId: 'INV-7', text: 'for INV-8' }] })
+    const { ledger, settled } = ledgerOf([{ reference: 'INV-8' }, { reference: 'INV-7' }])
+    const before = { ...ledger, named: async (name: string) => (name === 'INV-7' ? [] : ledger.named(name)) }
+    const first = await importing(before, camt([line('B-1')]))
+    const second = await importing(ledger, camt([line('B-1')]))
+    expect([first.settledNow, second.settledNow, settled.size]).to.deep.equal([1, 0, 1])
+    expect(second.rows[0]).to.deep.equal(first.rows[0])
+    const other = await importing(ledger, camt([line('B-1'), line('B-2')]))
+    expect(other.rows.map(({ status }) => status)).to.deep.equal(['matched', 'matched'])
+    expect([other.settledNow, settled.size]).to.deep.equal([1, 2])
+  })
+
   it('finds a payment by its id too', async () => {
     const id = `pay_${'1'.padStart(26, '0')}`
     expect((await statusesOf([{ reference: null }], [credit('10.00', id)])).statuses).to.deep.equal(['matched'])
