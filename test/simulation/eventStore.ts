@@ -1,4 +1,5 @@
 import type { Appended, EventStore, ExpectedRevision, NewEvent, StoredEvent } from '../../src/ports.ts'
+import { createLaggingFollower, type LaggingFollower } from './laggingFollower.ts'
 import { createLogReads } from './logReads.ts'
 import type { Machine } from './machine.ts'
 import { type Network, NO_ANSWER } from './network.ts'
@@ -24,6 +25,9 @@ export type SimulatedLog = {
   readonly plant: (stream: string, event: NewEvent) => void
   /** Begins an election of this duration. Its appends get no answer: each is lost, or is readable at the end. */
   readonly changeLeader: (durationMs: number) => void
+  /** Connects processes to a follower that lacks the last `behind` events and all later ones, until `endLag`. */
+  readonly beginLag: LaggingFollower['begin']
+  readonly endLag: () => void
   /** Closes the connections of all subscriptions; the clients subscribe again. */
   readonly dropSubscriptions: () => void
 }
@@ -92,7 +96,8 @@ export const createLog = (dependencies: LogDependencies): SimulatedLog => {
   const { random, network } = dependencies
   const log = createStoredLog(dependencies)
   const appends = createAppends(log, dependencies)
-  const { readStream, subscribe, head, dropSubscriptions } = createLogReads({ log, network, random })
+  const follower = createLaggingFollower(log)
+  const { readStream, subscribe, head, dropSubscriptions } = createLogReads({ log, follower, network, random })
 
   const appendFrom = (machine: Machine, name: string, sent: readonly NewEvent[], expected: ExpectedRevision) =>
     network.request<Appended>({
@@ -119,6 +124,11 @@ export const createLog = (dependencies: LogDependencies): SimulatedLog => {
     },
     plant: (stream, event) => void log.append(stream, [event]),
     changeLeader: appends.changeLeader,
+    beginLag: (behind, isConnected) => {
+      follower.begin(behind, isConnected)
+      dropSubscriptions()
+    },
+    endLag: follower.end,
     dropSubscriptions,
   }
 }

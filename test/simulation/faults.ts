@@ -136,6 +136,18 @@ const duplicatedRequests: Fault = ({ service, timeline, history, random }) => {
   return true
 }
 
+const BEHIND_MAX = 30
+const CONNECTED_CHANCE = 0.6
+const LAG_MAX_MS = 5_000
+const laggingFollower: Fault = ({ service, timeline, history, random }) => {
+  const behind = random.integer(0, BEHIND_MAX)
+  const forMs = random.next() * LAG_MAX_MS
+  history.note(`a follower of the event store is ${behind} events behind for ${Math.round(forMs)} ms`)
+  service.log.beginLag(behind, ({ name }) => random.fork(name).chance(CONNECTED_CHANCE))
+  timeline.after(forMs, () => service.log.endLag())
+  return true
+}
+
 /** All faults, drawn with a probability proportional to their weight. Those of weight 0 are drawn separately (plan.ts). */
 export const faults: WeightedFaults = {
   crash: { weight: 10, begin: crash },
@@ -153,6 +165,7 @@ export const faults: WeightedFaults = {
   rebuild: { weight: 0, begin: rebuild },
   'duplicated requests': { weight: 0, begin: duplicatedRequests },
   'greedy tenant': { weight: 0, begin: greedyTenant },
+  'lagging follower': { weight: 0, begin: laggingFollower },
   ...timedFaults,
 }
 
@@ -163,6 +176,7 @@ export const endFaults = ({ service, history }: Pick<FaultContext, 'service' | '
     service.network.setCondition(server, 'up')
     service.network.setLoss(server, 0)
   }
+  service.log.endLag()
   service.broker.keysOfLargeFacts.clear()
   service.faultPoints.clear()
   service.duplicates.setChance(0)

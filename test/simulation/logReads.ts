@@ -1,11 +1,15 @@
 import type { FeedItem, ReadOptions, StoredEvent, SubscribeOptions } from '../../src/ports.ts'
 import { partsOf } from '../../streams/aggregate.ts'
+import type { LaggingFollower } from './laggingFollower.ts'
 import type { Machine } from './machine.ts'
 import type { Network } from './network.ts'
 import type { Random } from './random.ts'
 import type { StoredLog } from './storedLog.ts'
 
-/** Reads of the simulated event store, of a stream or by a catch-up subscription, in pages of drawn sizes. */
+/**
+ * Reads of the simulated event store, of a stream or by a catch-up subscription, in pages of drawn sizes. Subscriptions do not
+ * require the leader; other reads do.
+ */
 export type LogReads = {
   readonly readStream: (machine: Machine, name: string, options?: ReadOptions) => AsyncGenerator<StoredEvent>
   readonly subscribe: (machine: Machine, options: SubscribeOptions) => AsyncGenerator<FeedItem>
@@ -16,6 +20,7 @@ export type LogReads = {
 
 export type LogReadsDependencies = {
   readonly log: StoredLog
+  readonly follower: LaggingFollower
   readonly network: Network
   readonly random: Random
 }
@@ -28,7 +33,7 @@ const EXCLUDED_PER_CHECKPOINT_MAX = 24
 const RESUBSCRIBE_MS = 120
 const APPEND_NOTICE_MAX_MS = 4
 
-export const createLogReads = ({ log, network, random }: LogReadsDependencies): LogReads => {
+export const createLogReads = ({ log, follower, network, random }: LogReadsDependencies): LogReads => {
   /** Grows when the connections are closed, which ends the subscriptions on them. */
   let connection = 0
 
@@ -52,8 +57,9 @@ export const createLogReads = ({ log, network, random }: LogReadsDependencies): 
   const readPage = (machine: Machine, first: () => number) =>
     read(machine, () => {
       const begin = first()
-      const events = log.events.slice(begin, begin + random.integer(1, FEED_PAGE_MAX))
-      return { begin, events, isEnd: begin + events.length === log.events.length, connection }
+      const end = follower.endFor(machine)
+      const events = log.events.slice(begin, Math.min(end, begin + random.integer(1, FEED_PAGE_MAX)))
+      return { begin, events, isEnd: begin + events.length >= end, connection }
     }).catch((error: unknown) => {
       if (error instanceof Error && error.message.startsWith('UNKNOWN')) throw error
       return undefined
@@ -92,7 +98,7 @@ export const createLogReads = ({ log, network, random }: LogReadsDependencies): 
       if (!page.isEnd) continue
       if (!isLive) yield { kind: 'caught_up' }
       isLive = true
-      if (next >= log.events.length) await nextAppend(machine, signal)
+      if (next >= follower.endFor(machine)) await nextAppend(machine, signal)
     }
   }
 

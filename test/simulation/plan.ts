@@ -44,6 +44,7 @@ const ONCE_AT_MOST: readonly (readonly [name: string, chance: number, kind: Plan
   ['rebuild', 0.08, 'fault'],
   ['duplicated requests', 0.15, 'fault'],
   ['greedy tenant', 0.2, 'fault'],
+  ['lagging follower', 0.2, 'fault'],
   [RESTORED, 0.06, 'end'],
 ]
 
