@@ -61,9 +61,13 @@ const checkArrived = async (
 }
 
 /** Checks the state of the service, without the answers that clients got. */
-const checkState = async (run: Run, readers: readonly FactReader[]): Promise<readonly Violation[]> => [
+const checkState = async (
+  run: Run,
+  readers: readonly FactReader[],
+  settledAt: string,
+): Promise<readonly Violation[]> => [
   ...checkStreamAgreement(run.service.log),
-  ...(await checkArrived(run, readers, timeOf(run.timeline.nowMs() - ARRIVAL_MAX_MS))),
+  ...(await checkArrived(run, readers, settledAt)),
 ]
 
 const textOf = ({ promise, detail }: Violation): string => `${promise}: ${detail}`
@@ -89,7 +93,7 @@ const checkLogged = (lines: readonly string[]): readonly Violation[] =>
     .map(line => violation('the service accepts the log of its tables', line))
 
 /** One reader for each tenant reads all facts from the beginning. */
-const checkFinalReaders = async (run: Run): Promise<readonly Violation[]> => {
+const checkFinalReaders = async (run: Run, settledAt: string): Promise<readonly Violation[]> => {
   const { timeline, history, service, random } = run
   const quiet = onlyInternalErrors(history)
   const allPages = TENANT_CALLERS.map((caller, index) => {
@@ -103,15 +107,14 @@ const checkFinalReaders = async (run: Run): Promise<readonly Violation[]> => {
     before = receivedCount()
     await timeline.advance(timeline.nowMs() + READ_MAX_MS, isOver)
   }
-  const settledAt = timeOf(timeline.nowMs() - ARRIVAL_MAX_MS)
   return allPages.flatMap(({ reader }) => checkReader(service.log, reader, settledAt))
 }
 
-/** The checks that are made once, when the state is found to be right. */
-const checkAtEnd = async (run: Run): Promise<readonly Violation[]> => {
+/** The checks that are made once, when the state of the events stored before `settledAt` is found to be right. */
+const checkAtEnd = async (run: Run, settledAt: string): Promise<readonly Violation[]> => {
   const { service, history } = run
   return [
-    ...(await checkFinalReaders(run)),
+    ...(await checkFinalReaders(run, settledAt)),
     ...checkManifests(service.log, history),
     ...checkAnswers(history, service.log, service.refusals.keys, await readAllTexts(service.engine)),
     ...(await checkPersonalTexts(service.log, service.engine, history)),
@@ -143,8 +146,9 @@ export const runFinalChecks = async (
   await timeline.advance(endedMs + ARRIVAL_MAX_MS)
   for (;;) {
     await service.database.idle()
-    const wrong = await checkState(run, readers)
-    if (wrong.length === 0) return checkAtEnd(run)
+    const settledAt = timeOf(timeline.nowMs() - ARRIVAL_MAX_MS)
+    const wrong = await checkState(run, readers, settledAt)
+    if (wrong.length === 0) return checkAtEnd(run, settledAt)
     const left = openWork.isDue() ? await openWork.check() : []
     if (left.length > 0) return left
     if (timeline.nowMs() >= endedMs + RECOVERED_WITHIN_MS) return wrong
