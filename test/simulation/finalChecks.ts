@@ -1,6 +1,7 @@
 import { RECOVERED_WITHIN_MS } from '../../src/processes/recoveryTimes.ts'
 import { checkBooks } from './checks/books.ts'
 import { checkAnswers } from './checks/answers.ts'
+import { checkExportFiles } from './checks/exportFiles.ts'
 import { checkStreamAgreement } from './checks/streamAgreement.ts'
 import { checkManifests, checkReader, checkSubscriptions, checkTopics } from './checks/facts.ts'
 import { checkOtherLogs } from './checks/otherLogs.ts'
@@ -34,6 +35,7 @@ const CHECK_EVERY_MS = 500
 const ARRIVAL_MAX_MS = 2_000
 /** Readers have negative action numbers. */
 const FINAL_READER_ACTION = -11
+const DOWNLOAD_ACTION = -21
 /** A reader that has received nothing new for this time has stopped. */
 const READ_MAX_MS = 5_000
 
@@ -110,11 +112,23 @@ const checkFinalReaders = async (run: Run, settledAt: string): Promise<readonly 
   return allPages.flatMap(({ reader }) => checkReader(service.log, reader, settledAt))
 }
 
+/** A suspended tenant is reinstated when the faults are over, so that every file can be downloaded. */
+const checkFiles = async ({ timeline, history, service, random }: Run): Promise<readonly Violation[]> => {
+  const quiet = onlyInternalErrors(history)
+  const own = random.fork('downloads')
+  const client = createClient({ service, timeline, history: quiet, random: own, action: DOWNLOAD_ACTION })
+  let found: readonly Violation[] | undefined
+  void checkExportFiles(service.log, client, false).then(violations => (found = violations))
+  await timeline.advance(timeline.nowMs() + RETRIES_MAX_MS, () => found !== undefined)
+  return found ?? [violation('the file of an export is whole, or 410', 'the downloads did not end')]
+}
+
 /** The checks that are made once, when the state of the events stored before `settledAt` is found to be right. */
 const checkAtEnd = async (run: Run, settledAt: string): Promise<readonly Violation[]> => {
   const { service, history } = run
   return [
     ...(await checkFinalReaders(run, settledAt)),
+    ...(await checkFiles(run)),
     ...checkManifests(service.log, history),
     ...checkAnswers(history, service.log, service.refusals.keys, await readAllTexts(service.engine)),
     ...(await checkPersonalTexts(service.log, service.engine, history)),
