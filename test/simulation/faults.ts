@@ -148,6 +148,19 @@ const laggingFollower: Fault = ({ service, timeline, history, random }) => {
   return true
 }
 
+const LEADERLESS_MAX_MS = 5_000
+/** The first processes start beside a cluster that has not elected its leader yet. */
+const noLeaderAtStart: Fault = ({ service, history, random }) => {
+  const forMs = random.next() * LEADERLESS_MAX_MS
+  history.note(`the event store has no leader for ${Math.round(forMs)} ms`)
+  service.log.loseLeader(forMs)
+  service.extendFaults(forMs)
+  return true
+}
+
+/** Begins with the run. */
+export const LEADERLESS = 'no leader at the start'
+
 /** All faults, drawn with a probability proportional to their weight. Those of weight 0 are drawn separately (plan.ts). */
 export const faults: WeightedFaults = {
   crash: { weight: 10, begin: crash },
@@ -165,6 +178,7 @@ export const faults: WeightedFaults = {
   rebuild: { weight: 0, begin: rebuild },
   'duplicated requests': { weight: 0, begin: duplicatedRequests },
   'greedy tenant': { weight: 0, begin: greedyTenant },
+  [LEADERLESS]: { weight: 0, begin: noLeaderAtStart },
   'lagging follower': { weight: 0, begin: laggingFollower },
   ...timedFaults,
 }

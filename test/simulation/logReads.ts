@@ -21,6 +21,8 @@ export type LogReads = {
 export type LogReadsDependencies = {
   readonly log: StoredLog
   readonly follower: LaggingFollower
+  /** Throws Unavailable while the cluster has no leader. */
+  readonly requireLeader: () => void
   readonly network: Network
   readonly random: Random
 }
@@ -33,12 +35,18 @@ const EXCLUDED_PER_CHECKPOINT_MAX = 24
 const RESUBSCRIBE_MS = 120
 const APPEND_NOTICE_MAX_MS = 4
 
-export const createLogReads = ({ log, follower, network, random }: LogReadsDependencies): LogReads => {
+export const createLogReads = ({ log, follower, requireLeader, network, random }: LogReadsDependencies): LogReads => {
   /** Grows when the connections are closed, which ends the subscriptions on them. */
   let connection = 0
 
   const read = <T>(machine: Machine, effect: () => T): Promise<T> =>
     network.request({ machine, server: 'event store', writes: false, deadlineMs: READ_DEADLINE_MS, effect })
+
+  const readAtLeader = <T>(machine: Machine, effect: () => T): Promise<T> =>
+    read(machine, () => {
+      requireLeader()
+      return effect()
+    })
 
   /** Resolves when the process learns of the next append, or when the signal aborts. */
   const nextAppend = (machine: Machine, signal: AbortSignal): Promise<void> =>
@@ -107,7 +115,7 @@ export const createLogReads = ({ log, follower, network, random }: LogReadsDepen
     const isBackwards = direction === 'backwards'
     let from = options.from === undefined ? undefined : Number(options.from)
     for (let left = limit; left > 0; ) {
-      const page = await read(machine, () => {
+      const page = await readAtLeader(machine, () => {
         const stream = log.stream(name)
         const size = Math.min(left, random.integer(1, READ_PAGE_MAX))
         if (!isBackwards) return stream.slice(from ?? 0, (from ?? 0) + size)
@@ -128,7 +136,7 @@ export const createLogReads = ({ log, follower, network, random }: LogReadsDepen
   return {
     readStream,
     subscribe,
-    head: machine => read(machine, () => log.events.at(-1)?.position ?? 0n),
+    head: machine => readAtLeader(machine, () => log.events.at(-1)?.position ?? 0n),
     dropSubscriptions: () => {
       connection += 1
     },
