@@ -11,6 +11,12 @@ import { type FactRow, INTERNAL_TYPES } from './projection.ts'
  */
 export type FeedPlace = { readonly arrival: bigint; readonly seq: bigint }
 
+/**
+ * SQL for the `seq` of the next late fact: the time in milliseconds, because Postgres has lost the numbers that readers have
+ * seen when it was restored.
+ */
+export const NEXT_SEQ = `greatest((select max(seq) from late_facts) + 1, (extract(epoch from now()) * 1000)::bigint)`
+
 /** The place before everything that arrives at this position or later. */
 export const placeBefore = (position: bigint): FeedPlace => ({ arrival: position - 1n, seq: 0n })
 

@@ -22,6 +22,8 @@ import { findConnections, howToStart } from './connections.ts'
 /** `dead-letters`: lists the facts that could not be delivered, and retries or discards them for the operator. */
 
 const WAIT_MAX_MS = 30_000
+/** A summary reads all parked events, of which there may be millions. */
+const STATEMENT_TIMEOUT_MS = 60_000
 const POLL_MS = 200
 const PUBLISHER = 'publisher'
 
@@ -31,7 +33,11 @@ type Which = Json & { readonly delivery: string }
 const withDatabase = async <T>(work: (database: Database, storeUrl: string) => Promise<T>): Promise<T> => {
   const { config, addresses } = await findConnections()
   if (addresses.postgres === null || addresses.event_store === null) throw new StartupError(howToStart(config.dataDir))
-  const database = openDatabase({ connectionString: addresses.postgres, applicationName: 'ledger-dead-letters' })
+  const database = openDatabase({
+    connectionString: addresses.postgres,
+    applicationName: 'ledger-dead-letters',
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+  })
   try {
     return await work(database, addresses.event_store)
   } finally {

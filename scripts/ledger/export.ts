@@ -5,12 +5,15 @@ import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import { createLedger } from '../../src/commands/commandHandler.ts'
+import { hasLeafOf } from '../../src/evidence/leaves.ts'
+import type { Database } from '../../src/ports.ts'
 import { StartupError } from '../../src/startupError.ts'
 import { recordLook } from './audited.ts'
 import { findConnections, howToStart } from './connections.ts'
 import type { Manifest } from './evidence/format.ts'
 import { writeEvidence } from './evidence/write.ts'
 import { interruptible } from './interruption.ts'
+import { checkedTenant } from './operatorContext.ts'
 import { print, printJson } from './print.ts'
 import { progressFor } from './progress.ts'
 
@@ -18,20 +21,31 @@ import { progressFor } from './progress.ts'
 
 type Options = { readonly evidence: boolean; readonly out: string; readonly tenant?: string; readonly json: boolean }
 
+/** There is no index of the tenants of leaves. */
+const SEARCH_TIMEOUT_MS = 600_000
+
+/** An export without an event looks like a good one. */
+const refuseUnknown = async (database: Database, tenant: string): Promise<void> => {
+  if (await database.transaction(sql => hasLeafOf(sql, tenant), SEARCH_TIMEOUT_MS)) return
+  throw new StartupError(`No sealed event is of a tenant ${tenant}.`)
+}
+
 const exportEvidence = async ({ out, tenant: given, json }: Options): Promise<Manifest | undefined> => {
-  const tenant = given ?? null
+  const tenant = given === undefined ? null : checkedTenant(given)
   const { config, addresses } = await findConnections()
   const { event_store, postgres } = addresses
   if (event_store === null || postgres === null) throw new StartupError(howToStart(config.dataDir))
   const store = openEventStore({ connectionString: event_store })
   const database = openDatabase({ connectionString: postgres, applicationName: 'ledger-export' })
   try {
+    if (tenant !== null) await refuseUnknown(database, tenant)
     const world = realWorld()
+    const { headsFile } = config.evidence
     const look = { operation: 'export_evidence', tenant: tenant ?? SYSTEM_TENANT, resource: null }
     await recordLook(createLedger(store, world), look)
     const startProgress = progressFor({ json })
     return await interruptible(signal =>
-      writeEvidence({ store, database, world, folder: resolve(out), tenant, startProgress, signal }),
+      writeEvidence({ store, database, world, headsFile, folder: resolve(out), tenant, startProgress, signal }),
     )
   } finally {
     await Promise.all([store.close(), database.close()])

@@ -3,8 +3,16 @@ import { userInfo } from 'node:os'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { type Context, createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
+import { TENANT_PATTERN } from '../../src/identity/principal.ts'
+import { StartupError } from '../../src/startupError.ts'
 
 /** Commands that an operator sends from the command line. */
+
+/** Throws a StartupError for a text that is the name of no tenant. */
+export const checkedTenant = (tenant: string): string => {
+  if (TENANT_PATTERN.test(tenant)) return tenant
+  throw new StartupError('A tenant is 1 to 63 of a-z, 0-9 and -, not beginning with -.')
+}
 
 /** The context of a command from the command line: its subject is the operating system's user. */
 export const operatorContext = (tenant: string): Context => ({

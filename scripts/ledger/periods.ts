@@ -6,12 +6,11 @@ import { createLedger } from '../../src/commands/commandHandler.ts'
 import { periodEntity } from '../../src/commands/entities.ts'
 import { type Closed, closePeriod, periodIdOf } from '../../src/commands/periods.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
-import { TENANT_PATTERN } from '../../src/identity/principal.ts'
 import { StartupError } from '../../src/startupError.ts'
 import { BOOKS } from '../../projections/books/projection.ts'
 import { endOfDay } from '../../projections/closings.ts'
 import { findConnections, howToStart } from './connections.ts'
-import { operatorContext, withLedger } from './operatorContext.ts'
+import { checkedTenant, operatorContext, withLedger } from './operatorContext.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
 
@@ -19,11 +18,6 @@ import { aligned } from './table.ts'
 
 type Options = { readonly tenant: string; readonly json: boolean }
 type CloseOptions = Options & { readonly through: string; readonly reason: string }
-
-const checkedTenant = (tenant: string): string => {
-  if (TENANT_PATTERN.test(tenant)) return tenant
-  throw new StartupError('A tenant is 1 to 63 of a-z, 0-9 and -, not beginning with -.')
-}
 
 const notOver = (through: string): StartupError => new StartupError(`${through} is not over yet (in UTC).`)
 

@@ -9,11 +9,10 @@ import {
   showPersonalTexts,
 } from '../../src/commands/personalErasure.ts'
 import { isPersonalToken } from '../../src/commands/personalTexts.ts'
-import { TENANT_PATTERN } from '../../src/identity/principal.ts'
 import type { Database } from '../../src/ports.ts'
 import { StartupError } from '../../src/startupError.ts'
 import { findConnections, howToStart } from './connections.ts'
-import { operatorContext, withLedger } from './operatorContext.ts'
+import { checkedTenant, operatorContext, withLedger } from './operatorContext.ts'
 import { print, printJson } from './print.ts'
 
 /** `personal-data`: shows and erases the texts that events name by tokens (src/commands/personalData.md). */
@@ -27,9 +26,8 @@ type Options = {
 }
 
 /** Exactly one of the options names the text. Throws a StartupError. */
-const selectorOf = ({ tenant, customerReference, paymentReference, token }: Options): PersonalSelector => {
-  if (!TENANT_PATTERN.test(tenant))
-    throw new StartupError('A tenant is 1 to 63 of a-z, 0-9 and -, not beginning with -.')
+const selectorOf = ({ customerReference, paymentReference, token, ...options }: Options): PersonalSelector => {
+  const tenant = checkedTenant(options.tenant)
   if ([customerReference, paymentReference, token].filter(text => text !== undefined).length !== 1)
     throw new StartupError('Name one text: --customer-reference <text>, --payment-reference <text> or --token <token>.')
   if (customerReference !== undefined) return { tenant, kind: 'customer_reference', text: customerReference }

@@ -1,9 +1,9 @@
 import { Command } from 'commander'
 import { changeTenantStatus } from '../../src/commands/tenantStatus.ts'
 import { StartupError } from '../../src/startupError.ts'
-import { isScope, TENANT_PATTERN } from '../../src/identity/principal.ts'
+import { isScope } from '../../src/identity/principal.ts'
 import type { TenantCommand, TenantState } from '../../streams/tenant/index.ts'
-import { operatorContext, withLedger } from './operatorContext.ts'
+import { checkedTenant, operatorContext, withLedger } from './operatorContext.ts'
 import { print, printJson } from './print.ts'
 import { findConnections, howToStart } from './connections.ts'
 
@@ -12,9 +12,8 @@ import { findConnections, howToStart } from './connections.ts'
 type Options = { readonly reason: string; readonly json: boolean }
 type RightOptions = Options & { readonly subject: string; readonly scope: string }
 
-const changeTenant = async (tenant: string, command: TenantCommand, { json }: Options): Promise<void> => {
-  if (!TENANT_PATTERN.test(tenant))
-    throw new StartupError('A tenant is 1 to 63 of a-z, 0-9 and -, not beginning with -.')
+const changeTenant = async (given: string, command: TenantCommand, { json }: Options): Promise<void> => {
+  const tenant = checkedTenant(given)
   const { config, addresses } = await findConnections()
   if (addresses.event_store === null) throw new StartupError(howToStart(config.dataDir))
   const state = await withLedger(addresses.event_store, ledger =>

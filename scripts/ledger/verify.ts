@@ -20,7 +20,7 @@ const CHECKS: readonly VerifyCheck[] = [logCheck, booksCheck, evidenceCheck]
 type Options = {
   readonly json: boolean
   readonly only?: string
-  readonly key?: string
+  readonly key?: readonly string[]
   readonly heads?: string
   readonly asOf?: number
 }
@@ -81,7 +81,7 @@ const verify = (folder: string | undefined, { only, key, heads, asOf, json }: Op
     return withStores(stores => runAll(checks, { ...stores, startProgress, signal }))
   }
   const given = {
-    ...(key !== undefined && { key }),
+    ...(key !== undefined && { keys: key }),
     ...(heads !== undefined && { heads }),
     ...(asOf !== undefined && { asOfMs: asOf }),
   }
@@ -98,8 +98,12 @@ export const verifyCommand = new Command('verify')
   .description('Compares the log with everything that is made from it, or an export of evidence with its proofs.')
   .argument('[folder]', 'an export of evidence, which is verified without any service')
   .option('--only <check>', `without a folder: only this check: ${CHECKS.map(({ name }) => name).join(', ')}`)
-  .option('--key <file>', 'with a folder: the public key that must have signed the heads')
-  .option('--heads <file>', 'with a folder: heads from elsewhere, with which the events must agree')
+  .option(
+    '--key <file>',
+    'with a folder: a public key that may have signed the heads, again for each one after a change of the key',
+    (file: string, before: readonly string[] | undefined) => [...(before ?? []), file],
+  )
+  .option('--heads <file>', 'with a folder and --key: heads from elsewhere, with which the events must agree')
   .option(
     '--as-of <time>',
     'with --heads: the time of the export, as you know it (RFC 3339); heads that were signed later may be beyond its end',

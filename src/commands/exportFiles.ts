@@ -82,6 +82,19 @@ export const fileSink = (sql: Sql, { id, attempt }: Attempt): FileSink => {
   }
 }
 
+/**
+ * Whether all bytes of the file are there. After a restore of Postgres the stream can name a file whose chunks are lost, or
+ * some of them. Reads no chunk: Postgres keeps the lengths apart from the bytes.
+ */
+export const isComplete = async (sql: Sql, { id, attempt }: Attempt, byteCount: bigint): Promise<boolean> => {
+  const [found] = await sql<{ complete: boolean }>(
+    `select coalesce(sum(octet_length(bytes)), 0) = $3::bigint as complete from export_chunks
+      where operation_id = $1 and attempt = $2`,
+    [id, attempt, byteCount],
+  )
+  return found?.complete === true
+}
+
 const CHUNK = 'from export_chunks where operation_id = $1 and attempt = $2 and seq = $3'
 
 /**

@@ -1,4 +1,5 @@
 import { facts } from '../../projections/facts/projection.ts'
+import { NEXT_SEQ } from '../../projections/facts/queries.ts'
 import type { Sql } from '../ports.ts'
 
 /**
@@ -23,7 +24,7 @@ const PARKED_COME_LATE = `
   insert into late_facts (position, tenant_id, arrival, seq)
   select p.position, p.tenant_id,
     greatest(max(p.position) over (), h.position, (select max(arrival) from late_facts)),
-    (select coalesce(max(seq), 0) from late_facts) + row_number() over (order by p.position)
+    ${NEXT_SEQ} - 1 + row_number() over (order by p.position)
   from parked_facts p cross join facts_head h
   where p.delivery = '${facts.name}' and p.tenant_id <> ''
   on conflict (position) do update set arrival = excluded.arrival, seq = excluded.seq`

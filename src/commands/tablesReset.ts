@@ -23,6 +23,9 @@ const holdingLeases = async (
   return isDone
 }
 
+/** Each parked fact gets an arrival, and the tables may be large. */
+const STATEMENT_TIMEOUT_MS = 600_000
+
 /** Empties every table that is made from the log, while no process runs; false, and no change, when one does. */
 export const resetTables = (database: Database, giveUp: AbortSignal): Promise<boolean> =>
-  holdingLeases(database, FEED_LEASES, giveUp, () => database.transaction(emptyTablesOfLog))
+  holdingLeases(database, FEED_LEASES, giveUp, () => database.transaction(emptyTablesOfLog, STATEMENT_TIMEOUT_MS))

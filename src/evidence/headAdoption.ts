@@ -1,3 +1,4 @@
+import { access } from 'node:fs/promises'
 import type { Sql } from '../ports.ts'
 import { SealedEventsLost } from './continuity.ts'
 import { type HeadFile, linesOfHeads } from './headFile.ts'
@@ -55,6 +56,30 @@ export const keysInFile = async (path: string, keys: PublicKeys): Promise<Readon
     if (!('unreadable' in head) && !found.has(head.key) && isSigned(head, keys)) found.add(head.key)
   }
   return found
+}
+
+/** Whether a key that signed a head of the file has signed the head; any key, where the file has no head. */
+export const trustedBy = async (path: string, keys: PublicKeys): Promise<(head: Head) => boolean> => {
+  const isThere = await access(path).then(
+    () => true,
+    () => false,
+  )
+  const named = isThere ? await keysInFile(path, keys) : new Set<string>()
+  return head => (named.size === 0 || named.has(head.key)) && isSigned(head, keys)
+}
+
+/**
+ * The newest head of the file, or a later one of Postgres that is trusted; undefined where neither has one. For readers, who make
+ * nothing equal. A damaged last line of the file counts as none.
+ */
+export const newestTrusted = async (
+  sql: Sql,
+  { last }: Pick<HeadFile, 'last'>,
+  isTrusted: (head: Head) => boolean,
+): Promise<Head | undefined> => {
+  const [stored, written] = [await lastHead(sql), await last().catch(() => undefined)]
+  if (written === undefined || stored === undefined) return written ?? stored
+  return isTrusted(stored) && isLater(stored, written) ? stored : written
 }
 
 /**

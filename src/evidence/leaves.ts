@@ -37,6 +37,10 @@ export const positionOfLeaf = async (sql: Sql, leaf: number): Promise<bigint> =>
   return row?.position ?? 0n
 }
 
+/** Whether an event was sealed for the tenant. Reads all leaves where none was. */
+export const hasLeafOf = async (sql: Sql, tenant: string): Promise<boolean> =>
+  (await sql('select from evidence_leaves where tenant_id = $1 limit 1', [tenant])).length > 0
+
 const PAGE = 2_000
 
 /** The leaves before `size` in their order, in pages. */

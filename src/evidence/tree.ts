@@ -149,8 +149,12 @@ export const loadFrontier = async (sql: Sql): Promise<Frontier> => {
   return new Frontier(size, await subtreeHashes(sql, subtreesOf({ from: 0, to: size })))
 }
 
-/** Removes the leaves from `size` on, and the nodes over them. */
+/** A tree of 2 ** 52 leaves would have one more level. */
+const LEVEL_MAX = 48
+
+/** Removes the leaves from `size` on, and the nodes over them: level by level, for which there is an index. */
 export const cutTree = async (sql: Sql, size: number): Promise<void> => {
   await sql('delete from evidence_leaves where leaf >= $1', [BigInt(size)])
-  await sql('delete from evidence_nodes where (node + 1) * (1::bigint << level) > $1', [BigInt(size)])
+  for (let level = LEVEL_STEP; level <= LEVEL_MAX; level += LEVEL_STEP)
+    await sql('delete from evidence_nodes where level = $1 and node >= $2', [level, BigInt(size) >> BigInt(level)])
 }

@@ -1,4 +1,5 @@
 import { facts } from '../../projections/facts/projection.ts'
+import { NEXT_SEQ } from '../../projections/facts/queries.ts'
 import type { ReadModel } from './readModel.ts'
 
 /**
@@ -8,6 +9,9 @@ import type { ReadModel } from './readModel.ts'
  *   in order   the projector wrote the fact with the others of its batch: its arrival is its position
  *   late       the fact was parked: its arrival is the last position that was visible when it was replayed, and it is read
  *              after the facts that arrived there before
+ *
+ * A late fact is written only after the run of the projector has caught up with the log: after a restore of Postgres the
+ * checkpoint is behind positions that readers have reached.
  *
  * Arrivals are written while the row of the checkpoint is locked, so that they become visible in their order.
  */
@@ -24,7 +28,7 @@ const ARRIVE_LATE = `
   insert into late_facts (position, tenant_id, arrival, seq)
   select f.position, f.tenant_id,
     greatest(f.position, c.position, (select position from facts_head), (select max(arrival) from late_facts)),
-    (select coalesce(max(seq), 0) + 1 from late_facts)
+    ${NEXT_SEQ}
   from ${facts.name} f join checkpoints c on c.name = '${facts.name}' where f.position = $1
   on conflict (position) do update set arrival = excluded.arrival, seq = excluded.seq`
 

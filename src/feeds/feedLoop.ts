@@ -64,6 +64,8 @@ export type Run = {
   readonly readsLater?: true
   /** Called for each event when it arrives, while an earlier batch may still be processed. Does not throw. */
   readonly prepare?: (event: StoredEvent) => void
+  /** Called when the feed is live, again after each batch. Does not throw. */
+  readonly caughtUp?: () => void
   /** Work beside the loop, until the signal. Settles when none of it is under way any more. */
   readonly background?: () => Promise<void>
 }
@@ -81,10 +83,7 @@ const FEED_BATCH_MAX = 2_000
  * the requests of this process would wait. A feed that catches up processes whole batches, which cost less.
  */
 const LIVE_BATCH_MAX = 500
-/**
- * The pause after a batch that was not full, once the feed is live: one event costs nearly as much as a hundred, so under
- * load events gather into larger batches.
- */
+/** The pause of a live feed after a batch that was not full: one event costs nearly as much as a hundred. */
 const GATHER_MS = 50
 /** That of feeds whose results no reader waits for. */
 export const UNHURRIED_GATHER_MS = 500
@@ -206,6 +205,7 @@ const follow = async (
       )
     processedUpTo = position ?? processedUpTo
     live = (live || caughtUp) && interruption === undefined
+    if (live) run.caughtUp?.()
     if (position !== undefined || caughtUp) progress.processed(processedUpTo, live)
     if (interruption !== undefined)
       progress.failed(new Unavailable('event store', { effect: 'none', cause: interruption }), false)

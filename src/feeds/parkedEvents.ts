@@ -224,7 +224,21 @@ export const requestParked = async (
   return asked.length
 }
 
-/** Requests of operators stay as they are: an event that is to be discarded must not be replayed. */
-export const requestReplayOfAll = async (sql: Sql, delivery: string): Promise<void> => {
-  await sql(`update parked_facts set requested = 'replay' where delivery = $1 and requested is null`, [delivery])
+/** Changes of any number of rows go in batches, because the database ends a statement that takes too long. */
+const CHANGED_AT_ONCE = 5_000
+
+const inBatches = async (sql: Sql, change: string, delivery: string, where: string): Promise<void> => {
+  const text = `with next as (select position from parked_facts where delivery = $1 and position > $2 and ${where}
+      order by position limit ${CHANGED_AT_ONCE}),
+    changed as (${change} where delivery = $1 and position in (select position from next))
+    select max(position) as last from next`
+  for (let after: bigint | null = -1n; after !== null; )
+    after = (await sql<{ last: bigint | null }>(text, [delivery, after]))[0]?.last ?? null
 }
+
+/** Requests of operators stay as they are: an event that is to be discarded must not be replayed. */
+export const requestReplayOfAll = (sql: Sql, delivery: string): Promise<void> =>
+  inBatches(sql, `update parked_facts set requested = 'replay'`, delivery, 'requested is null')
+
+export const removeAllParked = (sql: Sql, delivery: string): Promise<void> =>
+  inBatches(sql, 'delete from parked_facts', delivery, 'true')

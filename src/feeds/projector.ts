@@ -13,7 +13,7 @@ import {
   writeTogether,
 } from './readModelWriter.ts'
 import { createSerialQueue } from './serialQueue.ts'
-import { createTimer, type Timer } from './timer.ts'
+import { AT_ONCE_MS, createTimer, type Timer } from './timer.ts'
 import type { Feed, Run } from './feedLoop.ts'
 
 /**
@@ -99,6 +99,7 @@ type RunDependencies = {
   readonly onServed: () => void
 }
 
+/** Long because its functions share the state of the run. */
 const runOf = (
   dependencies: ReadModelWriterDependencies,
   { readModels: all, epoch, signal, queue, timer, pauseUntilMs, onLeftBehind, onServed }: RunDependencies,
@@ -106,6 +107,7 @@ const runOf = (
   const { world } = dependencies
   const { resultOf: decoded, prepare, forget } = preparedEvents(stored => decode(stored).recorded)
   let following = all
+  let hasCaughtUp = false
   let retryAtMs = Number.POSITIVE_INFINITY
 
   const leaveBehind = (readModel: OpenReadModel, error: unknown): void => {
@@ -113,6 +115,10 @@ const runOf = (
     following = following.filter(other => other !== readModel)
     if (retryAtMs === Number.POSITIVE_INFINITY) retryAtMs = pauseUntilMs()
   }
+
+  /** Those whose requests can be served now. */
+  const served = () =>
+    following.filter(({ model }) => hasCaughtUp || model.writeLate === undefined).map(({ parking }) => parking)
 
   return {
     after: earliestOf(all),
@@ -136,6 +142,10 @@ const runOf = (
         forget(stored)
       }),
     prepare,
-    background: () => serveRegularly(() => following.map(({ parking }) => parking), timer, signal, onServed),
+    caughtUp: () => {
+      if (!hasCaughtUp) timer.setAt(AT_ONCE_MS)
+      hasCaughtUp = true
+    },
+    background: () => serveRegularly(served, timer, signal, onServed),
   }
 }

@@ -14,7 +14,10 @@ export type ReadModel = {
    * events are after the checkpoint, so that rows which begin with them are new; if they are not, the transaction fails.
    */
   readonly write: (sql: Sql, events: readonly Recorded<AnyEvent>[], copy?: CopyRows) => Promise<void>
-  /** Writes an event that was parked until now, where that differs from `write`. The row of the checkpoint is locked. */
+  /**
+   * Writes an event that was parked until now, where that differs from `write`. The row of the checkpoint is locked. Called only
+   * after the run has caught up with the log.
+   */
   readonly writeLate?: (sql: Sql, event: Recorded<AnyEvent>) => Promise<void>
   /**
    * Advances the revision of a row over an event that was discarded, so that the next event of the stream is no gap. False

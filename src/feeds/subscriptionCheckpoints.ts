@@ -2,6 +2,7 @@ import { ofTenantBetween, TENANT_ORDER } from '../../projections/facts/queries.t
 import type { SubscriptionRow } from '../../projections/subscriptions/projection.ts'
 import type { Sql } from '../ports.ts'
 import { EpochSuperseded } from './checkpoints.ts'
+import { removeAllParked } from './parkedEvents.ts'
 
 /** The checkpoint of the delivery to each subscription, which only the newest epoch may move. */
 
@@ -101,7 +102,7 @@ export const noteTopics = (
 
 /** Removes the checkpoint, the parked facts and the noted creator of a deleted subscription. */
 export const removeDelivery = async (sql: Sql, id: string): Promise<void> => {
-  await sql('delete from parked_facts where delivery = $1', [id])
+  await removeAllParked(sql, id)
   await sql('delete from subscription_creators where subscription_id = $1', [id])
   await sql('delete from subscription_deliveries where subscription_id = $1', [id])
 }

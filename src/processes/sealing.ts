@@ -1,7 +1,7 @@
 import { checkContinues, SealedEventsLost } from '../evidence/continuity.ts'
 import { newestHead } from '../evidence/headAdoption.ts'
 import type { HeadFile } from '../evidence/headFile.ts'
-import { FIRST_GENERATION, type Head, type SigningKey, signHead } from '../evidence/heads.ts'
+import { FIRST_GENERATION, follows, type Head, type SigningKey, signHead } from '../evidence/heads.ts'
 import { storeHead, storeKey } from '../evidence/headStore.ts'
 import { newestLeaves } from '../evidence/leaves.ts'
 import type { Frontier } from '../evidence/merkle.ts'
@@ -142,6 +142,11 @@ const appendHead = (
     if (last?.signature !== sealed.head?.signature)
       throw new Error(
         `The file ${headFile.path} does not end with the newest head any more: it was changed or removed.`,
+      )
+    // The proof is made from the tables, and the roots from memory: a head that a reader would refuse must not be published.
+    if (last !== undefined && !follows(last, head))
+      throw new Error(
+        `The head of ${head.tree_size} events does not follow the last one, of ${last.tree_size} events: the tree in Postgres was changed.`,
       )
     await headFile.append([head])
     world.crashPoint('after_head_file')

@@ -2,6 +2,8 @@ import { generateKeyPairSync } from 'node:crypto'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { writeEvidence } from '../../scripts/ledger/evidence/write.ts'
+import { progressFor } from '../../scripts/ledger/progress.ts'
 import { adoptHeads } from '../../src/evidence/headAdoption.ts'
 import { openHeadFile } from '../../src/evidence/headFile.ts'
 import { type Head, type SigningKey, signHead, signingKeyOf } from '../../src/evidence/heads.ts'
@@ -10,6 +12,7 @@ import type { Database } from '../../src/ports.ts'
 import { createTables } from '../../src/schema/tables.ts'
 import { useTestPostgres } from '../feeds/fixtures.ts'
 import { removeFolder } from '../support/folders.ts'
+import { createMemoryLog } from '../support/memoryStore.ts'
 import { rejectionOf } from '../support/rejection.ts'
 import { temporaryDirectory } from '../support/service.ts'
 
@@ -88,5 +91,28 @@ describe('the adoption of heads', () => {
     await rm(path())
     expect(await adopt(next)).to.include({ tree_size: 6 })
     expect(await linesOfFile()).to.equal(3)
+  })
+
+  describe('for an export of evidence', () => {
+    const exported = () => {
+      const world = { now: () => 0, sleep: () => Promise.resolve() }
+      const to = { headsFile: path(), folder: join(folder, 'evidence'), tenant: null }
+      const startProgress = progressFor({ json: true })
+      const { signal } = new AbortController()
+      return writeEvidence({ store: createMemoryLog().open(), database, world, ...to, startProgress, signal })
+    }
+
+    it('ends with the newest head that the service has signed, whatever was written into Postgres', async () => {
+      await write(headOf(3))
+      await storeHead(database.sql, headOf(3))
+      await storeHead(database.sql, { ...headOf(1), generation: 99 })
+      expect((await exported()).head).to.include({ generation: 1, tree_size: 3 })
+    })
+
+    it('is refused while Postgres lacks the newest head, as after a restore', async () => {
+      await write(headOf(3), headOf(5))
+      await storeHead(database.sql, headOf(3))
+      expect((await rejectionOf(exported())).message).to.match(/^Postgres does not have the newest head .* of 5 events/)
+    })
   })
 })

@@ -9,13 +9,14 @@ import {
   type TailFact,
 } from '../../projections/facts/queries.ts'
 import { emptyTablesOfLog } from '../../src/commands/logIdentity.ts'
+import { resetTables } from '../../src/commands/tablesReset.ts'
 import { adoptReaderPositions } from '../../src/commands/readerPositions.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { parkedOfKey, parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import { runFeeds } from '../../src/feeds/feedLoop.ts'
-import type { Database, StoredEvent } from '../../src/ports.ts'
+import type { Database, EventStore, StoredEvent, World } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { createReports, feedAll, fillLog, useTestPostgres } from './fixtures.ts'
@@ -48,8 +49,8 @@ describe('a reader of the facts, while the projector parks and replays events,',
       at = rows.at(-1) ?? at
     }
   }
-  const projector = (on = database) =>
-    projectorOf({ database: on, store: log.open(), world: realWorld() }, readModels, () => undefined)
+  const projector = (on = database, { store = log.open(), world = realWorld() } = {}) =>
+    projectorOf({ database: on, store, world }, readModels, () => undefined)
   /** The ids of all facts, in the order of the log, by a projector that parks nothing. */
   const allFacts = async (of: MemoryLog): Promise<string[]> => {
     const previous = database
@@ -63,21 +64,21 @@ describe('a reader of the facts, while the projector parks and replays events,',
   /** The stream of an invoice with two facts: approved and paid. */
   const victim = (): StoredEvent => log.events.find(({ type }) => type === 'InvoicePaid') ?? expect.fail()
   /** Makes an event of a stream undecodable, so that it and the later ones of the stream are parked. */
-  const poisoned = (stream: string): MemoryLog => {
-    const at = log.events.findIndex(event => event.stream === stream && event.revision === 1n)
-    const events = log.events.with(at, { ...(log.events[at] ?? expect.fail()), type: 'InvoiceVanished' })
-    return { ...log, events }
+  const poisoned = (stream: string, of = log): MemoryLog => {
+    const at = of.events.findIndex(event => event.stream === stream && event.revision === 1n)
+    const events = of.events.with(at, { ...(of.events[at] ?? expect.fail()), type: 'InvoiceVanished' })
+    return { ...of, events }
   }
   const factsOf = async (stream: string): Promise<string[]> => {
     const ids = new Set(log.events.filter(event => event.stream === stream).map(({ id }) => id))
     return (await allFacts(log)).filter(id => ids.has(id))
   }
   /** The operator's replay of the parked events, after the cause is repaired. */
-  const replay = async (key: string): Promise<void> => {
+  const replay = async (key: string, store = log.open()): Promise<void> => {
     const stop = new AbortController()
-    const dependencies = { store: log.open(), database, world: realWorld(), report: createReports().report }
+    const dependencies = { store, database, world: realWorld(), report: createReports().report }
     await requestParked(database.sql, { delivery: 'facts_v1', key }, 'replay')
-    const running = runFeeds('arrivals', [projector()], dependencies, stop.signal)
+    const running = runFeeds('arrivals', [projector(database, { store })], dependencies, stop.signal)
     await eventually(async () => (await parkedOfKey(database.sql, 'facts_v1', key)).length === 0)
     stop.abort()
     await running
@@ -132,7 +133,7 @@ describe('a reader of the facts, while the projector parks and replays events,',
     expect((await readFrom(BEGINNING)).ids).to.deep.equal(whole.ids)
   })
 
-  it('misses no fact that was replayed during a rebuild of the table', async () => {
+  it('misses no fact that was replayed during a rebuild of the table, by a node of the store that lags', async () => {
     const { stream } = victim()
     const own = await factsOf(stream)
     await feedAll(projector(), poisoned(stream))
@@ -140,12 +141,13 @@ describe('a reader of the facts, while the projector parks and replays events,',
     await database.sql('truncate facts_v1')
     await database.sql('update checkpoints set position = -1')
     const last = log.events.findLast(event => event.stream === stream)?.position ?? 0n
-    // The replay comes while the new table holds no more than the facts up to the parked ones.
+    // The log ends with the parked facts there, so that the projector takes itself for live.
     const events = poisoned(stream).events.filter(({ position }) => position <= last)
     const half = { ...log, events }
     await feedAll(projector(), half)
     const stop = new AbortController()
     const run = await projector().beginRun(2n, stop.signal)
+    run.caughtUp?.()
     const serving = run.background?.()
     await eventually(async () => (await parkedSummary(database.sql)).length === 0)
     stop.abort()
@@ -155,8 +157,59 @@ describe('a reader of the facts, while the projector parks and replays events,',
     expect((await readFrom(early.at)).ids).to.deep.equal(own)
   })
 
+  describe('after a restore of Postgres from a backup that is older than its place', () => {
+    it('misses no parked fact that is replayed while the projector catches up', async () => {
+      const { stream } = victim()
+      const own = await factsOf(stream)
+      const { events } = poisoned(stream)
+      await feedAll(projector(), { ...log, events })
+      const early = await readFrom(BEGINNING)
+      database = await postgres.ledgerDatabase()
+      const last = log.events.findLastIndex(event => event.stream === stream)
+      await feedAll(projector(), { ...log, events: events.slice(0, last + 1) })
+      const world: World = { ...realWorld(), sleep: (_, signal) => realWorld().sleep(1, signal) }
+      const stop = new AbortController()
+      const run = await projector(database, { world }).beginRun(2n, stop.signal)
+      const serving = run.background?.()
+      for (const event of events.slice(last + 1)) await run.processBatch([event], event.position)
+      run.caughtUp?.()
+      await eventually(async () => (await parkedSummary(database.sql)).length === 0)
+      stop.abort()
+      await serving
+      expect((await readFrom(early.at)).ids).to.deep.equal(own)
+    })
+
+    it('misses no fact that is replayed in another order than before', async () => {
+      /** The events of all other streams stay parked. */
+      const replayOnly = (event: StoredEvent): Promise<void> => {
+        const store = log.open()
+        const readStream: EventStore['readStream'] = (stream, options) =>
+          store.readStream(stream === event.stream ? stream : 'none', options)
+        return replay(keyOf(event), { ...store, readStream })
+      }
+      const first = victim()
+      const second = log.events.findLast(({ type }) => type === 'InvoicePaid') ?? expect.fail()
+      const poison = poisoned(first.stream, poisoned(second.stream))
+      await feedAll(projector(), poison)
+      await replayOnly(second)
+      const early = await readFrom(BEGINNING)
+      database = await postgres.ledgerDatabase()
+      await feedAll(projector(), poison)
+      await replayOnly(first)
+      expect((await readFrom(early.at)).ids).to.deep.equal(await factsOf(first.stream))
+    })
+  })
+
   describe('when every table is rebuilt from the log', () => {
     const reset = () => database.transaction(emptyTablesOfLog)
+
+    it('takes the time that large tables need, and not that of a request', async () => {
+      await database.sql(`create function slowly() returns trigger language plpgsql as
+        $$ begin perform pg_sleep(0.5); return null; end $$`)
+      await database.sql('create trigger slow before insert on facts_head execute function slowly()')
+      const transaction: Database['transaction'] = (work, timeoutMs = 200) => database.transaction(work, timeoutMs)
+      expect(await resetTables({ ...database, transaction }, new AbortController().signal)).to.equal(true)
+    })
 
     it('misses no fact that was parked until then', async () => {
       const { stream } = victim()

@@ -8,7 +8,9 @@ import {
   parkedOfKey,
   parkedSummary,
   requestParked,
+  requestReplayOfAll,
 } from '../../src/feeds/parkedEvents.ts'
+import { removeDelivery } from '../../src/feeds/subscriptionCheckpoints.ts'
 import { openParking } from '../../src/feeds/parking.ts'
 import { createSerialQueue } from '../../src/feeds/serialQueue.ts'
 import { createTimer } from '../../src/feeds/timer.ts'
@@ -16,7 +18,14 @@ import { openDeliveryWithParking } from '../../src/feeds/deliveryWithParking.ts'
 import type { Outgoing } from '../../src/feeds/retriesBeforeParking.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import { runFeeds } from '../../src/feeds/feedLoop.ts'
-import { type Database, type FactMessage, type FactProducer, FactTooLarge, type StoredEvent } from '../../src/ports.ts'
+import {
+  type Database,
+  type FactMessage,
+  type FactProducer,
+  FactTooLarge,
+  type Sql,
+  type StoredEvent,
+} from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
@@ -42,6 +51,38 @@ const outgoing = (n: number, key: string): Outgoing => ({
 })
 
 const idOf = ({ headers }: FactMessage): string => headers['ce_id'] ?? ''
+
+describe('the parked events of a delivery', () => {
+  const postgres = useTestPostgres()
+
+  it('are requested and removed in batches, since a statement over all of them could take too long', async () => {
+    const { sql } = await postgres.ledgerDatabase()
+    const count = 12_001
+    await sql(
+      `insert into parked_facts (delivery, position, key, stream, revision, event_id, type, tenant_id, reason, attempts,
+          first_failed_at)
+        select 'publisher', n, n % 7, 's', n, n, 'InvoiceApproved', 'acme', 'r', 1, now() from generate_series(1, ${count}) n`,
+    )
+    /** The most rows that one statement of the work changes. */
+    const largest = async (work: (counting: Sql) => Promise<void>): Promise<number> => {
+      let most = 0
+      await work(async (text, values) => {
+        const before = await untouched()
+        const rows = await sql(text, values)
+        most = Math.max(most, before - (await untouched()))
+        return rows as never
+      })
+      return most
+    }
+    const untouched = async (): Promise<number> =>
+      (await sql('select from parked_facts where requested is null')).length
+    expect(await largest(counting => requestReplayOfAll(counting, 'publisher'))).to.be.within(1, 5_000)
+    expect(await untouched()).to.equal(0)
+    await sql('update parked_facts set requested = null')
+    expect(await largest(counting => removeDelivery(counting, 'publisher'))).to.be.within(1, 5_000)
+    expect(await sql('select from parked_facts')).to.have.length(0)
+  })
+})
 
 describe('parking by the publisher', () => {
   const postgres = useTestPostgres()

@@ -55,6 +55,7 @@ describe('a proof of facts, while the projector has some parked,', () => {
   const release = async (): Promise<void> => {
     const stop = new AbortController()
     const run = await projector().beginRun(2n, stop.signal)
+    run.caughtUp?.()
     const serving = run.background?.()
     await eventually(async () => (await parkedOfKey(database.sql, FACTS, key)).length === 0)
     stop.abort()

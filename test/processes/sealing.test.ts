@@ -5,6 +5,7 @@ import { expect } from 'chai'
 import { openHeadFile } from '../../src/evidence/headFile.ts'
 import { type SigningKey, signingKeyOf } from '../../src/evidence/heads.ts'
 import { canonicalRecord } from '../../src/evidence/record.ts'
+import { cutTree, rootAt } from '../../src/evidence/tree.ts'
 import { EpochSuperseded } from '../../src/feeds/checkpoints.ts'
 import type { Database, NewEvent } from '../../src/ports.ts'
 import { sealingFeed } from '../../src/processes/sealing.ts'
@@ -185,6 +186,38 @@ describe('the sealing', () => {
     await rm(path())
     await start()
     expect((await heads()).map(({ tree_size }) => tree_size)).to.deep.equal([2, 3])
+  })
+
+  it('signs no head that does not follow the last one, as over tables that were changed meanwhile', async () => {
+    const run = await sealed(5)
+    await database.sql(`update evidence_leaves set hash = decode(repeat('00', 32), 'hex') where leaf = 1`)
+    let refusal: unknown
+    run.background.catch((error: unknown) => (refusal = error))
+    await append(3)
+    await run.processNew()
+    await eventually(async () => refusal !== undefined || (await heads()).length > 1)
+    expect(String(refusal)).to.match(/does not follow the last one, of 5 events/)
+    expect((await heads()).map(({ tree_size }) => tree_size)).to.deep.equal([5])
+    runs = []
+  })
+
+  it('has a tree that can be cut, with the nodes of each level that are over a leaf which is not kept', async () => {
+    await sealedAndStopped(600)
+    const nodes = async (): Promise<string> => {
+      const text = 'select level, count(*) as nodes from evidence_nodes group by level order by level'
+      const rows = await database.sql<{ level: number; nodes: bigint }>(text)
+      return rows.map(row => `${row.level}: ${row.nodes}`).join(', ')
+    }
+    const left = new Map([
+      [600, '4: 37, 8: 2'],
+      [271, '4: 16, 8: 1'],
+      [255, '4: 15'],
+    ])
+    for (const [size, expected] of left) {
+      await cutTree(database.sql, size)
+      expect(await nodes()).to.equal(expected)
+      expect((await rootAt(database.sql, size)).toString('hex')).to.equal(rootOf(log, size))
+    }
   })
 
   it('stops at a damaged file of heads, and says so', async () => {

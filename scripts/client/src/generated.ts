@@ -1171,23 +1171,11 @@ export interface Balances {
    * @max 4
    */
   exponent: number;
-  /**
-   * The balance of all that is final, in minor units on the normal side.
-   * @min -9007199254740991
-   * @max 9007199254740991
-   */
+  /** The balance of all that is final, in minor units on the normal side. May exceed 2^53 - 1, with exact digits. */
   posted: number;
-  /**
-   * The change by payments that are neither settled nor failed.
-   * @min -9007199254740991
-   * @max 9007199254740991
-   */
+  /** The change by payments that are neither settled nor failed. May exceed 2^53 - 1, with exact digits. */
   pending: number;
-  /**
-   * The posted balance, less what pending payments take from it.
-   * @min -9007199254740991
-   * @max 9007199254740991
-   */
+  /** The posted balance, less what pending payments take from it. May exceed 2^53 - 1, with exact digits. */
   available: number;
 }
 
@@ -1261,15 +1249,13 @@ export interface TrialBalanceRow {
    */
   exponent: number;
   /**
-   * The sum of all debits of the account, in minor units.
+   * The sum of all debits of the account, in minor units. May exceed 2^53 - 1, with exact digits.
    * @min 0
-   * @max 9007199254740991
    */
   debits: number;
   /**
-   * The sum of all credits of the account, in minor units.
+   * The sum of all credits of the account, in minor units. May exceed 2^53 - 1, with exact digits.
    * @min 0
-   * @max 9007199254740991
    */
   credits: number;
 }

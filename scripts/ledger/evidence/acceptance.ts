@@ -45,6 +45,8 @@ export type Accepting = {
 }
 
 const IDLE_MAX_MS = 600_000
+/** A log of many millions of events has as many leaves to delete. */
+const STATEMENT_TIMEOUT_MS = 3_600_000
 
 /** With the statements of the transaction. */
 type Within = Accepting & { readonly sql: Sql }
@@ -219,4 +221,4 @@ export const acceptLog = (accepting: Accepting): Promise<Restart> =>
     await sql(`set local idle_in_transaction_session_timeout = ${IDLE_MAX_MS}`)
     await supersedeCheckpoint(sql, SEALING)
     return acceptWithin({ ...accepting, sql })
-  })
+  }, STATEMENT_TIMEOUT_MS)

@@ -66,15 +66,15 @@ export async function* linesIn(path: string, signal: AbortSignal): AsyncGenerato
 
 export const fileIn = (folder: string, name: FileName): string => join(folder, name)
 
-/** The public key in a file, PEM or base64 of SubjectPublicKeyInfo, by its id. Throws a StartupError. */
-export const readPublicKey = async (path: string): Promise<ReadonlyMap<string, string>> => {
+/** The public key in a file, PEM or base64 of SubjectPublicKeyInfo, with its id. Throws a StartupError. */
+export const readPublicKey = async (path: string): Promise<readonly [id: string, publicKey: string]> => {
   try {
     const text = await readFile(path, 'utf8')
     const key = text.includes('-----BEGIN')
       ? createPublicKey(text)
       : createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' })
     const spki = key.export({ format: 'der', type: 'spki' })
-    return new Map([[keyIdOf(spki), spki.toString('base64')]])
+    return [keyIdOf(spki), spki.toString('base64')]
   } catch (error) {
     throw new StartupError(`${path} has no public key: PEM, or base64 of SubjectPublicKeyInfo.`, error)
   }

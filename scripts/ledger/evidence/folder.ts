@@ -8,7 +8,15 @@ import type { Progress, StartProgress } from '../progress.ts'
 import { checkEvents } from './eventsCheck.ts'
 import { classify, type Files } from './classify.ts'
 import { fileIn, hashOfFile, linesIn, readManifest, readPublicKey } from './files.ts'
-import { changedLeaf, countFinding, endFinding, lineFindings, sizeFinding, withheldFinding } from './folderFindings.ts'
+import {
+  changedLeaf,
+  countFinding,
+  emptyFinding,
+  endFinding,
+  lineFindings,
+  sizeFinding,
+  withheldFinding,
+} from './folderFindings.ts'
 import { type FileName, FILES, type Manifest } from './format.ts'
 import { checkHeads, headsOf } from './headsCheck.ts'
 import { type Restarts, restartsIn, sentencesOn, unsignedFindings } from './restarts.ts'
@@ -19,8 +27,8 @@ import { readTrustedHeads } from './trustedHeads.ts'
 
 export type FolderOptions = {
   readonly folder: string
-  /** The file of a public key that the reader trusts. */
-  readonly key?: string
+  /** The files of the public keys that the reader trusts, one key in each; those of the export if absent. */
+  readonly keys?: readonly string[]
   /** The file of heads that the reader trusts. */
   readonly heads?: string
   /** The time of the export as the reader knows it: trusted heads that were signed later may be beyond its end. */
@@ -69,7 +77,7 @@ const scopeOf = ({ tenant }: Manifest): string =>
     ? ''
     : `, as in an export of the tenant ${JSON.stringify(tenant)}, which does not prove that it has all events of the tenant`
 
-type Verifying = FolderOptions & {
+type Verifying = Omit<FolderOptions, 'keys'> & {
   readonly manifest: Manifest
   readonly keys: PublicKeys
   readonly progress: Progress
@@ -104,7 +112,8 @@ const eventsOutcome = async (verifying: Verifying): Promise<Checked> => {
     ...(leafFinding ? [] : [own.finding() ?? endFinding(checked, manifest)]),
     withheldFinding(checked, manifest),
     countFinding(checked, manifest),
-    ...(trusted?.comparisons.map(one => one.finding()) ?? []),
+    emptyFinding(manifest),
+    ...(trusted?.comparisons.flatMap(one => [one.finding(), one.passedOverFinding()]) ?? []),
     ...(trusted?.findings ?? []),
     ...(trusted === undefined || comparedWithTrusted > 0 ? [] : [NOTHING_COMPARED]),
     ...lineFindings(checked),
@@ -121,15 +130,17 @@ const eventsOutcome = async (verifying: Verifying): Promise<Checked> => {
   }
 }
 
-const keyOutcome = (keys: PublicKeys, isTrusted: boolean): Checked => ({
-  check: 'key',
-  detail: `${[...keys.keys()].join(', ')}: ${
-    isTrusted
-      ? 'the key that was given.'
-      : 'the key that the export brings. Compare it with one from elsewhere, and pass that with --key.'
-  }`,
-  findings: [],
-})
+/** Heads from elsewhere say nothing of the keys that an export brings, with which the heads after them could be forged. */
+const keyOutcome = (keys: PublicKeys, { keys: given, heads }: FolderOptions): Checked => {
+  const ids = [...keys.keys()].join(', ')
+  if (given !== undefined) return { check: 'key', detail: `${ids}: given with --key.`, findings: [] }
+  const detail = `${ids}: brought by the export. Compare with the key of the service, from elsewhere, and pass that with --key.`
+  const unknown = `The heads are signed by an unknown key, which the export itself brings (${ids}): pass the key of the service, from elsewhere, with --key.`
+  return { check: 'key', detail, findings: heads === undefined ? [] : [{ kind: 'unknown_key', detail: unknown }] }
+}
+
+const keysFor = async ({ keys: given }: FolderOptions, { keys: own }: Manifest): Promise<PublicKeys> =>
+  new Map(given ? await Promise.all(given.map(readPublicKey)) : Object.entries(own))
 
 const refuseUnreadable = async (path: string): Promise<void> => {
   try {
@@ -148,7 +159,7 @@ export const verifyFolder = async (options: FolderOptions): Promise<readonly Che
   const read = await readManifest(folder)
   if ('unreadable' in read) return unreadable(`manifest.json cannot be read: ${read.unreadable}.`)
   const { manifest } = read
-  const keys = options.key === undefined ? new Map(Object.entries(manifest.keys)) : await readPublicKey(options.key)
+  const keys = await keysFor(options, manifest)
   const progress = startProgress('evidence', 'events', { total: manifest.head.tree_size })
   try {
     const changed = await changedFiles(folder, manifest, signal)
@@ -172,7 +183,7 @@ export const verifyFolder = async (options: FolderOptions): Promise<readonly Che
     const events = await eventsOutcome({ ...options, folder, manifest, keys, progress, restarts })
     return [
       filesOutcome(changed),
-      keyOutcome(keys, options.key !== undefined),
+      keyOutcome(keys, options),
       { check: 'heads', ...heads, detail: heads.detail + sentencesOn(restarts), findings: headsFindings },
       events,
     ]

@@ -32,6 +32,10 @@ export const countFinding = (checked: EventsChecked, { events }: Manifest): Find
     : { kind: 'edited', detail: `events.jsonl has ${eventCount} events, and the manifest says ${events}.` }
 }
 
+/** As of a tenant whose name has a typing error. */
+export const emptyFinding = ({ events }: Manifest): Finding | undefined =>
+  events > 0 ? undefined : { kind: 'not_compared', detail: 'The export has no event, so that no event was compared.' }
+
 export const sizeFinding = ({ tree, badLeaf }: EventsChecked, { head }: Manifest): Finding | undefined => {
   if (badLeaf !== undefined || tree.size === head.tree_size) return undefined
   const kind = tree.size < head.tree_size ? 'truncated' : 'surplus'

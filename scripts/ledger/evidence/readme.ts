@@ -7,7 +7,8 @@ export const readmeText = (tenant: string | null): string => `# Evidence of a pa
 ${tenant === null ? 'All events of the log' : `The events of the tenant ${JSON.stringify(tenant)}`} up to a signed head.
 Verify with the ledger's own command, which needs no service: \`npm run -s ledger -- verify <this folder>\`, with
 \`--key <public key file>\` and \`--heads <file of heads>\` that you got from elsewhere. Without them the export proves only that it
-agrees with itself and with the keys that it brings. Copy the heads before you export: heads that were signed after it lie beyond its
+agrees with itself and with the keys that it brings. Give \`--key\` once for each key that signed heads; \`--heads\` without it is a
+finding. Copy the heads before you export: heads that were signed after it lie beyond its
 end, which is a finding unless you name the time of the export with \`--as-of\`.
 ${tenant === null ? '' : '\nThe export of one tenant proves each event that it has. It does not prove that it has all of them: a leaf says nothing of its tenant.\n'}
 | File | Lines |

@@ -14,6 +14,8 @@ export class RootComparison {
   agreedSize = 0
   compared = 0
   firstDifferent: Head | undefined
+  /** The first head that was reached when the tree had grown beyond it. */
+  private firstPassedOver: Head | undefined
 
   /** `named` is the source in findings: `heads.jsonl`. */
   constructor(heads: AsyncIterable<Head>, named: string) {
@@ -27,6 +29,7 @@ export class RootComparison {
     while (this.next !== undefined && this.next.tree_size <= tree.size) {
       // A head that is smaller than one before it was written by a process that was being replaced: its chain is checked.
       if (this.next.tree_size === tree.size) this.compare(this.next, tree)
+      else this.firstPassedOver ??= this.next
       await this.advance()
     }
   }
@@ -55,6 +58,19 @@ export class RootComparison {
         `The tree does not lead to the head of ${head.tree_size} events in ${this.named}: events from ${this.agreedSize + 1} ` +
         `to ${head.tree_size} were changed together with their hashes, or the head is of another log.`,
       place: { from_index: this.agreedSize, to_index: head.tree_size - 1 },
+    }
+  }
+
+  /** For heads whose chain nothing else checks. */
+  passedOverFinding(): Finding | undefined {
+    const head = this.firstPassedOver
+    if (head === undefined) return undefined
+    return {
+      kind: 'not_compared',
+      detail:
+        `The heads in ${this.named} are not in the order of their sizes: that of ${head.tree_size} events, of ${head.time}, comes ` +
+        'after a larger one, and was not compared. Sort them by tree_size.',
+      place: { tree_size: head.tree_size },
     }
   }
 

@@ -1,8 +1,10 @@
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { reaches } from '../../../src/evidence/continuity.ts'
+import { newestTrusted, trustedBy } from '../../../src/evidence/headAdoption.ts'
+import { openHeadFile } from '../../../src/evidence/headFile.ts'
 import { type Head, lineOf } from '../../../src/evidence/heads.ts'
-import { allHeads, lastHead, publicKeys } from '../../../src/evidence/headStore.ts'
+import { allHeads, headsAfter, publicKeys } from '../../../src/evidence/headStore.ts'
 import { leavesBelow } from '../../../src/evidence/leaves.ts'
 import { leafHash } from '../../../src/evidence/merkle.ts'
 import { eventsUpTo, type Pair, pairsOf } from '../../../src/evidence/pairing.ts'
@@ -20,7 +22,9 @@ import { readmeText } from './readme.ts'
 export type Exported = {
   readonly store: EventStore
   readonly database: Database
-  readonly world: World
+  readonly world: Pick<World, 'now' | 'sleep'>
+  /** The file of heads, whose newest one the export ends with; it may be absent on this machine. */
+  readonly headsFile: string
   readonly folder: string
   /** Null for the events of all tenants. */
   readonly tenant: string | null
@@ -127,12 +131,31 @@ const writeHeads = ({ folder, database }: Exported, upTo: Head): Promise<Written
     }
   })
 
-/** Throws a StartupError while there is no head, or while a restore waits for its acceptance. */
-const headToExport = async ({ database, store, world }: Exported): Promise<Head> => {
-  const head = await lastHead(database.sql)
+const STORED_WITHIN_MS = 5_000
+const STORED_POLL_MS = 100
+
+/** Whether Postgres has the head: the service writes it there some moments after the file. */
+const isStored = async ({ database: { sql }, world }: Exported, head: Head): Promise<boolean> => {
+  for (let waitedMs = 0; waitedMs <= STORED_WITHIN_MS; waitedMs += STORED_POLL_MS) {
+    const [found] = await headsAfter(sql, { generation: head.generation, tree_size: head.tree_size - 1 }, 1)
+    if (found?.signature === head.signature) return true
+    await world.sleep(STORED_POLL_MS)
+  }
+  return false
+}
+
+/** The newest head. Throws a StartupError where there is none, or Postgres lacks it: an export up to an earlier one would hide events. */
+const headToExport = async (exported: Exported): Promise<Head> => {
+  const { database, store, world, headsFile } = exported
+  const isTrusted = await trustedBy(headsFile, await publicKeys(database.sql))
+  const head = await newestTrusted(database.sql, openHeadFile(headsFile), isTrusted)
   if (head === undefined)
     throw new StartupError(
       'There is no signed head yet: the service signs the first one some seconds after the first event.',
+    )
+  if (!(await isStored(exported, head)))
+    throw new StartupError(
+      `Postgres does not have the newest head of ${headsFile}, of ${head.tree_size} events at ${head.time}: see npm run -s ledger -- verify --only evidence.`,
     )
   // A follower may be behind. A log that was cut is exported as it is, and the verification of the export names it.
   await reaches(store, BigInt(head.position), world)

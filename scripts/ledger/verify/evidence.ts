@@ -1,9 +1,8 @@
-import { access } from 'node:fs/promises'
 import { reaches } from '../../../src/evidence/continuity.ts'
 import { openHeadFile } from '../../../src/evidence/headFile.ts'
-import { keysInFile } from '../../../src/evidence/headAdoption.ts'
-import { type Head, isLater, isSigned, type PublicKeys } from '../../../src/evidence/heads.ts'
-import { allHeads, lastHead, publicKeys, type Restart, restartRows } from '../../../src/evidence/headStore.ts'
+import { newestTrusted, trustedBy } from '../../../src/evidence/headAdoption.ts'
+import { type Head, isLater, type PublicKeys } from '../../../src/evidence/heads.ts'
+import { allHeads, publicKeys, type Restart, restartRows } from '../../../src/evidence/headStore.ts'
 import { leavesBelow, positionOfLeaf } from '../../../src/evidence/leaves.ts'
 import { createLogComparison } from '../../../src/evidence/liveComparison.ts'
 import { Frontier } from '../../../src/evidence/merkle.ts'
@@ -42,16 +41,6 @@ type Compared = {
 
 async function* selected(heads: AsyncIterable<Head>, isSelected: (head: Head) => boolean): AsyncGenerator<Head> {
   for await (const head of heads) if (isSelected(head)) yield head
-}
-
-/** Whether a key that signed a head of the file has signed the head; any key, where the file has no head. */
-const trustedBy = async (path: string, keys: PublicKeys): Promise<Compared['isTrusted']> => {
-  const isThere = await access(path).then(
-    () => true,
-    () => false,
-  )
-  const named = isThere ? await keysInFile(path, keys) : new Set<string>()
-  return head => (named.size === 0 || named.has(head.key)) && isSigned(head, keys)
 }
 
 /** The first head of Postgres that the service did not sign; more are not named. */
@@ -182,18 +171,6 @@ const compareLog = async (verified: Verified, compared: Compared): Promise<LogCo
   }
 }
 
-const newestOf = async (
-  { config, database: { sql } }: Verified,
-  isTrusted: (head: Head) => boolean,
-): Promise<Head | undefined> => {
-  const stored = await lastHead(sql)
-  const written = await openHeadFile(config.evidence.headsFile)
-    .last()
-    .catch(() => undefined)
-  if (written === undefined || stored === undefined) return written ?? stored
-  return isTrusted(stored) && isLater(stored, written) ? stored : written
-}
-
 const run = async (verified: Verified): Promise<Outcome> => {
   const { store, database, config, signal } = verified
   const { sql } = database
@@ -202,7 +179,7 @@ const run = async (verified: Verified): Promise<Outcome> => {
   if (!(await relationExists(sql, 'evidence_heads'))) return none
   const keys = await publicKeys(sql)
   const isTrusted = await trustedBy(path, keys)
-  const head = await newestOf(verified, isTrusted)
+  const head = await newestTrusted(sql, openHeadFile(path), isTrusted)
   if (head === undefined) return none
   // A node that follows the leader may be behind for a moment.
   await reaches(store, BigInt(head.position), realWorld())

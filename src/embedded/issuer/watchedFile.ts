@@ -21,9 +21,9 @@ const stampOf = async (path: string): Promise<string> => {
 }
 
 /**
- * Reads the file with `read`, which may create it, and again after each change. A failed reading is reported once, and
- * the last valid content stays in effect, so that a typing error does not end every session. Rejects with the error of
- * `read` if the first reading fails. Long because its functions share the state of one file.
+ * Reads the file with `read`, which may create it, and again after each change. A failed reading is repeated at each check
+ * and reported once, and the last valid content stays in effect, so that a typing error does not end every session. Rejects
+ * with the error of `read` if the first reading fails. Long because its functions share the state of one file.
  */
 export const openWatchedFile = async <T>(
   path: string,
@@ -32,6 +32,7 @@ export const openWatchedFile = async <T>(
 ): Promise<WatchedFile<T>> => {
   let value = await read()
   let stamp = ''
+  let failedStamp: string | undefined
   let checkedAtMs = Number.NEGATIVE_INFINITY
   let checking: Promise<void> | undefined
 
@@ -40,11 +41,13 @@ export const openWatchedFile = async <T>(
     // The stamp is taken before reading, so that a concurrent change is noticed the next time.
     const found = await stampOf(path)
     if (found === stamp) return
-    stamp = found
     try {
       value = await read()
+      stamp = found
+      failedStamp = undefined
     } catch (error) {
-      onError(error)
+      if (found !== failedStamp) onError(error)
+      failedStamp = found
     }
   }
 

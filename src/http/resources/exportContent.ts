@@ -5,7 +5,7 @@ import type { ExportFormat } from '../../../streams/operation/index.ts'
 import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
 import { operationEntity } from '../../commands/entities.ts'
 import { mayHaveErased } from '../../commands/exportErasures.ts'
-import { bytesOf } from '../../commands/exportFiles.ts'
+import { bytesOf, isComplete } from '../../commands/exportFiles.ts'
 import { SCOPE_OF } from '../../identity/resourceScopes.ts'
 import { isNotModified } from '../request/conditional.ts'
 import { Problem } from '../response/problemCatalogue.ts'
@@ -33,7 +33,7 @@ type ExportCall = Call<{ id: OperationId }, unknown, unknown>
 
 /**
  * The row of an export that has a file. Throws Problem: 403 without the scope of the exported resource; 410 after it has expired, or if its filters have a text that
- * was erased, or if its file may have one; 404 in any other state.
+ * was erased, or if its file may have one or is lost; 404 in any other state.
  */
 export const finishedExport = async (call: ExportCall): Promise<OperationRow> => {
   const { ledger, params, database } = call
@@ -42,10 +42,11 @@ export const finishedExport = async (call: ExportCall): Promise<OperationRow> =>
   // Checked by time too, since the worker records the expiry a little later.
   if (row.state === 'expired' || Date.parse(row.expires_at) <= ledger.world.now()) throw new Problem('export_expired')
   if (row.state === 'succeeded') {
-    const { id, attempt, tenant_id: tenant, resource, filters } = row
+    const { id, attempt, tenant_id: tenant, resource, filters, byte_count } = row
     const isErased = hasErased(filters, await textsFor(call, [filters]))
     if (isErased || (await mayHaveErased(database.sql, { id, attempt, tenant, resource })))
       throw new Problem('export_expired')
+    if (!(await isComplete(database.sql, row, byte_count ?? 0n))) throw new Problem('export_expired')
     return row
   }
   throw new Problem('resource_not_found', { detail: `There is no file: the export is ${row.state}.` })

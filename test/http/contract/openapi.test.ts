@@ -142,6 +142,16 @@ describe('openapi.json for generators of clients', () => {
         expect(text, name).to.include(`"#/components/${kind}/${name}"`)
   })
 
+  it('has no bound of safe integers for the sums of the books, which are exact beyond it', () => {
+    const { Balances, TrialBalanceRow } = JSON.parse(JSON.stringify(document.components?.schemas))
+    for (const name of ['posted', 'pending', 'available'])
+      expect(Balances.properties[name]).to.have.all.keys('type', 'description')
+    for (const name of ['debits', 'credits']) {
+      expect(TrialBalanceRow.properties[name]).to.have.all.keys('type', 'description', 'minimum')
+      expect(TrialBalanceRow.properties[name].minimum).to.equal(0)
+    }
+  })
+
   it('has limit as an integer with its minimum, maximum and default, in every list', () => {
     const limits = schemasOf('limit')
     expect(Object.keys(limits)).to.have.length.of.at.least(10)

@@ -24,6 +24,11 @@ describe('downloads of exports', () => {
     expect((await ended(client, asked)).body.state).to.equal('succeeded')
     return asked
   }
+  const finishedInTwoChunks = async (): Promise<string> => {
+    const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`member_${n}`, 'x'.repeat(500)]))
+    for (let n = 0; n < ORDERS_OF_TWO_CHUNKS; n++) await client.post('/orders', { ...anOrder(), metadata })
+    return finished()
+  }
 
   before(async () => {
     service = await sharedService()
@@ -103,9 +108,7 @@ describe('downloads of exports', () => {
   })
 
   it('are cut off, and not shortened without a word, when the file is deleted meanwhile', async () => {
-    const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`member_${n}`, 'x'.repeat(500)]))
-    for (let n = 0; n < ORDERS_OF_TWO_CHUNKS; n++) await client.post('/orders', { ...anOrder(), metadata })
-    const deleted = await finished()
+    const deleted = await finishedInTwoChunks()
     const isDeleted = Promise.withResolvers<void>()
     let chunks = 0
     const variant = await startVariant(service, {
@@ -131,6 +134,25 @@ describe('downloads of exports', () => {
     } finally {
       isDeleted.resolve()
       await variant.close()
+    }
+  })
+
+  it('are answered with 410 when a restore of Postgres has lost all chunks of the file, or the last ones', async () => {
+    const restored = await finishedInTwoChunks()
+    const database = openDatabase({ connectionString: service.addresses.postgres })
+    try {
+      for (const seq of [1, 0]) {
+        const lost = 'delete from export_chunks where operation_id = $1 and seq >= $2 returning seq'
+        expect(await database.sql(lost, [restored, seq])).to.have.length.above(0)
+        for (const headers of [{}, { range: 'bytes=0-9' }])
+          expect((await client.get(`/exports/${restored}/content`, headers)).body).to.include({
+            status: 410,
+            code: 'export_expired',
+          })
+        expect((await client.get(`/exports/${restored}/manifest`)).status).to.equal(410)
+      }
+    } finally {
+      await database.close()
     }
   })
 

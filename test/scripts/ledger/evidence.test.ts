@@ -26,6 +26,8 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
   let ofTenant: string
   /** A copy of the file of heads from before the export. */
   let headsBefore: string
+  /** The file of the key of the service. */
+  let ownKey: string
   const orders: string[] = []
   let apiKey: string
 
@@ -59,13 +61,16 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
     await eventually(async () => (await client.get('/audit/heads?limit=1')).body.items[0]?.tree_size >= copied)
     whole = await exported()
     ofTenant = await exported('--tenant', TENANT)
+    ownKey = join(await emptyFolder(), 'own.key')
+    const manifest = JSON.parse(await readFile(join(whole, 'manifest.json'), 'utf8'))
+    await writeFile(ownKey, Object.values<string>(manifest.keys)[0] ?? '')
   })
   after(tidyUp)
 
   /** In this process, since most cases differ in the files alone. */
   const verify = async (
     folder: string,
-    given: { readonly key?: string; readonly heads?: string; readonly asOfMs?: number } = {},
+    given: { readonly keys?: readonly string[]; readonly heads?: string; readonly asOfMs?: number } = {},
   ) => {
     const { signal } = new AbortController()
     const checks = await verifyFolder({ folder, ...given, startProgress: progressFor({ json: true }), signal })
@@ -242,17 +247,62 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
     expect((await verify(cut)).kinds).to.include('truncated')
     const other = join(await emptyFolder(), 'key.pem')
     await writeFile(other, 'MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=')
-    expect((await verify(whole, { key: other })).kinds).to.include('unknown_key')
+    expect((await verify(whole, { keys: [other] })).kinds).to.include('unknown_key')
+    expect((await verify(whole, { keys: [other, ownKey] })).findings).to.deep.equal([])
+    const { code, stdout } = await ledger(['verify', whole, '--key', ownKey, '--key', other, '--heads', headsBefore])
+    expect(code, stdout).to.equal(0)
+  })
+
+  it('says that the heads are signed by an unknown key where heads from elsewhere come without one', async () => {
+    const { findings } = await verify(whole, { heads: headsBefore })
+    expect(findings.map(({ kind }) => kind)).to.deep.equal(['unknown_key'])
+    expect(findings[0]?.detail).to.match(/signed by an unknown key/)
+    expect((await ledger(['verify', whole, '--heads', headsBefore])).code).to.equal(1)
+  })
+
+  it('names trusted heads that are not in the order of their sizes, and were not compared', async () => {
+    const lines = await linesOf(headsBefore)
+    const heads = join(await emptyFolder(), 'heads.jsonl')
+    const newestFirst = lines.toReversed()
+    const forked = { ...JSON.parse(lines[0] ?? ''), root: '0'.repeat(64) }
+    for (const unordered of [newestFirst, [...lines, JSON.stringify(forked)]]) {
+      expect(unordered).to.have.length.above(1)
+      await writeFile(heads, unordered.map(line => `${line}\n`).join(''))
+      const { kinds, findings } = await verify(whole, { heads, keys: [ownKey] })
+      expect(kinds).to.deep.equal(['not_compared'])
+      expect(findings[0]?.detail).to.include('Sort them')
+    }
+  })
+
+  it('of no event is a finding, and is refused for a tenant without one', async () => {
+    const out = join(await emptyFolder(), 'evidence')
+    for (const [tenant, reason] of [
+      ['Acme ', /^A tenant is 1 to 63/],
+      ['acmee', /^No sealed event is of a tenant acmee\.$/m],
+    ] as const) {
+      const { code, stderr } = await ledger(['export', '--evidence', '--out', out, '--tenant', tenant])
+      expect([code, stderr]).to.satisfy(([one, text]: [number, string]) => one === 1 && reason.test(text), stderr)
+    }
+    const folder = await changed(ofTenant, 'leaves.jsonl', lines =>
+      lines.map(line => {
+        const { index, leaf } = JSON.parse(line)
+        return JSON.stringify({ index, leaf, withheld: 'present' })
+      }),
+    )
+    await writeFile(join(folder, 'events.jsonl'), '')
+    const manifest = JSON.parse(await readFile(join(folder, 'manifest.json'), 'utf8'))
+    await writeFile(join(folder, 'manifest.json'), JSON.stringify({ ...manifest, tenant: 'acmee', events: 0 }))
+    expect((await verify(folder)).kinds).to.deep.equal(['not_compared'])
   })
 
   it('agrees with heads from elsewhere, and names those that differ', async () => {
-    const { findings, checks } = await verify(whole, { heads: headsBefore })
+    const { findings, checks } = await verify(whole, { heads: headsBefore, keys: [ownKey] })
     expect(findings).to.deep.equal([])
     expect(checks.find(({ check }) => check === 'events')?.counts).to.include({ withheld: 1 })
     const last = JSON.parse((await linesOf(join(whole, 'heads.jsonl'))).at(-1) ?? '')
     const other = join(await emptyFolder(), 'heads.jsonl')
     await writeFile(other, `${JSON.stringify({ ...last, root: '0'.repeat(64) })}\n`)
-    expect((await verify(whole, { heads: other })).kinds).to.deep.equal(['edited'])
+    expect((await verify(whole, { heads: other, keys: [ownKey] })).kinds).to.deep.equal(['edited'])
   })
 
   it('names trusted heads beyond its end, unless they are later than the time that the reader names', async () => {
@@ -260,14 +310,16 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
     const more = join(await emptyFolder(), 'heads.jsonl')
     const beyond = { ...last, tree_size: last.tree_size + 5, time: '2090-01-01T00:00:00.000Z' }
     await writeFile(more, [last, beyond].map(head => `${JSON.stringify(head)}\n`).join(''))
-    const { kinds, findings } = await verify(whole, { heads: more })
+    const { kinds, findings } = await verify(whole, { heads: more, keys: [ownKey] })
     expect(kinds).to.deep.equal(['truncated'])
     expect(findings[0]?.detail).to.include('--as-of')
     const asOfMs = Date.parse('2089-01-01T00:00:00.000Z')
-    expect((await verify(whole, { heads: more, asOfMs })).kinds).to.deep.equal([])
-    expect((await verify(whole, { heads: more, asOfMs: asOfMs * 2 })).kinds).to.deep.equal(['truncated'])
+    expect((await verify(whole, { heads: more, keys: [ownKey], asOfMs })).kinds).to.deep.equal([])
+    expect((await verify(whole, { heads: more, keys: [ownKey], asOfMs: asOfMs * 2 })).kinds).to.deep.equal([
+      'truncated',
+    ])
     await writeFile(more, `${JSON.stringify({ ...last, generation: last.generation + 1 })}\n`)
-    expect((await verify(whole, { heads: more })).kinds).to.deep.equal(['truncated', 'not_compared'])
+    expect((await verify(whole, { heads: more, keys: [ownKey] })).kinds).to.deep.equal(['truncated', 'not_compared'])
   })
 
   it('refuses a file of trusted heads that is absent or empty', async () => {

@@ -279,6 +279,16 @@ describe('the evidence check of ledger verify', () => {
       expect((await rejectionOf(accept(log))).message).to.match(/nothing to accept/)
     })
 
+    it('takes the time that a long log needs, and not that of a request', async () => {
+      const requests = database
+      const transaction: Database['transaction'] = (work, timeoutMs = 200) => requests.transaction(work, timeoutMs)
+      await database.sql(`create function slowly() returns trigger language plpgsql as
+        $$ begin perform pg_sleep(0.5); return null; end $$`)
+      await database.sql('create trigger slow before delete on evidence_leaves execute function slowly()')
+      database = { ...requests, transaction }
+      expect(await accept(await logOf(6))).to.include({ generation: 2, kept_size: 6 })
+    })
+
     it('waits for a follower that is behind, and accepts no cut of its log', async () => {
       const [whole, behind] = [log.open(), storeOf(log.events.slice(0, 4))]
       let asked = 0

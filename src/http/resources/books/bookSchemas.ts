@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import { type GlobalMeta, z } from 'zod'
 import { ACCOUNT_CODE } from '../../../commands/accountCodes.ts'
 import { ENTRY_KINDS, type EntryKind } from '../../../../projections/bookings.ts'
 import { ACCOUNT_TYPES, DIRECTIONS } from '../../../../projections/chartOfAccounts.ts'
@@ -46,7 +46,17 @@ export const postingFilters = {
   payment_id: idSchema('pay').optional(),
 }
 
-const balanceSchema = (description: string) => z.int().meta({ description })
+/** Without the bounds of the safe integers, which zod adds: see projections/exactAmounts.ts. */
+const OF_ANY_SIZE: GlobalMeta['override'] = ({ jsonSchema }) => {
+  delete jsonSchema.maximum
+  if (jsonSchema.minimum !== 0) delete jsonSchema.minimum
+}
+const DIGITS = 'May exceed 2^53 - 1, with exact digits.'
+
+const balanceSchema = (description: string) =>
+  z.int().meta({ description: `${description} ${DIGITS}`, override: OF_ANY_SIZE })
+const totalSchema = (description: string) =>
+  sumSchema.meta({ description: `${description} ${DIGITS}`, override: OF_ANY_SIZE })
 
 export const accountSchema = z
   .object({
@@ -118,7 +128,7 @@ export const trialBalanceRowSchema = z
     account: accountCodeSchema,
     currency: currencySchema,
     exponent: exponentSchema,
-    debits: sumSchema.meta({ description: 'The sum of all debits of the account, in minor units.' }),
-    credits: sumSchema.meta({ description: 'The sum of all credits of the account, in minor units.' }),
+    debits: totalSchema('The sum of all debits of the account, in minor units.'),
+    credits: totalSchema('The sum of all credits of the account, in minor units.'),
   })
   .meta({ id: 'TrialBalanceRow' })
