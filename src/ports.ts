@@ -58,8 +58,9 @@ export type SubscribeOptions = {
 }
 
 /**
- * `checkpoint`: no matching event up to this position. `caught_up`: from here on the feed is live. `interrupted`: the
- * store does not answer, and is asked again; the feed is not live until the next `caught_up`.
+ * `checkpoint`: no further matching event up to this position, which is that of an event, so that a subscription may begin after
+ * it. `caught_up`: from here on the feed is live. `interrupted`: the store does not answer, and is asked again; the feed is not live
+ * until the next `caught_up`.
  */
 export type FeedItem =
   | { readonly kind: 'event'; readonly event: StoredEvent }

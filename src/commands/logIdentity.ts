@@ -1,7 +1,7 @@
 import { journals, READ_MODEL_TABLES } from '../../projections/index.ts'
 import type { CloudEvent } from '../../streams/facts.ts'
 import { aggregates } from '../../streams/index.ts'
-import type { Database, EventStore, Sql } from '../ports.ts'
+import type { Database, EventStore, Sql, World } from '../ports.ts'
 import type { Ledger } from './commandHandler.ts'
 import { BUILDING_SCHEMA, PREVIOUS_SCHEMA } from '../schema/rebuildSchemas.ts'
 import { SECRET_STREAM } from './idSecret.ts'
@@ -29,6 +29,7 @@ export class AnotherLog extends Error {
 export type Compared = {
   readonly database: Pick<Database, 'sql'>
   readonly store: Pick<EventStore, 'readStream' | 'head'>
+  readonly world: Pick<World, 'sleep'>
 }
 
 const idAt = async (store: Compared['store'], stream: string, from: bigint): Promise<string | undefined> => {
@@ -43,7 +44,7 @@ export const logIn = (store: Compared['store']): Promise<string | undefined> => 
 const logOf = async (sql: Sql): Promise<string | undefined> =>
   (await sql<{ log: string }>('select log from log_identity where id = 1'))[0]?.log
 
-/** The position of the newest event that has a row. A checkpoint may be the position of no event. */
+/** The position of the newest event that has a row. */
 const NEWEST = `select greatest((select max(position) from ${journals.facts.name}),
   (select max(position) from ${journals.audit.name})) as position`
 const NEWEST_FACT = `select position, event from ${journals.facts.name} order by position desc limit 1`
@@ -82,27 +83,42 @@ const checkRows = async (
   return fact?.event ?? seen
 }
 
-/**
- * Compares only. Throws AnotherLog; Unavailable when the store or the database does not answer. Resolves to the newest
- * fact, which is passed to the next comparison as `seen`. Without it a log would pass that was restored while the
- * service runs, and has grown past its former end before the next comparison: the newest rows are then of events that
- * it has.
- */
-export const checkLog = async (dependencies: Compared, seen?: SeenFact): Promise<SeenFact | undefined> => {
+const compareOnce = async (dependencies: Compared, seen: SeenFact | undefined): Promise<SeenFact | undefined> => {
   const [of, log] = [await logOf(dependencies.database.sql), (await logIn(dependencies.store)) ?? 'none, for it is new']
   if (of !== undefined && of !== log)
     throw new AnotherLog(`The tables in Postgres are of the log ${of}; the log of the event store is ${log}.`)
   return checkRows(dependencies, log, seen)
 }
 
+/** A node that was the leader may lag, and answer as the leader until it learns of the next one. */
+const ATTEMPTS = 5
+const ATTEMPT_PAUSE_MS = 1_000
+
+/**
+ * Compares only. Throws AnotherLog if each of several comparisons finds it; Unavailable when the store or the database does
+ * not answer. Resolves to the newest fact, which is passed to the next comparison as `seen`. Without it a log would pass that
+ * was restored while the service runs, and has grown past its former end before the next comparison: the newest rows are then
+ * of events that it has.
+ */
+export const checkLog = async (dependencies: Compared, seen?: SeenFact): Promise<SeenFact | undefined> => {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await compareOnce(dependencies, seen)
+    } catch (error) {
+      if (!(error instanceof AnotherLog) || attempt === ATTEMPTS) throw error
+    }
+    await dependencies.world.sleep(ATTEMPT_PAUSE_MS)
+  }
+}
+
 /** As checkLog; also stores the identity of the log for tables that have none yet. Throws IdSecretLost too. */
-export const adoptLog = async ({ idSecret, store }: Ledger, database: Compared['database']): Promise<void> => {
-  await checkLog({ database, store })
+export const adoptLog = async ({ idSecret, store, world }: Ledger, database: Compared['database']): Promise<void> => {
+  await checkLog({ database, store, world })
   await idSecret()
   const log = await logIn(store)
   await database.sql('insert into log_identity (id, log) values (1, $1) on conflict do nothing', [log])
   if (log !== undefined) await adoptReaderPositions(database.sql, log, await store.head())
-  await checkLog({ database, store })
+  await checkLog({ database, store, world })
 }
 
 /** The tables that are made from the log: read models, checkpoints, parked events. */

@@ -97,7 +97,7 @@ const watchLog = (ledger: Ledger, database: Database, onRefused: (reason: Error)
     while (!stop.signal.aborted) {
       await world.sleep(LOG_CHECK_MS, stop.signal)
       try {
-        if (!stop.signal.aborted) seen = await checkLog({ database, store }, seen)
+        if (!stop.signal.aborted) seen = await checkLog({ database, store, world }, seen)
       } catch (error) {
         if (error instanceof AnotherLog) return onRefused(error)
       }

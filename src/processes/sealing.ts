@@ -1,4 +1,4 @@
-import { checkContinues, SealedEventsLost } from '../evidence/continuity.ts'
+import { checkContinues, reaches, SealedEventsLost } from '../evidence/continuity.ts'
 import { newestHead } from '../evidence/headAdoption.ts'
 import type { HeadFile } from '../evidence/headFile.ts'
 import { FIRST_GENERATION, follows, type Head, type SigningKey, signHead } from '../evidence/heads.ts'
@@ -86,20 +86,21 @@ const open = async (dependencies: SealingDependencies, epoch: bigint): Promise<O
  * Whether the tree has reached the newest head, with which it is compared once: the tables may be older than the file of
  * heads. Throws SealedEventsLost where they differ.
  */
-const agreesWithHead = async ({ database: { sql }, store }: SealingDependencies, sealed: Sealed): Promise<boolean> => {
+const agreesWithHead = async (dependencies: SealingDependencies, sealed: Sealed): Promise<boolean> => {
+  const { database, store, world } = dependencies
   const { head, frontier, position } = sealed
   if (head === undefined || sealed.isCompared) return true
   if (frontier.size >= head.tree_size) {
-    const root = (await rootAt(sql, head.tree_size)).toString('hex')
+    const root = (await rootAt(database.sql, head.tree_size)).toString('hex')
     if (root !== head.root)
       throw new SealedEventsLost(`The log differs from the head of ${head.tree_size} events, signed at ${head.time}.`)
     sealed.isCompared = true
     return true
   }
-  const end = await store.head()
-  if (position >= BigInt(head.position) || end < BigInt(head.position))
+  const signedUpTo = BigInt(head.position)
+  if (position >= signedUpTo || !(await reaches(store, signedUpTo, world)))
     throw new SealedEventsLost(
-      `The log has ${frontier.size} events up to position ${end}, and the head signed at ${head.time} has ${head.tree_size} up to position ${head.position}.`,
+      `The log has ${frontier.size} events up to position ${await store.head()}, and the head signed at ${head.time} has ${head.tree_size} up to position ${head.position}.`,
     )
   return false
 }

@@ -7,21 +7,17 @@ import {
   createServer,
 } from 'node:http2'
 import type { AddressInfo } from 'node:net'
-import { Server, ServerCredentials } from '@grpc/grpc-js'
 import serverFeatures from '@eventstore/db-client/generated/serverfeatures_pb.js'
 import shared from '@eventstore/db-client/generated/shared_pb.js'
-import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import streams from '@eventstore/db-client/generated/streams_pb.js'
 import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
-import { append } from '../../src/embedded/eventstore/protocol/append.ts'
-import { openStreams } from '../../src/embedded/eventstore/streams.ts'
-import { openTail } from '../../src/embedded/eventstore/tail.ts'
 import type { WriteRequest, Written } from '../../src/embedded/eventstore/writeRequest.ts'
 import { MessageSplitter, prefixed } from '../../src/grpc/framing.ts'
 import type { EventStore } from '../../src/ports.ts'
 import { event } from '../contracts/eventStoreFixtures.ts'
 import { eventually } from '../support/eventually.ts'
+import { startOlderStore } from './eventstoredbWire.ts'
 
 const MESSAGE_BYTES_MAX = 17 * 1024 * 1024
 const GRPC = { ':status': 200, 'content-type': 'application/grpc' }
@@ -220,13 +216,8 @@ describe('EventStoreDB adapter: the sessions of appends', () => {
         requests.length < 3 ? { kind: 'written', revision: 0n, position: 733n } : { kind: 'wrong_version', actual: 7n },
       )
     }
-    const old = new Server()
-    const writer = { tail: openTail(), streams: openStreams(), write, close: () => Promise.resolve() }
-    old.addService({ append: streamsGrpc.StreamsService.append }, { append: append(writer) })
-    const port = await new Promise<number>(resolve =>
-      old.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (_, bound) => resolve(bound)),
-    )
-    const older = openEventStore({ connectionString: `esdb://127.0.0.1:${port}?tls=false` })
+    const old = await startOlderStore(write)
+    const older = openEventStore({ connectionString: old.address })
     try {
       const sent = [event({ n: 1 })]
       expect(await older.append('s-1', sent, 'no_stream')).to.deep.equal(DONE)
@@ -238,7 +229,7 @@ describe('EventStoreDB adapter: the sessions of appends', () => {
       expect(stored?.data.toString()).to.equal(JSON.stringify(sent[0]?.data))
     } finally {
       await older.close()
-      old.forceShutdown()
+      old.stop()
     }
   })
 })

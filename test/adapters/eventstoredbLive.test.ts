@@ -116,6 +116,17 @@ describe('feeds of one EventStoreDB adapter', () => {
     expect(resumed.events).to.deep.equal([])
   })
 
+  it('have reached the end of the log when they have caught up, though they want none of its last events', async () => {
+    const category = newCategory()
+    await append(category)
+    await append(newCategory(), 300)
+    const head = await store.head()
+    const alone = feed(store, { after: 'start', categories: [category] })
+    await alone.until(caughtUp)
+    await alone.stop()
+    expect(alone.items.slice(-2)).to.deep.equal([{ kind: 'checkpoint', position: head }, { kind: 'caught_up' }])
+  })
+
   it('stay when the store is killed: each is interrupted, catches up, and lacks nothing', async () => {
     const category = newCategory()
     const feeds = await givenSharingFeeds(category)

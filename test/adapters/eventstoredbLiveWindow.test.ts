@@ -38,9 +38,9 @@ const windowWith = (...items: readonly FeedItem[]): LiveWindow => {
   return window
 }
 
-/** The positions and kinds that a feed reads which joins with these positions; undefined if it cannot join. */
-const readFrom = (window: LiveWindow, event: bigint, passed = event): (bigint | string)[] | undefined => {
-  const number = window.numberAfter({ event, passed })
+/** The positions and kinds that a feed reads which joins with this position; undefined if it cannot join. */
+const readFrom = (window: LiveWindow, position: bigint): (bigint | string)[] | undefined => {
+  const number = window.numberAfter(position)
   return number === undefined ? undefined : window.from(number)?.map(({ plain }) => shown(plain))
 }
 
@@ -74,12 +74,6 @@ describe('the window of the live log', () => {
     expect(readFrom(windowWith(...eventsUpTo(3)), 130n)).to.deep.equal([])
   })
 
-  it('admits a feed by a checkpoint, and gives it the event at the same position, which may be the next one', () => {
-    const window = windowWith(...eventsUpTo(3))
-    expect(readFrom(window, 50n, 110n)).to.deep.equal([100n, 110n, 120n])
-    expect(readFrom(window, 50n, 100n)).to.equal(undefined)
-  })
-
   it('admits no feed while the store does not answer', () => {
     const window = windowWith(...eventsUpTo(3), INTERRUPTED)
     expect(readFrom(window, 110n)).to.equal(undefined)
@@ -91,7 +85,7 @@ describe('the window of the live log', () => {
 
   it('keeps a bounded number of items, and a feed that has not read the removed ones must leave', () => {
     const window = windowWith(...eventsUpTo(3))
-    const number = window.numberAfter({ event: 120n, passed: 120n }) ?? -1
+    const number = window.numberAfter(120n) ?? -1
     window.push(eventsUpTo(WINDOW_ITEMS_MAX * 3))
     expect(window.from(number)).to.equal(undefined)
     const lastButOne = BigInt(100 + (WINDOW_ITEMS_MAX * 3 - 2) * 10)
@@ -109,10 +103,10 @@ describe('the window of the live log', () => {
 
 describe('the selection of one feed from the live log', () => {
   const isWanted = ({ stream }: { readonly stream: string }): boolean => stream.startsWith('invoice-')
-  const select = (items: readonly FeedItem[], event = 0n, passed = event): (bigint | string)[] => {
+  const select = (items: readonly FeedItem[], passed = 0n): (bigint | string)[] => {
     const window = windowWith(eventAt(1n), ...items)
     const live = (window.from(2) ?? []).map(item => item)
-    return selected(live, { event, passed }, { isWanted, withBytes: false }).map(shown)
+    return selected(live, passed, { isWanted, withBytes: false }).map(shown)
   }
   const other = (position: bigint): FeedItem => eventAt(position, { stream: 'payment-1' })
 
@@ -128,15 +122,13 @@ describe('the selection of one feed from the live log', () => {
 
   it('leaves out what the feed has: it never goes back', () => {
     expect(select([eventAt(10n), other(20n), eventAt(30n)], 20n)).to.deep.equal([30n])
-    expect(select([other(10n), other(20n)], 5n, 30n)).to.deep.equal([])
+    expect(select([other(10n), other(20n)], 30n)).to.deep.equal([])
   })
 
   it('has the stored bytes for a feed that asks, and not for the others', () => {
     const live = windowWith(eventAt(10n)).from(1) ?? []
     const bytesIn = (withBytes: boolean): unknown[] =>
-      selected(live, { event: 0n, passed: 0n }, { isWanted, withBytes }).map(
-        item => item.kind === 'event' && 'bytes' in item.event,
-      )
+      selected(live, 0n, { isWanted, withBytes }).map(item => item.kind === 'event' && 'bytes' in item.event)
     expect(bytesIn(true)).to.deep.equal([true])
     expect(bytesIn(false)).to.deep.equal([false])
   })
@@ -170,7 +162,7 @@ const openSource = () => {
 }
 
 const newFeed = (): LiveFeed => ({ wake: () => undefined })
-const AT_FIRST = { event: 100n, passed: 100n }
+const AT_FIRST = 100n
 
 describe('the live subscription', () => {
   /** Two feeds that have joined, and the items of each. */

@@ -3,19 +3,32 @@ import { AnotherLog, adoptLog, checkLog } from '../../src/commands/logIdentity.t
 import { createLedger } from '../../src/commands/commandHandler.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
-import type { Database, EventStore } from '../../src/ports.ts'
+import type { Database, EventStore, World } from '../../src/ports.ts'
 import { realWorld } from '../../src/clockAndRandomness.ts'
 import { feedAll, fillLog, useTestPostgres } from '../feeds/fixtures.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { rejectionOf } from '../support/rejection.ts'
+
+/** Nodes that lack the newest events, or all of them. */
+const BEHIND: Readonly<Record<string, (log: MemoryLog) => EventStore>> = {
+  'an earlier head': log => ({ ...log.open(), head: async () => log.events[3]?.position ?? 0n }),
+  'no log': () => createMemoryLog().open(),
+  'the newest head and no facts': log => ({
+    ...log.open(),
+    async *readStream(stream, options) {
+      if (stream.startsWith('secret-')) yield* log.open().readStream(stream, options)
+    },
+  }),
+}
 
 describe('the identity of a log', () => {
   const postgres = useTestPostgres()
   let database: Database
   let log: MemoryLog
 
-  const adopt = (of: MemoryLog) => adoptLog(createLedger(of.open(), realWorld()), database)
-  const check = (store: EventStore) => checkLog({ database, store })
+  const world: World = { ...realWorld(), sleep: async () => undefined }
+  const adopt = (of: MemoryLog) => adoptLog(createLedger(of.open(), world), database)
+  const check = (store: EventStore) => checkLog({ database, store, world })
 
   before(async () => {
     log = createMemoryLog()
@@ -46,6 +59,19 @@ describe('the identity of a log', () => {
     expect(other.events).to.deep.equal([])
   })
 
+  for (const [answers, behind] of Object.entries(BEHIND))
+    it(`is recognized on a node that lags, and at first answers with ${answers}`, async () => {
+      const lagging = behind(log)
+      let asked = 0
+      const store: EventStore = {
+        ...lagging,
+        head: () => (asked++ < 3 ? lagging : log.open()).head(),
+        readStream: (...of) => (asked++ < 3 ? lagging : log.open()).readStream(...of),
+      }
+      await check(store)
+      expect(asked).to.be.greaterThan(3)
+    })
+
   it('is not sufficient where the log ends before the newest row, because it was restored from an older backup', async () => {
     const store = { ...log.open(), head: async () => log.events[3]?.position ?? 0n }
     const failure = await rejectionOf(check(store))
@@ -67,7 +93,7 @@ describe('the identity of a log', () => {
   })
 
   it('is not sufficient where the log was restored under a running service and has grown beyond its former end', async () => {
-    const seen = await checkLog({ database, store: log.open() })
+    const seen = await checkLog({ database, store: log.open(), world })
     // The restored log has the event of the newest row, but not the fact that was compared before.
     const restored: EventStore = {
       ...log.open(),
@@ -77,6 +103,6 @@ describe('the identity of a log', () => {
     }
     await database.sql('delete from facts_v1 where position = (select max(position) from facts_v1)')
     await check(restored)
-    expect(await rejectionOf(checkLog({ database, store: restored }, seen))).to.be.instanceOf(AnotherLog)
+    expect(await rejectionOf(checkLog({ database, store: restored, world }, seen))).to.be.instanceOf(AnotherLog)
   })
 })

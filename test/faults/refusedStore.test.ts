@@ -7,7 +7,8 @@ import { readConfig } from '../../src/config.ts'
 import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
-import { NODE } from '../embedded/eventStoreNode.ts'
+import { type ScriptedStore, startScriptedStore } from '../adapters/eventstoredbWire.ts'
+import { NODE, startTestNode, type TestNode } from '../embedded/eventStoreNode.ts'
 import { eventually } from '../support/eventually.ts'
 import { run } from '../scripts/cli.ts'
 import { retryingFetch } from '../support/client.ts'
@@ -16,6 +17,20 @@ import { temporaryDirectory } from '../support/service.ts'
 import { removeFolder } from '../support/folders.ts'
 
 const ORDER = { currency: 'USD', lines: [{ sku: 'tea', quantity: 2, unit_amount: 450 }] }
+
+const post = async (dataDir: string): Promise<{ status: number; code: string }> => {
+  const addresses = await readAddresses(dataDir)
+  if (addresses === undefined) throw new Error('No addresses.')
+  const who = { tenant: 'acme', subject: 'tester', scopes: SCOPES, user: false }
+  const token = await mintDevToken({ dataDir, issuer: addresses.issuer, audience: 'payment-ledger', ...who })
+  const answer = await retryingFetch(`${addresses.api}/orders`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(ORDER),
+  })
+  const { code = '' } = (await answer.json()) as { code?: string }
+  return { status: answer.status, code }
+}
 
 describe('a service whose event store refuses it', () => {
   let dataDir: string
@@ -46,24 +61,10 @@ describe('a service whose event store refuses it', () => {
     await removeFolder(dataDir)
   })
 
-  const post = async (): Promise<{ status: number; code: string }> => {
-    const addresses = await readAddresses(dataDir)
-    if (addresses === undefined) throw new Error('No addresses.')
-    const who = { tenant: 'acme', subject: 'tester', scopes: SCOPES, user: false }
-    const token = await mintDevToken({ dataDir, issuer: addresses.issuer, audience: 'payment-ledger', ...who })
-    const answer = await retryingFetch(`${addresses.api}/orders`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify(ORDER),
-    })
-    const { code = '' } = (await answer.json()) as { code?: string }
-    return { status: answer.status, code }
-  }
-
   it('is not ready, and responds to a command with 503 without effect', async () => {
     expect(isReady).to.equal(false)
     expect(reasons[0]).to.match(/^The event store refuses the user name or the password/)
-    expect(await post()).to.deep.equal({ status: 503, code: 'dependency_unavailable' })
+    expect(await post(dataDir)).to.deep.equal({ status: 503, code: 'dependency_unavailable' })
     const addresses = await readAddresses(dataDir)
     expect((await fetch(`${addresses?.api}/readyz`)).status).to.equal(503)
   })
@@ -85,7 +86,7 @@ describe('a service whose event store refuses it', () => {
     const args = ['--database-url', postgres.href, '--port', String(refusing.port)]
     node = await startChild({ name: 'eventstore', module: NODE, args })
     const service = await starting
-    expect((await post()).status).to.equal(201)
+    expect((await post(dataDir)).status).to.equal(201)
     const ready = async (): Promise<boolean> => (await fetch(`${service.addresses.api}/readyz`)).status === 200
     await eventually(ready)
     await eventually(async () => {
@@ -94,5 +95,39 @@ describe('a service whose event store refuses it', () => {
       }
       return checks.checks['projector'] === 'live' && checks.checks['settlement'] === 'live'
     })
+  })
+})
+
+describe('a service that starts while its cluster of event stores has no leader', () => {
+  let dataDir: string
+  let cluster: ScriptedStore
+  let leader: TestNode
+  let starting: Promise<Service>
+  const reasons: string[] = []
+  const ending = new AbortController()
+
+  before(async () => {
+    dataDir = await temporaryDirectory()
+    leader = await startTestNode()
+    cluster = await startScriptedStore()
+    const config = readConfig({ PORT: '0', LEDGER_DATA_DIR: dataDir, EVENTSTORE_URL: cluster.clusterAddress })
+    starting = compose(config, { signal: ending.signal, onWaiting: reason => reasons.push(reason) })
+    await eventually(() => reasons.length > 0)
+  })
+  after(async () => {
+    ending.abort()
+    await (await starting.catch(() => undefined))?.close()
+    cluster.stop()
+    await leader.stop()
+    await removeFolder(dataDir)
+  })
+
+  it('responds to commands with 503 without effect, and executes them once there is a leader', async () => {
+    expect(reasons[0]).to.match(/^Failed to discover/)
+    for (let n = 0; n < 3; n += 1)
+      expect(await post(dataDir)).to.deep.equal({ status: 503, code: 'dependency_unavailable' })
+    cluster.script.leaderPort = Number(new URL(leader.address).port)
+    await starting
+    expect((await post(dataDir)).status).to.equal(201)
   })
 })

@@ -116,7 +116,7 @@ const runWhileLogMatches = async (
   begin: () => Promise<void>,
   onRefused: () => void,
 ) => {
-  const { store } = ledger
+  const { store, world } = ledger
   let seen: SeenFact | undefined
   let check = () => adoptLog(ledger, database)
   let hasBegun = false
@@ -126,7 +126,7 @@ const runWhileLogMatches = async (
       if (!hasBegun) await begin()
       hasBegun = true
       check = async () => {
-        seen = await checkLog({ database, store }, seen)
+        seen = await checkLog({ database, store, world }, seen)
       }
     } catch (error) {
       if (error instanceof Unavailable) {

@@ -14,8 +14,8 @@ import { rebuildTables } from './operator.ts'
  * lost facts.
  */
 
-/** Processes check the log every three seconds. */
-const NOTICED_MS = 6_000
+/** Processes check the log every three seconds, and compare several times within four seconds. */
+const NOTICED_MS = 10_000
 const REBUILD_MAX_MS = 10_000
 const REBUILD_MAX_MS_PER_EVENT = 2
 const CHECK_EVERY_MS = 500

@@ -1,3 +1,4 @@
+import { realWorld } from '../../../src/clockAndRandomness.ts'
 import { AnotherLog, checkLog, type Compared, logIn } from '../../../src/commands/logIdentity.ts'
 import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { type Check, finding, notUsed, ok } from './finding.ts'
@@ -7,11 +8,11 @@ import { type Check, finding, notUsed, ok } from './finding.ts'
 const CHECK = 'log'
 
 /** Checks whether the tables in Postgres belong to the log in the event store. */
-export const compareLogs = async (compared: Compared): Promise<Check> => {
+export const compareLogs = async (compared: Omit<Compared, 'world'>): Promise<Check> => {
   if (!(await relationExists(compared.database.sql, 'log_identity')))
     return notUsed(CHECK, 'no service has run on this database')
   try {
-    await checkLog(compared)
+    await checkLog({ ...compared, world: realWorld() })
     return ok(CHECK, `${(await logIn(compared.store)) ?? 'new'}, and the tables in Postgres are of it`)
   } catch (error) {
     if (!(error instanceof AnotherLog)) throw error

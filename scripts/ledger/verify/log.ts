@@ -1,3 +1,4 @@
+import { realWorld } from '../../../src/clockAndRandomness.ts'
 import { AnotherLog, checkLog, logIn } from '../../../src/commands/logIdentity.ts'
 import { relationExists } from '../../../src/schema/existingRelations.ts'
 import type { VerifyCheck } from './check.ts'
@@ -10,7 +11,7 @@ export const logCheck: VerifyCheck = {
     if (!(await relationExists(database.sql, 'log_identity')))
       return { detail: 'No service has run on this database.', findings: [], skipped: true }
     try {
-      await checkLog({ store, database })
+      await checkLog({ store, database, world: realWorld() })
       return { detail: `The tables are of the log ${(await logIn(store)) ?? 'that is new'}.`, findings: [] }
     } catch (error) {
       if (!(error instanceof AnotherLog)) throw error

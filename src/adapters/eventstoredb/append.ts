@@ -4,7 +4,7 @@ import type { Sending } from './appendCall.ts'
 import type { Append } from './appendMessages.ts'
 import type { Client } from './client.ts'
 import type { Connection } from './connection.ts'
-import { CallEnded, ResponseTimeout, causeOf, isLost, wasNeverSent } from './errors.ts'
+import { CallEnded, ResponseTimeout, causeOf, isLost, isUndiscovered, wasNeverSent } from './errors.ts'
 import { readStream } from './read.ts'
 import { refusalOf } from './refusals.ts'
 
@@ -28,7 +28,8 @@ export const append = async (connection: Connection, asked: Append, timeoutMs: n
       return outcomeOfFirst(connection, asked, { refused: outcome.appended, givenUpAtMs })
     }
     const { failure, wasSent } = outcome
-    if (failure instanceof ResponseTimeout) connection.renew(client)
+    // A client that has found no node once may keep that failure for all later appends.
+    if (failure instanceof ResponseTimeout || isUndiscovered(failure)) connection.renew(client)
     const refused = refusalOf(failure)
     if (refused !== undefined)
       throw new Unavailable('event store', { effect: mayBeWritten ? 'unknown' : 'none', cause: refused })

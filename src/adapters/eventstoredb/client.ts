@@ -9,7 +9,7 @@ import { type Append, type AppendAnswer, appendAnswerOf } from './appendMessages
 import { AppendStream } from './appendStream.ts'
 import { CallEnded, isUnimplemented } from './errors.ts'
 import { ReadCall } from './readCall.ts'
-import { type Session, appendSessionOf, forgetAppendSession, sessionOf } from './sessions.ts'
+import { type Session, appendSessionOf, forgetAppendSession, forgetSessions, sessionOf } from './sessions.ts'
 
 /** The official client, with its two most frequent methods replaced by calls of our own. */
 
@@ -18,6 +18,11 @@ type Grpc = InstanceType<typeof streamsGrpc.StreamsClient>
 export type Reading = ReadCall | ClientReadableStream<readonly Answer[]>
 
 const ENDLESS = { deadline: Number.POSITIVE_INFINITY }
+/**
+ * A follower may lag, and a node that was the leader keeps its connections: both would answer from the past. They refuse
+ * such a call, and name the leader.
+ */
+const OF_LEADER = { requiresLeader: true }
 
 type CallArguments = ReturnType<Client['callArguments']>
 
@@ -88,8 +93,15 @@ export class Client extends EventStoreDBClient {
     await this.ready
     const asked = { request, decode }
     const open = (grpc: Grpc): Reading =>
-      openOnSession(this.connectionName, asked) ?? openRead(grpc, asked, this.callArguments({}, ENDLESS))
+      openOnSession(this.connectionName, asked) ?? openRead(grpc, asked, this.callArguments(OF_LEADER, ENDLESS))
     return this.GRPCStreamCreator(streamsGrpc.StreamsClient, 'read', open)()
+  }
+
+  /** After a call that a node has refused because it is not the leader: resolves when the next call is made at the leader. */
+  async followLeader(): Promise<void> {
+    forgetSessions(this.connectionName)
+    // The client learns of the refusal in this turn of the event loop.
+    await new Promise(resolve => setImmediate(resolve))
   }
 
   /** Rejects with the client's own errors, such as a wrong expected revision. */
@@ -114,7 +126,8 @@ export class Client extends EventStoreDBClient {
   /** A call for this append alone, for servers older than BatchAppend (21.6). */
   private async appendAlone({ stream, events, expected }: Append, sending: Sending): Promise<Appended> {
     sending.sent = true
-    const appended = await this.appendToStream(stream, events.map(jsonEvent), { expectedRevision: expected })
+    const options = { ...OF_LEADER, expectedRevision: expected }
+    const appended = await this.appendToStream(stream, events.map(jsonEvent), options)
     return { ok: true, revision: appended.nextExpectedRevision, position: appended.position?.commit ?? 0n }
   }
 
@@ -126,7 +139,7 @@ export class Client extends EventStoreDBClient {
     await this.ready
     const open = (grpc: Grpc): ClientCall => {
       forgetAppendSession(this.connectionName)
-      const opened = openAppends(grpc, this.callArguments({}, ENDLESS))
+      const opened = openAppends(grpc, this.callArguments(OF_LEADER, ENDLESS))
       const byLibrary = new AppendCall(opened, () => appendCalls.get(opened)?.onSession?.end())
       appendCalls.set(opened, { grpc, byLibrary, onSession: undefined })
       return opened

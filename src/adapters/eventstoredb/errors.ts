@@ -43,9 +43,15 @@ export const causeOf = (error: unknown): CommandError | undefined =>
 
 const LOST_TYPES = new Set(['unavailable', 'cancelled', 'timeout', 'deadline-exceeded', 'unknown', 'not-leader'])
 
+/** The node is not the leader, and names it. The client makes its next call there. */
+export const isNotLeader = (error: unknown): boolean => causeOf(error)?.type === 'not-leader'
+
+/** A node that knows no leader says so with the status UNKNOWN. */
+const NO_LEADER = 'No leader info available'
+
 /** A handler of the store failed: it cannot continue from the requested position. Repeating does not help. */
 const isRefusal = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && error.code === code.Code.UNKNOWN
+  error instanceof Error && 'code' in error && error.code === code.Code.UNKNOWN && !error.message.includes(NO_LEADER)
 
 /** Adds the position to the error for the operator, since the store says only that its handler failed. */
 export const withPosition = (error: unknown, after: bigint | 'start' | 'end'): unknown =>
@@ -60,15 +66,24 @@ export const isLost = (error: unknown): boolean => {
   if (error instanceof ResponseTimeout || error instanceof CallEnded || error instanceof UnknownResponse) return true
   const type = causeOf(error)?.type
   if (type !== undefined) return LOST_TYPES.has(type) && !isRefusal(error)
-  return error instanceof Error && ('code' in error || error.message.startsWith('Failed to discover'))
+  return isUndiscovered(error) || (error instanceof Error && 'code' in error)
 }
+
+/** No node of the cluster is known that a call could be made to. */
+export const isUndiscovered = (error: unknown): boolean =>
+  error instanceof Error && error.message.startsWith('Failed to discover')
 
 const NEVER_SENT =
   /ECONNREFUSED|EHOSTUNREACH|ENOTFOUND|No connection established|Name resolution|nothing was written|Failed to discover/
 
+/** The reasons for which a node handles no append, in the words of the client, which knows no error for them. */
+const NOT_HANDLED = /^Could not recognize (?:Server Is Not Ready|Server Is Busy|No leader info)/
+
 /** Certain that the store never received the append, or did nothing with it. */
 export const wasNeverSent = (error: unknown): boolean =>
-  error instanceof CallEnded ? error.effect === 'none' : error instanceof Error && NEVER_SENT.test(error.message)
+  error instanceof CallEnded
+    ? error.effect === 'none'
+    : error instanceof Error && (NEVER_SENT.test(error.message) || NOT_HANDLED.test(error.message))
 
 /** A gRPC status without the client's translation. */
 export const isCallError = (error: unknown): error is Error & { code: number; details: string } =>

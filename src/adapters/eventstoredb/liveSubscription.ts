@@ -1,5 +1,5 @@
 import type { FeedItem, StoredEvent } from '../../ports.ts'
-import { type FeedPosition, type LiveItem, LiveWindow } from './liveWindow.ts'
+import { type LiveItem, LiveWindow } from './liveWindow.ts'
 
 /**
  * One live subscription for all feeds of a process, so that each event crosses the connection and is decoded once. A feed
@@ -36,8 +36,11 @@ export class LiveSubscription {
     this.readFromEnd = readFromEnd
   }
 
-  /** The place at which a feed that has caught up can join; undefined if it cannot yet. Its next item may be the one. */
-  placeOf(feed: LiveFeed, position: FeedPosition): Place | undefined {
+  /**
+   * The place at which a feed that has caught up, and has passed this position, can join; undefined if it cannot yet. Its
+   * next item may be the one.
+   */
+  placeOf(feed: LiveFeed, position: bigint): Place | undefined {
     this.feeds.add(feed)
     if (this.running === undefined && this.feeds.size >= SHARING_MIN) this.running = this.start()
     const { running } = this
@@ -101,7 +104,7 @@ type Selection = { readonly isWanted: (event: StoredEvent) => boolean; readonly 
 /** The items for one feed: the wanted events that it does not have, and a checkpoint in place of the others. */
 export const selected = (
   items: readonly LiveItem[],
-  { event: last, passed }: FeedPosition,
+  passed: bigint,
   { isWanted, withBytes }: Selection,
 ): FeedItem[] => {
   const found: FeedItem[] = []
@@ -113,7 +116,7 @@ export const selected = (
   for (const item of items) {
     const { plain } = item
     if (plain.kind === 'event' && !isWanted(plain.event)) unwanted = plain.event.position
-    else if (plain.kind === 'event' && plain.event.position > last) {
+    else if (plain.kind === 'event' && plain.event.position > passed) {
       unwanted = passed
       found.push(withBytes ? item.withBytes : plain)
     } else if (plain.kind !== 'event') {

@@ -11,9 +11,6 @@ const BYTES_MAX = 4 * 1024 * 1024
 /** Members of an event beside its content. */
 const EVENT_BYTES = 400
 
-/** The last position that a feed has: of an event, and of an event or a checkpoint. -1 is the start of the log. */
-export type FeedPosition = { readonly event: bigint; readonly passed: bigint }
-
 /** The item as feeds get it that ask for the stored bytes, and as the others do. */
 export type LiveItem = { readonly withBytes: FeedItem; readonly plain: FeedItem }
 
@@ -55,18 +52,17 @@ export class LiveWindow {
   }
 
   /**
-   * The number from which a feed continues without a gap; undefined if the window may lack events between. A checkpoint
-   * counts only if it is after all missing events, because that of a newer store may be the position of the next event.
+   * The number from which a feed that has passed this position continues without a gap; undefined if the window may lack
+   * events between. -1 is the start of the log.
    */
-  numberAfter({ event, passed }: FeedPosition): number | undefined {
+  numberAfter(position: bigint): number | undefined {
     const { completeAfter } = this
-    if (!this.isLive || completeAfter === undefined) return undefined
-    if (event < completeAfter && passed <= completeAfter) return undefined
+    if (!this.isLive || completeAfter === undefined || position < completeAfter) return undefined
     let index = this.items.length
     for (let earlier = index - 1; earlier >= 0; earlier -= 1) {
       const item = this.items[earlier]?.plain
       if (item?.kind !== 'event') continue
-      if (item.event.position <= event) break
+      if (item.event.position <= position) break
       index = earlier
     }
     return this.firstNumber + index

@@ -4,7 +4,7 @@ import { type ReadOptions, type StoredEvent, Unavailable } from '../../ports.ts'
 import { type Answer, answerOf, answerWithBytes } from './answers.ts'
 import type { Client } from './client.ts'
 import type { Connection } from './connection.ts'
-import { ResponseTimeout, isCallError, isLost } from './errors.ts'
+import { ResponseTimeout, isCallError, isLost, isNotLeader } from './errors.ts'
 import { headRequest, streamRequest } from './messages.ts'
 
 /** Reads of one stream and of the head, by the store's Read method. */
@@ -12,7 +12,10 @@ import { headRequest, streamRequest } from './messages.ts'
 const READ_TIMEOUT_MS = 3000
 const readTimeoutMs = (): number => READ_TIMEOUT_MS
 
-/** Another call may renew the connection while a read is under way. The read continues on a new one, so often at most. */
+/**
+ * Another call may renew the connection during a read, and a node may refuse it because it is not the leader. The read
+ * continues on the new connection, or at the leader, so often at most.
+ */
 const INTERRUPTIONS_MAX = 2
 
 /** The rest of the read after these events; undefined after the last one. */
@@ -96,8 +99,10 @@ async function* readArrays(
       return
     } catch (error) {
       signal?.throwIfAborted()
-      const wasInterrupted = connection.client !== client && isLost(error) && !(error instanceof ResponseTimeout)
-      if (!wasInterrupted || interruptions === INTERRUPTIONS_MAX) throw await readFailure(connection, client, error)
+      const wasRenewed = connection.client !== client && isLost(error) && !(error instanceof ResponseTimeout)
+      if (!(wasRenewed || isNotLeader(error)) || interruptions === INTERRUPTIONS_MAX)
+        throw await readFailure(connection, client, error)
+      if (isNotLeader(error)) await client.followLeader()
     }
   }
 }
@@ -109,16 +114,25 @@ const readFailure = async (connection: Connection, client: Client, error: unknow
   return isLost(error) ? new Unavailable('event store', { effect: 'none', cause: error }) : error
 }
 
+/** The newest event of the log, system events included; undefined while there is none. Throws the client's own errors. */
+export const newestEvent = async (client: Client, signal?: AbortSignal): Promise<StoredEvent | undefined> => {
+  const call = await client.read(headRequest())
+  let newest: StoredEvent | undefined
+  for await (const answers of received(call, { timeoutMs: readTimeoutMs, signal }))
+    newest = eventsIn(answers).at(-1) ?? newest
+  return newest
+}
+
 /** The position of the newest event, system events included. */
 export const head = async (connection: Connection): Promise<bigint> => {
-  const { client } = connection
-  let position = 0n
-  try {
-    for await (const answers of received(await client.read(headRequest()), { timeoutMs: readTimeoutMs }))
-      for (const { position: newest } of eventsIn(answers)) position = newest
-    return position
-  } catch (error) {
-    throw await readFailure(connection, client, error)
+  for (let interruptions = 0; ; interruptions++) {
+    const { client } = connection
+    try {
+      return (await newestEvent(client))?.position ?? 0n
+    } catch (error) {
+      if (!isNotLeader(error) || interruptions === INTERRUPTIONS_MAX) throw await readFailure(connection, client, error)
+      await client.followLeader()
+    }
   }
 }
 

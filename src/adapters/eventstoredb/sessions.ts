@@ -36,6 +36,7 @@ const KEPT_HEADERS = [
   'content-type',
   'te',
   'user-agent',
+  'requires-leader',
   CONNECTION_NAME,
 ]
 

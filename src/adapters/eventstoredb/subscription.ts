@@ -3,11 +3,10 @@ import type { FeedItem, StoredEvent, SubscribeOptions } from '../../ports.ts'
 import { answerOf, answerWithBytes } from './answers.ts'
 import type { Client } from './client.ts'
 import type { Connection } from './connection.ts'
-import { ResponseTimeout, isLost, withPosition } from './errors.ts'
+import { ResponseTimeout, causeOf, isLost, isNotLeader, withPosition } from './errors.ts'
 import { itemsFrom, type LiveFeed, LiveSubscription, type Place, selected } from './liveSubscription.ts'
-import type { FeedPosition } from './liveWindow.ts'
 import { subscribeRequest } from './messages.ts'
-import { oneByOne, received } from './read.ts'
+import { newestEvent, oneByOne, received } from './read.ts'
 
 /** Catch-up subscriptions to $all that resubscribe after every interruption. */
 
@@ -38,22 +37,14 @@ export const openLiveSubscription = (connection: Connection, closing: AbortSigna
 type From = SubscribeOptions['after'] | 'end'
 type Wanted = Omit<SubscribeOptions, 'after'> & { readonly withoutCheckpoints?: true }
 
-/** The place that a feed has reached: it resumes after `after`, which may be a checkpoint; `event` is that of an event. */
-type Reached = { after: From; event: bigint; isAnnounced: boolean; hasCaughtUp: boolean }
+/** The place that a feed has reached, and resumes after. */
+type Reached = { after: From; isAnnounced: boolean; hasCaughtUp: boolean }
 
 const START_POSITION = -1n
 
-const reachedAt = (after: From): Reached => ({
-  after,
-  event: typeof after === 'bigint' ? after : START_POSITION,
-  isAnnounced: false,
-  hasCaughtUp: false,
-})
+const reachedAt = (after: From): Reached => ({ after, isAnnounced: false, hasCaughtUp: false })
 
-const positionOf = ({ after, event }: Reached): FeedPosition => ({
-  event,
-  passed: typeof after === 'bigint' ? after : START_POSITION,
-})
+const positionIn = (after: From): bigint => (typeof after === 'bigint' ? after : START_POSITION)
 
 /** Removes repeated announcements that the feed is live, and advances `reached`. */
 const newItems = (items: readonly FeedItem[], reached: Reached): FeedItem[] =>
@@ -62,7 +53,7 @@ const newItems = (items: readonly FeedItem[], reached: Reached): FeedItem[] =>
     reached.isAnnounced = item.kind === 'caught_up' || (reached.isAnnounced && item.kind === 'checkpoint')
     if (item.kind === 'caught_up') reached.hasCaughtUp = true
     if (item.kind === 'interrupted') reached.hasCaughtUp = false
-    if (item.kind === 'event') reached.after = reached.event = item.event.position
+    if (item.kind === 'event') reached.after = item.event.position
     if (item.kind === 'checkpoint') reached.after = item.position
     return true
   })
@@ -84,12 +75,12 @@ async function* ownOrShared(
       let place: Place | undefined
       for await (const items of arraysOfItems(connection, options, reached)) {
         yield items
-        if (reached.hasCaughtUp && !signal.aborted) place = live.placeOf(feed, positionOf(reached))
+        if (reached.hasCaughtUp && !signal.aborted) place = live.placeOf(feed, positionIn(reached.after))
         if (place !== undefined) break
       }
       if (place === undefined) return
       for await (const items of itemsFrom(place, feed, signal)) {
-        const own = newItems(selected(items, positionOf(reached), selection), reached)
+        const own = newItems(selected(items, positionIn(reached.after), selection), reached)
         if (own.length > 0) yield own
       }
     }
@@ -108,8 +99,10 @@ async function* arraysOfItems(
   const { signal } = wanted
   for (let waitMs = RESUBSCRIBE_MS; !signal.aborted; waitMs = Math.min(waitMs * 2, RESUBSCRIBE_MAX_MS)) {
     const { client } = connection
+    let hasBegun = false
     try {
       for await (const items of feed(client, wanted, reached.after)) {
+        hasBegun = true
         waitMs = RESUBSCRIBE_MS
         yield newItems(items, reached)
       }
@@ -117,9 +110,9 @@ async function* arraysOfItems(
       if (signal.aborted) return
       const refused = await connection.refusalIn(error)
       if (refused === undefined && !isInterruption(error)) throw withPosition(error, reached.after)
-      if (error instanceof ResponseTimeout && error.limitMs < IDLE_TIMEOUT_MS) connection.renew(client)
-      // An idle log is silent too, so that resubscribing is not reported as an interruption.
-      if (!isIdleTimeout(error)) {
+      if (isTooLate(error)) connection.renew(client)
+      if (isNotLeader(error)) await client.followLeader()
+      if (!(hasBegun && isEndOfOne(error))) {
         reached.isAnnounced = false
         reached.hasCaughtUp = false
         yield [{ kind: 'interrupted', error: refused ?? error }]
@@ -130,37 +123,94 @@ async function* arraysOfItems(
 }
 
 const isIdleTimeout = (error: unknown): boolean => error instanceof ResponseTimeout && error.limitMs === IDLE_TIMEOUT_MS
+const isTooLate = (error: unknown): boolean => error instanceof ResponseTimeout && !isIdleTimeout(error)
 
-const UNKNOWN = 2
+/**
+ * One subscription has ended, and the next one continues it, so that this is not reported as an interruption: an idle log
+ * is silent too; a store that stalls may take the reader of a live subscription for too slow (ABORTED); and a node may
+ * have become a follower.
+ */
+const isEndOfOne = (error: unknown): boolean =>
+  isIdleTimeout(error) || causeOf(error)?.type === 'timeout' || isNotLeader(error)
+
 const INVALID_ARGUMENT = 3
-/** Statuses of refused requests, which the client classifies as a lost connection. */
-const REFUSAL_STATUSES: ReadonlySet<unknown> = new Set([UNKNOWN, INVALID_ARGUMENT])
 
-/** The connection was lost, or the store shuts down or hangs. */
+/** The connection was lost, or the store shuts down or hangs. The client takes a refused request for a lost connection. */
 const isInterruption = (error: unknown): boolean =>
-  isLost(error) && !(error instanceof Error && 'code' in error && REFUSAL_STATUSES.has(error.code))
+  isLost(error) && !(error instanceof Error && 'code' in error && error.code === INVALID_ARGUMENT)
 
-/** One subscription. Checkpoints are yielded in order among the events. */
+/** One subscription. The first array comes with its confirmation, and may be empty. */
 async function* feed(client: Client, wanted: Wanted, after: From): AsyncGenerator<readonly FeedItem[]> {
-  const { signal, withBytes, withoutCheckpoints, categories, excludeTypes = [] } = wanted
+  const { signal, withBytes, withoutCheckpoints } = wanted
   let confirmed = false
   const timeoutMs = (): number => (confirmed ? IDLE_TIMEOUT_MS : CONFIRMATION_TIMEOUT_MS)
   const call = await client.read(subscribeRequest({ ...wanted, after }), withBytes ? answerWithBytes : answerOf)
-  // The store filters by stream or by type, not by both.
-  const isWanted = categories !== undefined && excludeTypes.length > 0 ? wantedBy(wanted) : () => true
+  const isWanted = wantedBy(wanted)
+  const passed = new PassedCheckpoints(positionIn(after))
   for await (const answers of received(call, { timeoutMs, signal })) {
     const items: FeedItem[] = []
+    const addCheckpoint = (position: bigint | undefined): void => {
+      if (position !== undefined && !withoutCheckpoints) items.push({ kind: 'checkpoint', position })
+    }
     for (const answer of answers) {
       if (answer.kind === 'confirmed') confirmed = true
-      else if (answer.kind === 'event' && !isWanted(answer.event))
-        items.push({ kind: 'checkpoint', position: answer.event.position })
-      else if (answer.kind !== 'other' && !(withoutCheckpoints && answer.kind === 'checkpoint')) items.push(answer)
+      if (answer.kind === 'checkpoint') addCheckpoint(passed.checkpoint(answer.position))
+      if (answer.kind === 'event') {
+        passed.event(answer.event.position)
+        // The store filters by stream or by type, not by both.
+        if (isWanted(answer.event)) items.push(answer)
+        else addCheckpoint(answer.event.position)
+      }
+      if (answer.kind === 'caught_up') {
+        // Read from the leader: the end of a follower is not that of the log.
+        const newest = await newestEvent(client, signal)
+        addCheckpoint(passed.caughtUp(newest, isWanted))
+        items.push(answer)
+      }
     }
-    if (items.length > 0) yield items
+    yield items
   }
 }
 
-/** Selects events as the store does by the filters of messages.ts; those of the store itself are not asked for. */
+/**
+ * The checkpoints of a filtered subscription that are positions of events which it has passed, so that a feed can resume
+ * after them. The store's own checkpoint at the end of the log can be the position that the next event will get (KurrentDB
+ * issue 4970), and who resumes there misses that event.
+ */
+class PassedCheckpoints {
+  /** The position of the last event or checkpoint. */
+  private last: bigint
+  /** The last checkpoint, until the next answer. */
+  private announced: bigint | undefined
+
+  constructor(after: bigint) {
+    this.last = after
+  }
+
+  event(position: bigint): void {
+    this.last = position
+    this.announced = undefined
+  }
+
+  /** The checkpoint before this one, which this one shows to have been passed. */
+  checkpoint(position: bigint): bigint | undefined {
+    const { announced } = this
+    // Some versions announce an earlier position while a subscription is live.
+    if (position <= this.last) return undefined
+    this.last = this.announced = position
+    return announced
+  }
+
+  /** The position of the newest event if the subscription has passed it. A wanted one comes as an event. */
+  caughtUp(newest: StoredEvent | undefined, isWanted: (event: StoredEvent) => boolean): bigint | undefined {
+    const { announced } = this
+    this.announced = undefined
+    const isPassed = newest !== undefined && announced !== undefined && newest.position <= announced
+    return isPassed && !isWanted(newest) ? newest.position : undefined
+  }
+}
+
+/** Selects events as the store does by the filters of messages.ts. */
 const wantedBy = ({
   categories,
   excludeTypes = [],
@@ -168,6 +218,7 @@ const wantedBy = ({
   const prefixes = categories?.map(name => `${name}-`)
   const excluded = new Set(excludeTypes)
   const isTypeWanted = (type: string): boolean => excluded.size === 0 || !(excluded.has(type) || type.startsWith('$'))
-  return ({ stream, type }) =>
-    isTypeWanted(type) && (prefixes === undefined || prefixes.some(prefix => stream.startsWith(prefix)))
+  const isStreamWanted = (stream: string): boolean =>
+    prefixes === undefined ? !stream.startsWith('$') : prefixes.some(prefix => stream.startsWith(prefix))
+  return ({ stream, type }) => isTypeWanted(type) && isStreamWanted(stream)
 }

@@ -17,7 +17,7 @@ const storeOf = (events: readonly StoredEvent[]): Compared['store'] => ({
 
 const isRefused = async (engine: Engine, events: readonly StoredEvent[]): Promise<boolean> => {
   try {
-    await checkLog({ database: { sql: engine.query }, store: storeOf(events) })
+    await checkLog({ database: { sql: engine.query }, store: storeOf(events), world: { sleep: async () => undefined } })
     return false
   } catch (error) {
     if (error instanceof AnotherLog) return true
