@@ -2,8 +2,8 @@ import type { Machine } from './machine.ts'
 import type { StoredLog } from './storedLog.ts'
 
 /**
- * A follower of the event store's leader that receives no events for some time. It answers the subscriptions of the processes that
- * are connected to it. Reads that require the leader are answered from the whole log.
+ * A node of the event store that receives no events for some time, such as a former leader that does not know of the next one. It
+ * answers the subscriptions of the processes that are connected to it. Other reads are answered by the leader.
  */
 export type LaggingFollower = {
   /** The number of events that the process can receive by a subscription. */
@@ -22,6 +22,7 @@ export const createLaggingFollower = (log: StoredLog): LaggingFollower => {
       lag = { end: Math.max(0, log.events.length - behind), isConnected }
     },
     end: () => {
+      if (lag === undefined) return
       lag = undefined
       log.announce()
     },

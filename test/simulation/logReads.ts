@@ -7,8 +7,8 @@ import type { Random } from './random.ts'
 import type { StoredLog } from './storedLog.ts'
 
 /**
- * Reads of the simulated event store, of a stream or by a catch-up subscription, in pages of drawn sizes. Subscriptions do not
- * require the leader; other reads do.
+ * Reads of the simulated event store, of a stream or by a catch-up subscription, in pages of drawn sizes. Subscriptions may be
+ * answered by a node that lags; other reads require the leader.
  */
 export type LogReads = {
   readonly readStream: (machine: Machine, name: string, options?: ReadOptions) => AsyncGenerator<StoredEvent>
