@@ -1,5 +1,6 @@
 import { greedyTenant } from './greedyTenant.ts'
-import { rebuildTables, setTenantStatus } from './operator.ts'
+import { timeOf } from './machine.ts'
+import { rebuildTables, restoreTables, setTenantStatus } from './operator.ts'
 import type { Condition, ServerName } from './network.ts'
 import { COUNTED_TIMED_FAULTS, timedFaults } from './timedFaults.ts'
 import {
@@ -122,8 +123,27 @@ const suspension: Fault = ({ service, timeline, history, random }) => {
 
 /** An operator rebuilds all tables from the log. */
 const rebuild: Fault = ({ service, history }) => {
+  if (service.isStoppedByOperator()) return false
   history.note('an operator ends every instance and has the tables made anew')
   void rebuildTables(service.operator, service)
+  return true
+}
+
+const BACKUP_AGE_MAX_MS = 3_000
+const DOWN_MAX_MS = 1_000
+/** An operator restores Postgres alone from a backup. The log, and the facts that readers and consumers have, are later. */
+const restoredDatabase: Fault = ({ service, timeline, history, random }) => {
+  const ageMs = random.next() * BACKUP_AGE_MAX_MS
+  service.extendFaults(ageMs)
+  history.note(`the database is backed up, and restored ${Math.round(ageMs)} ms later`)
+  timeline.after(0, async () => {
+    const restore = await service.database.backUp(timeOf(timeline.nowMs()))
+    timeline.after(ageMs, () => {
+      if (service.isStoppedByOperator()) return
+      history.note('an operator ends every instance and restores the database')
+      restoreTables(service.operator, restore, { ...service, timeline, downMs: random.next() * DOWN_MAX_MS })
+    })
+  })
   return true
 }
 
@@ -178,6 +198,7 @@ export const faults: WeightedFaults = {
   rebuild: { weight: 0, begin: rebuild },
   'duplicated requests': { weight: 0, begin: duplicatedRequests },
   'greedy tenant': { weight: 0, begin: greedyTenant },
+  'restored database': { weight: 0, begin: restoredDatabase },
   [LEADERLESS]: { weight: 0, begin: noLeaderAtStart },
   'lagging follower': { weight: 0, begin: laggingFollower },
   ...timedFaults,
@@ -206,6 +227,7 @@ const COUNTED_EFFECTS = [
   ...COUNTED_TIMED_FAULTS,
   'fault: restored log',
   'requests sent twice',
+  'restores of the database',
   'sessions lost while paused',
   'keys of refused rows',
   'late facts',

@@ -6,7 +6,7 @@ import { checkStreamAgreement } from './checks/streamAgreement.ts'
 import { checkManifests, checkReader, checkSubscriptions, checkTopics } from './checks/facts.ts'
 import { checkOtherLogs } from './checks/otherLogs.ts'
 import { checkParked } from './checks/parked.ts'
-import { checkPersonalTexts, readAllTexts } from './checks/personalTexts.ts'
+import { checkPersonalTexts, readAllTexts, withoutLostTexts } from './checks/personalTexts.ts'
 import { checkReadModels } from './checks/readModels.ts'
 import { violation, type Violation } from './checks/violation.ts'
 import { TENANT_CALLERS } from './clients/callers.ts'
@@ -39,10 +39,13 @@ const DOWNLOAD_ACTION = -21
 /** A reader that has received nothing new for this time has stopped. */
 const READ_MAX_MS = 5_000
 
-/** After a rebuild of the tables readers may receive facts again, because a fact that is parked anew becomes late again. */
-const withGuarantees = ({ wasStoppedForRebuild }: Service, reader: FactReader): FactReader => ({
+/**
+ * After a rebuild or a restore of the tables readers may receive facts again, because a fact that is parked anew becomes late
+ * again.
+ */
+const withGuarantees = ({ wasStoppedByOperator }: Service, reader: FactReader): FactReader => ({
   ...reader,
-  isOnce: reader.isOnce && !wasStoppedForRebuild(),
+  isOnce: reader.isOnce && !wasStoppedByOperator(),
 })
 
 /** Events that were stored before `settledAt` must have arrived everywhere. */
@@ -118,7 +121,7 @@ const checkFiles = async ({ timeline, history, service, random }: Run): Promise<
   const own = random.fork('downloads')
   const client = createClient({ service, timeline, history: quiet, random: own, action: DOWNLOAD_ACTION })
   let found: readonly Violation[] | undefined
-  void checkExportFiles(service.log, client, false).then(violations => (found = violations))
+  void checkExportFiles(service.log, client, service.database.restoredTo()).then(violations => (found = violations))
   await timeline.advance(timeline.nowMs() + RETRIES_MAX_MS, () => found !== undefined)
   return found ?? [violation('the file of an export is whole, or 410', 'the downloads did not end')]
 }
@@ -126,12 +129,15 @@ const checkFiles = async ({ timeline, history, service, random }: Run): Promise<
 /** The checks that are made once, when the state of the events stored before `settledAt` is found to be right. */
 const checkAtEnd = async (run: Run, settledAt: string): Promise<readonly Violation[]> => {
   const { service, history } = run
+  const { lostTexts } = service.database
+  const texts = await readAllTexts(service.engine, lostTexts)
+  const attempts = withoutLostTexts(history.attempts, lostTexts)
   return [
     ...(await checkFinalReaders(run, settledAt)),
     ...(await checkFiles(run)),
     ...checkManifests(service.log, history),
-    ...checkAnswers(history, service.log, service.refusals.keys, await readAllTexts(service.engine)),
-    ...(await checkPersonalTexts(service.log, service.engine, history)),
+    ...checkAnswers(attempts, service.log, service.refusals.keys, texts),
+    ...(await checkPersonalTexts(service.log, service.engine, { attempts, lostTexts })),
     ...(await checkOtherLogs(service.log, service.engine)),
     ...checkLogged(service.loggedProblems),
   ]

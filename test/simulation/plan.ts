@@ -49,6 +49,7 @@ const ONCE_AT_MOST: readonly (readonly [name: string, chance: number, kind: Plan
   ['greedy tenant', 0.2, 'fault'],
   ['lagging follower', 0.2, 'fault'],
   [LEADERLESS, 0.1, 'fault'],
+  ['restored database', 0.15, 'fault'],
   [RESTORED, 0.06, 'end'],
 ]
 

@@ -22,20 +22,22 @@ const download = async (client: Client, tenant: string, id: string): Promise<Dow
   return { status: answer?.status, sha256: hash.digest('hex'), isCut }
 }
 
-/** `mayBeLost`: Postgres was restored, so that a file may be gone. */
+/** `lostSince`: the time of the backup from which Postgres was restored. Files that were completed later may be gone. */
 export const checkExportFiles = async (
   log: SimulatedLog,
   client: Client,
-  mayBeLost: boolean,
+  lostSince: string | undefined,
 ): Promise<readonly Violation[]> => {
   const completed = log.events.filter(({ type }) => type === 'ExportCompleted')
   const found: Violation[] = []
-  for (const { stream, data, metadata } of completed) {
+  for (const { stream, data, metadata, storedAt } of completed) {
+    const tenant = metadata['tenant'] as string
     const { id } = partsOf(stream)
     const isDeleted = log.stream(stream).some(({ type }) => type === 'OperationExpired')
-    const { status, sha256, isCut } = await download(client, String(metadata['tenant']), id)
+    const { status, sha256, isCut } = await download(client, tenant, id)
     const isWhole = status === 200 && !isCut && sha256 === data['sha256']
     const isGone = status === 410
+    const mayBeLost = lostSince !== undefined && storedAt >= lostSince
     if (isDeleted ? isGone : isWhole || (isGone && mayBeLost)) continue
     const detail = `${id}: ${status}${isCut ? ', cut off' : ''}${isDeleted ? ', deleted' : ''}`
     found.push(violation('the file of an export is whole, or 410', detail))
