@@ -1,4 +1,4 @@
-import type { Database, Row, Snapshot, Sql } from '../../src/ports.ts'
+import { type Database, type Row, type Snapshot, type Sql, Unavailable } from '../../src/ports.ts'
 import { createLeases } from './leases.ts'
 import type { Machine } from './machine.ts'
 import type { Network } from './network.ts'
@@ -15,6 +15,15 @@ export type SimulatedDatabase = {
   readonly takeOvers: () => number
   /** Resolves when no statement is under way. */
   readonly idle: () => Promise<unknown>
+  /**
+   * Copies all tables at this time. The result restores them, while no process runs: transactions that began before have no
+   * effect afterwards.
+   */
+  readonly backUp: (at: string) => Promise<() => Promise<void>>
+  /** The time of the backup from which the tables were restored. */
+  readonly restoredTo: () => string | undefined
+  /** The personal texts that restores have removed, by their tokens. */
+  readonly lostTexts: ReadonlyMap<string, string>
   /** Ends the use of the engine and aborts the signals of all holders of leases. */
   readonly end: () => void
 }
@@ -29,8 +38,25 @@ const STATEMENT_DEADLINE_MS = 2_500
 
 export const createDatabase = ({ random, network, engine }: DatabaseDependencies): SimulatedDatabase => {
   const session = createSharedSession(engine)
-  const request = <T>(machine: Machine, writes: boolean, effect: () => Promise<T>): Promise<T> =>
-    network.request({ machine, server: 'database', writes, deadlineMs: STATEMENT_DEADLINE_MS, effect })
+  const lostTexts = new Map<string, string>()
+  let restores = 0
+  let restoredTo: string | undefined
+
+  /** `begunAfter`: the number of restores before the request, or before the transaction that it belongs to. */
+  const request = <T>(machine: Machine, writes: boolean, effect: () => Promise<T>, begunAfter = restores): Promise<T> =>
+    network.request({
+      machine,
+      server: 'database',
+      writes,
+      deadlineMs: STATEMENT_DEADLINE_MS,
+      effect: () => {
+        if (begunAfter === restores) return effect()
+        throw new Unavailable('database', {
+          effect: writes ? 'unknown' : 'none',
+          cause: new Error('The server was restored.'),
+        })
+      },
+    })
   const leases = createLeases({ random, request: (machine, effect) => request(machine, false, effect) })
 
   const sqlFor =
@@ -43,11 +69,13 @@ export const createDatabase = ({ random, network, engine }: DatabaseDependencies
     transaction: Transaction,
     work: (sql: Sql) => Promise<T>,
   ): Promise<T> => {
-    const sql: Sql = (text, values) => request(machine, false, () => session.statementIn(transaction, text, values))
+    const begunAfter = restores
+    const sql: Sql = (text, values) =>
+      request(machine, false, () => session.statementIn(transaction, text, values), begunAfter)
     try {
       const result = await work(sql)
       const writes = transaction.executed.some(statement => statement.writes)
-      await request(machine, writes, () => session.commit(transaction))
+      await request(machine, writes, () => session.commit(transaction), begunAfter)
       return result
     } finally {
       await session.abandon(transaction)
@@ -56,27 +84,43 @@ export const createDatabase = ({ random, network, engine }: DatabaseDependencies
 
   /** Copies the tables as they are now beside the live ones, for as long as the work takes. */
   const withSnapshot = async <T>(machine: Machine, work: (snapshot: Snapshot) => Promise<T>): Promise<T> => {
+    const begunAfter = restores
     const schema = await request(machine, false, session.snapshot)
-    const read: Sql = (text, values) =>
-      request(machine, false, async () => {
-        const transaction = { executed: [], schema }
-        try {
-          return await session.statementIn(transaction, text, values)
-        } finally {
-          await session.abandon(transaction)
-        }
-      })
+    const statement = async <R extends Row>(text: string, values: readonly unknown[] = []): Promise<R[]> => {
+      const transaction = { executed: [], schema }
+      try {
+        return await session.statementIn<R>(transaction, text, values)
+      } finally {
+        await session.abandon(transaction)
+      }
+    }
+    const read: Sql = (text, values) => request(machine, false, () => statement(text, values), begunAfter)
     const batches: Snapshot['batches'] = async function* <R extends Row>(
       query: { readonly text: string; readonly values: readonly unknown[] },
       size: number,
     ) {
       const rows = await read<R>(query.text, query.values)
       for (let next = 0; next < rows.length; next += size) {
-        await request(machine, false, () => Promise.resolve())
+        await request(machine, false, () => Promise.resolve(), begunAfter)
         yield rows.slice(next, next + size)
       }
     }
     return work({ sql: read, batches }).finally(() => session.releaseSnapshot(schema))
+  }
+
+  const textsByToken = async (): Promise<ReadonlyMap<string, string>> => {
+    const rows = await session.statement<{ token: string; text: string }>('select token, text from personal_texts')
+    return new Map(rows.map(({ token, text }) => [token, text]))
+  }
+
+  const restore = async (schema: string, at: string): Promise<void> => {
+    restores += 1
+    restoredTo = at
+    const before = await textsByToken()
+    await session.restore(schema)
+    session.releaseSnapshot(schema)
+    const after = await textsByToken()
+    for (const [token, text] of before) if (!after.has(token)) lostTexts.set(token, text)
   }
 
   return {
@@ -90,6 +134,12 @@ export const createDatabase = ({ random, network, engine }: DatabaseDependencies
     endSessions: leases.endSessions,
     takeOvers: leases.takeOvers,
     idle: session.idle,
+    backUp: async at => {
+      const schema = await session.snapshot()
+      return () => restore(schema, at)
+    },
+    restoredTo: () => restoredTo,
+    lostTexts,
     end: () => {
       session.close()
       leases.end()

@@ -1,4 +1,12 @@
-import type { Appended, EventStore, ExpectedRevision, NewEvent, StoredEvent } from '../../src/ports.ts'
+import {
+  type Appended,
+  type EventStore,
+  type ExpectedRevision,
+  type NewEvent,
+  type StoredEvent,
+  Unavailable,
+} from '../../src/ports.ts'
+import { createLaggingFollower, type LaggingFollower } from './laggingFollower.ts'
 import { createLogReads } from './logReads.ts'
 import type { Machine } from './machine.ts'
 import { type Network, NO_ANSWER } from './network.ts'
@@ -22,8 +30,13 @@ export type SimulatedLog = {
   readonly restore: (kept: number, isGrown: boolean) => void
   /** Appends an event from outside of the service, like another build or another program. */
   readonly plant: (stream: string, event: NewEvent) => void
+  /** The cluster has no leader for this time: appends and reads that require one fail at once, without an effect. */
+  readonly loseLeader: (durationMs: number) => void
   /** Begins an election of this duration. Its appends get no answer: each is lost, or is readable at the end. */
   readonly changeLeader: (durationMs: number) => void
+  /** Connects processes to a follower that lacks the last `behind` events and all later ones, until `endLag`. */
+  readonly beginLag: LaggingFollower['begin']
+  readonly endLag: () => void
   /** Closes the connections of all subscriptions; the clients subscribe again. */
   readonly dropSubscriptions: () => void
 }
@@ -50,6 +63,21 @@ const appendAt = (log: StoredLog, name: string, sent: readonly NewEvent[], expec
   const isResend = stored.length === sent.length && stored.every(({ id }, index) => id === sent[index]?.id)
   if (isResend && last) return { ok: true, revision: last.revision, position: last.position }
   return { ok: false, actual: log.revisionOf(name) }
+}
+
+/** Whether the cluster has a leader. */
+const createLeadership = (timeline: Timeline) => {
+  let leaderFromMs = 0
+  return {
+    lose: (durationMs: number): void => {
+      leaderFromMs = timeline.nowMs() + durationMs
+    },
+    /** Throws Unavailable with no effect while there is no leader. */
+    require: (): void => {
+      if (timeline.nowMs() >= leaderFromMs) return
+      throw new Unavailable('event store', { effect: 'none', cause: new Error('The cluster has no leader.') })
+    },
+  }
 }
 
 /** Appends at the server, and the elections of its leader. */
@@ -89,10 +117,18 @@ const createAppends = (
 }
 
 export const createLog = (dependencies: LogDependencies): SimulatedLog => {
-  const { random, network } = dependencies
+  const { timeline, random, network } = dependencies
   const log = createStoredLog(dependencies)
   const appends = createAppends(log, dependencies)
-  const { readStream, subscribe, head, dropSubscriptions } = createLogReads({ log, network, random })
+  const follower = createLaggingFollower(log)
+  const leadership = createLeadership(timeline)
+  const { readStream, subscribe, head, dropSubscriptions } = createLogReads({
+    log,
+    follower,
+    requireLeader: leadership.require,
+    network,
+    random,
+  })
 
   const appendFrom = (machine: Machine, name: string, sent: readonly NewEvent[], expected: ExpectedRevision) =>
     network.request<Appended>({
@@ -100,7 +136,10 @@ export const createLog = (dependencies: LogDependencies): SimulatedLog => {
       server: 'event store',
       writes: true,
       deadlineMs: APPEND_DEADLINE_MS,
-      effect: () => appends.append(name, sent, expected),
+      effect: () => {
+        leadership.require()
+        return appends.append(name, sent, expected)
+      },
     })
 
   return {
@@ -118,7 +157,13 @@ export const createLog = (dependencies: LogDependencies): SimulatedLog => {
       log.restore(kept, isGrown)
     },
     plant: (stream, event) => void log.append(stream, [event]),
+    loseLeader: leadership.lose,
     changeLeader: appends.changeLeader,
+    beginLag: (behind, isConnected) => {
+      follower.begin(behind, isConnected)
+      dropSubscriptions()
+    },
+    endLag: follower.end,
     dropSubscriptions,
   }
 }

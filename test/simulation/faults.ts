@@ -1,5 +1,6 @@
 import { greedyTenant } from './greedyTenant.ts'
-import { rebuildTables, setTenantStatus } from './operator.ts'
+import { timeOf } from './machine.ts'
+import { rebuildTables, restoreTables, setTenantStatus } from './operator.ts'
 import type { Condition, ServerName } from './network.ts'
 import { COUNTED_TIMED_FAULTS, timedFaults } from './timedFaults.ts'
 import {
@@ -122,8 +123,27 @@ const suspension: Fault = ({ service, timeline, history, random }) => {
 
 /** An operator rebuilds all tables from the log. */
 const rebuild: Fault = ({ service, history }) => {
+  if (service.isStoppedByOperator()) return false
   history.note('an operator ends every instance and has the tables made anew')
   void rebuildTables(service.operator, service)
+  return true
+}
+
+const BACKUP_AGE_MAX_MS = 3_000
+const DOWN_MAX_MS = 1_000
+/** An operator restores Postgres alone from a backup. The log, and the facts that readers and consumers have, are later. */
+const restoredDatabase: Fault = ({ service, timeline, history, random }) => {
+  const ageMs = random.next() * BACKUP_AGE_MAX_MS
+  service.extendFaults(ageMs)
+  history.note(`the database is backed up, and restored ${Math.round(ageMs)} ms later`)
+  timeline.after(0, async () => {
+    const restore = await service.database.backUp(timeOf(timeline.nowMs()))
+    timeline.after(ageMs, () => {
+      if (service.isStoppedByOperator()) return
+      history.note('an operator ends every instance and restores the database')
+      restoreTables(service.operator, restore, { ...service, timeline, downMs: random.next() * DOWN_MAX_MS })
+    })
+  })
   return true
 }
 
@@ -135,6 +155,31 @@ const duplicatedRequests: Fault = ({ service, timeline, history, random }) => {
   timeline.after(random.next() * DUPLICATES_MAX_MS, () => service.duplicates.setChance(0))
   return true
 }
+
+const BEHIND_MAX = 30
+const CONNECTED_CHANCE = 0.6
+const LAG_MAX_MS = 5_000
+const laggingFollower: Fault = ({ service, timeline, history, random }) => {
+  const behind = random.integer(0, BEHIND_MAX)
+  const forMs = random.next() * LAG_MAX_MS
+  history.note(`a follower of the event store is ${behind} events behind for ${Math.round(forMs)} ms`)
+  service.log.beginLag(behind, ({ name }) => random.fork(name).chance(CONNECTED_CHANCE))
+  timeline.after(forMs, () => service.log.endLag())
+  return true
+}
+
+const LEADERLESS_MAX_MS = 5_000
+/** The first processes start beside a cluster that has not elected its leader yet. */
+const noLeaderAtStart: Fault = ({ service, history, random }) => {
+  const forMs = random.next() * LEADERLESS_MAX_MS
+  history.note(`the event store has no leader for ${Math.round(forMs)} ms`)
+  service.log.loseLeader(forMs)
+  service.extendFaults(forMs)
+  return true
+}
+
+/** Begins with the run. */
+export const LEADERLESS = 'no leader at the start'
 
 /** All faults, drawn with a probability proportional to their weight. Those of weight 0 are drawn separately (plan.ts). */
 export const faults: WeightedFaults = {
@@ -153,6 +198,9 @@ export const faults: WeightedFaults = {
   rebuild: { weight: 0, begin: rebuild },
   'duplicated requests': { weight: 0, begin: duplicatedRequests },
   'greedy tenant': { weight: 0, begin: greedyTenant },
+  'restored database': { weight: 0, begin: restoredDatabase },
+  [LEADERLESS]: { weight: 0, begin: noLeaderAtStart },
+  'lagging follower': { weight: 0, begin: laggingFollower },
   ...timedFaults,
 }
 
@@ -163,6 +211,7 @@ export const endFaults = ({ service, history }: Pick<FaultContext, 'service' | '
     service.network.setCondition(server, 'up')
     service.network.setLoss(server, 0)
   }
+  service.log.endLag()
   service.broker.keysOfLargeFacts.clear()
   service.faultPoints.clear()
   service.duplicates.setChance(0)
@@ -178,6 +227,7 @@ const COUNTED_EFFECTS = [
   ...COUNTED_TIMED_FAULTS,
   'fault: restored log',
   'requests sent twice',
+  'restores of the database',
   'sessions lost while paused',
   'keys of refused rows',
   'late facts',

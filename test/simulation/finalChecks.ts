@@ -1,11 +1,12 @@
 import { RECOVERED_WITHIN_MS } from '../../src/processes/recoveryTimes.ts'
 import { checkBooks } from './checks/books.ts'
 import { checkAnswers } from './checks/answers.ts'
+import { checkExportFiles } from './checks/exportFiles.ts'
 import { checkStreamAgreement } from './checks/streamAgreement.ts'
 import { checkManifests, checkReader, checkSubscriptions, checkTopics } from './checks/facts.ts'
 import { checkOtherLogs } from './checks/otherLogs.ts'
 import { checkParked } from './checks/parked.ts'
-import { checkPersonalTexts, readAllTexts } from './checks/personalTexts.ts'
+import { checkPersonalTexts, readAllTexts, withoutLostTexts } from './checks/personalTexts.ts'
 import { checkReadModels } from './checks/readModels.ts'
 import { violation, type Violation } from './checks/violation.ts'
 import { TENANT_CALLERS } from './clients/callers.ts'
@@ -34,13 +35,17 @@ const CHECK_EVERY_MS = 500
 const ARRIVAL_MAX_MS = 2_000
 /** Readers have negative action numbers. */
 const FINAL_READER_ACTION = -11
+const DOWNLOAD_ACTION = -21
 /** A reader that has received nothing new for this time has stopped. */
 const READ_MAX_MS = 5_000
 
-/** After a rebuild of the tables readers may receive facts again, because a fact that is parked anew becomes late again. */
-const withGuarantees = ({ wasStoppedForRebuild }: Service, reader: FactReader): FactReader => ({
+/**
+ * After a rebuild or a restore of the tables readers may receive facts again, because a fact that is parked anew becomes late
+ * again.
+ */
+const withGuarantees = ({ wasStoppedByOperator }: Service, reader: FactReader): FactReader => ({
   ...reader,
-  isOnce: reader.isOnce && !wasStoppedForRebuild(),
+  isOnce: reader.isOnce && !wasStoppedByOperator(),
 })
 
 /** Events that were stored before `settledAt` must have arrived everywhere. */
@@ -61,9 +66,13 @@ const checkArrived = async (
 }
 
 /** Checks the state of the service, without the answers that clients got. */
-const checkState = async (run: Run, readers: readonly FactReader[]): Promise<readonly Violation[]> => [
+const checkState = async (
+  run: Run,
+  readers: readonly FactReader[],
+  settledAt: string,
+): Promise<readonly Violation[]> => [
   ...checkStreamAgreement(run.service.log),
-  ...(await checkArrived(run, readers, timeOf(run.timeline.nowMs() - ARRIVAL_MAX_MS))),
+  ...(await checkArrived(run, readers, settledAt)),
 ]
 
 const textOf = ({ promise, detail }: Violation): string => `${promise}: ${detail}`
@@ -89,7 +98,7 @@ const checkLogged = (lines: readonly string[]): readonly Violation[] =>
     .map(line => violation('the service accepts the log of its tables', line))
 
 /** One reader for each tenant reads all facts from the beginning. */
-const checkFinalReaders = async (run: Run): Promise<readonly Violation[]> => {
+const checkFinalReaders = async (run: Run, settledAt: string): Promise<readonly Violation[]> => {
   const { timeline, history, service, random } = run
   const quiet = onlyInternalErrors(history)
   const allPages = TENANT_CALLERS.map((caller, index) => {
@@ -103,18 +112,32 @@ const checkFinalReaders = async (run: Run): Promise<readonly Violation[]> => {
     before = receivedCount()
     await timeline.advance(timeline.nowMs() + READ_MAX_MS, isOver)
   }
-  const settledAt = timeOf(timeline.nowMs() - ARRIVAL_MAX_MS)
   return allPages.flatMap(({ reader }) => checkReader(service.log, reader, settledAt))
 }
 
-/** The checks that are made once, when the state is found to be right. */
-const checkAtEnd = async (run: Run): Promise<readonly Violation[]> => {
+/** A suspended tenant is reinstated when the faults are over, so that every file can be downloaded. */
+const checkFiles = async ({ timeline, history, service, random }: Run): Promise<readonly Violation[]> => {
+  const quiet = onlyInternalErrors(history)
+  const own = random.fork('downloads')
+  const client = createClient({ service, timeline, history: quiet, random: own, action: DOWNLOAD_ACTION })
+  let found: readonly Violation[] | undefined
+  void checkExportFiles(service.log, client, service.database.restoredTo()).then(violations => (found = violations))
+  await timeline.advance(timeline.nowMs() + RETRIES_MAX_MS, () => found !== undefined)
+  return found ?? [violation('the file of an export is whole, or 410', 'the downloads did not end')]
+}
+
+/** The checks that are made once, when the state of the events stored before `settledAt` is found to be right. */
+const checkAtEnd = async (run: Run, settledAt: string): Promise<readonly Violation[]> => {
   const { service, history } = run
+  const { lostTexts } = service.database
+  const texts = await readAllTexts(service.engine, lostTexts)
+  const attempts = withoutLostTexts(history.attempts, lostTexts)
   return [
-    ...(await checkFinalReaders(run)),
+    ...(await checkFinalReaders(run, settledAt)),
+    ...(await checkFiles(run)),
     ...checkManifests(service.log, history),
-    ...checkAnswers(history, service.log, service.refusals.keys, await readAllTexts(service.engine)),
-    ...(await checkPersonalTexts(service.log, service.engine, history)),
+    ...checkAnswers(attempts, service.log, service.refusals.keys, texts),
+    ...(await checkPersonalTexts(service.log, service.engine, { attempts, lostTexts })),
     ...(await checkOtherLogs(service.log, service.engine)),
     ...checkLogged(service.loggedProblems),
   ]
@@ -143,8 +166,9 @@ export const runFinalChecks = async (
   await timeline.advance(endedMs + ARRIVAL_MAX_MS)
   for (;;) {
     await service.database.idle()
-    const wrong = await checkState(run, readers)
-    if (wrong.length === 0) return checkAtEnd(run)
+    const settledAt = timeOf(timeline.nowMs() - ARRIVAL_MAX_MS)
+    const wrong = await checkState(run, readers, settledAt)
+    if (wrong.length === 0) return checkAtEnd(run, settledAt)
     const left = openWork.isDue() ? await openWork.check() : []
     if (left.length > 0) return left
     if (timeline.nowMs() >= endedMs + RECOVERED_WITHIN_MS) return wrong

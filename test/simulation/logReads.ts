@@ -1,11 +1,15 @@
 import type { FeedItem, ReadOptions, StoredEvent, SubscribeOptions } from '../../src/ports.ts'
 import { partsOf } from '../../streams/aggregate.ts'
+import type { LaggingFollower } from './laggingFollower.ts'
 import type { Machine } from './machine.ts'
 import type { Network } from './network.ts'
 import type { Random } from './random.ts'
 import type { StoredLog } from './storedLog.ts'
 
-/** Reads of the simulated event store, of a stream or by a catch-up subscription, in pages of drawn sizes. */
+/**
+ * Reads of the simulated event store, of a stream or by a catch-up subscription, in pages of drawn sizes. Subscriptions may be
+ * answered by a node that lags; other reads require the leader.
+ */
 export type LogReads = {
   readonly readStream: (machine: Machine, name: string, options?: ReadOptions) => AsyncGenerator<StoredEvent>
   readonly subscribe: (machine: Machine, options: SubscribeOptions) => AsyncGenerator<FeedItem>
@@ -16,6 +20,9 @@ export type LogReads = {
 
 export type LogReadsDependencies = {
   readonly log: StoredLog
+  readonly follower: LaggingFollower
+  /** Throws Unavailable while the cluster has no leader. */
+  readonly requireLeader: () => void
   readonly network: Network
   readonly random: Random
 }
@@ -28,12 +35,18 @@ const EXCLUDED_PER_CHECKPOINT_MAX = 24
 const RESUBSCRIBE_MS = 120
 const APPEND_NOTICE_MAX_MS = 4
 
-export const createLogReads = ({ log, network, random }: LogReadsDependencies): LogReads => {
+export const createLogReads = ({ log, follower, requireLeader, network, random }: LogReadsDependencies): LogReads => {
   /** Grows when the connections are closed, which ends the subscriptions on them. */
   let connection = 0
 
   const read = <T>(machine: Machine, effect: () => T): Promise<T> =>
     network.request({ machine, server: 'event store', writes: false, deadlineMs: READ_DEADLINE_MS, effect })
+
+  const readAtLeader = <T>(machine: Machine, effect: () => T): Promise<T> =>
+    read(machine, () => {
+      requireLeader()
+      return effect()
+    })
 
   /** Resolves when the process learns of the next append, or when the signal aborts. */
   const nextAppend = (machine: Machine, signal: AbortSignal): Promise<void> =>
@@ -52,8 +65,9 @@ export const createLogReads = ({ log, network, random }: LogReadsDependencies): 
   const readPage = (machine: Machine, first: () => number) =>
     read(machine, () => {
       const begin = first()
-      const events = log.events.slice(begin, begin + random.integer(1, FEED_PAGE_MAX))
-      return { begin, events, isEnd: begin + events.length === log.events.length, connection }
+      const end = follower.endFor(machine)
+      const events = log.events.slice(begin, Math.min(end, begin + random.integer(1, FEED_PAGE_MAX)))
+      return { begin, events, isEnd: begin + events.length >= end, connection }
     }).catch((error: unknown) => {
       if (error instanceof Error && error.message.startsWith('UNKNOWN')) throw error
       return undefined
@@ -92,7 +106,7 @@ export const createLogReads = ({ log, network, random }: LogReadsDependencies): 
       if (!page.isEnd) continue
       if (!isLive) yield { kind: 'caught_up' }
       isLive = true
-      if (next >= log.events.length) await nextAppend(machine, signal)
+      if (next >= follower.endFor(machine)) await nextAppend(machine, signal)
     }
   }
 
@@ -101,7 +115,7 @@ export const createLogReads = ({ log, network, random }: LogReadsDependencies): 
     const isBackwards = direction === 'backwards'
     let from = options.from === undefined ? undefined : Number(options.from)
     for (let left = limit; left > 0; ) {
-      const page = await read(machine, () => {
+      const page = await readAtLeader(machine, () => {
         const stream = log.stream(name)
         const size = Math.min(left, random.integer(1, READ_PAGE_MAX))
         if (!isBackwards) return stream.slice(from ?? 0, (from ?? 0) + size)
@@ -122,7 +136,7 @@ export const createLogReads = ({ log, network, random }: LogReadsDependencies): 
   return {
     readStream,
     subscribe,
-    head: machine => read(machine, () => log.events.at(-1)?.position ?? 0n),
+    head: machine => readAtLeader(machine, () => log.events.at(-1)?.position ?? 0n),
     dropSubscriptions: () => {
       connection += 1
     },

@@ -7,15 +7,16 @@ import type { TenantCommand } from '../../streams/tenant/index.ts'
 import type { SimulatedDatabase } from './database.ts'
 import type { SimulatedLog } from './eventStore.ts'
 import { createMachine, type Machine, type MachineDependencies } from './machine.ts'
+import type { Timeline } from './timeline.ts'
 import { UNKNOWN_EVENT_TYPE } from './unknownEventType.ts'
 
 /** The commands of operators. They run in a process of their own, which no fault kills or pauses; its requests can fail. */
 export type Operator = {
   readonly machine: Machine
   readonly database: Database
-  /** The parked events that were discarded since the last rebuild of the tables. */
+  /** The parked events that were discarded since the last rebuild or restore of the tables. */
   readonly discarded: Set<string>
-  /** Grows before and after each rebuild of the tables, because requests during a rebuild may be lost with the tables. */
+  /** Grows before and after each rebuild or restore of the tables, because requests meanwhile may be lost with the tables. */
   resets: number
 }
 
@@ -92,6 +93,22 @@ const LEASE_MAX_MS = 5_000
 
 /** Stops and starts all processes of the service. */
 type Processes = { readonly stopAll: () => void; readonly startAll: () => void }
+
+/** Restores Postgres from a backup of its own, between the end of all instances and their new start. The log stays as it is. */
+export const restoreTables = (
+  operator: Operator,
+  restore: () => Promise<void>,
+  { stopAll, startAll, timeline, downMs }: Processes & { readonly timeline: Timeline; readonly downMs: number },
+): void => {
+  operator.resets += 1
+  stopAll()
+  timeline.after(downMs, async () => {
+    await restore()
+    operator.discarded.clear()
+    operator.resets += 1
+    startAll()
+  })
+}
 
 /** Like `ledger projections reset --to-this-log`, between the end of all instances and their new start. */
 export const rebuildTables = async (operator: Operator, { stopAll, startAll }: Processes): Promise<void> => {

@@ -1,4 +1,4 @@
-import { faults } from './faults.ts'
+import { faults, LEADERLESS } from './faults.ts'
 import type { Random } from './random.ts'
 
 /** The plan of a run: actions of clients and faults with their times, drawn by the seed or kept from an earlier run. */
@@ -39,16 +39,22 @@ const drawName = (random: Random, weights: Weights): string => {
 
 const FAULT_WEIGHTS: Weights = Object.fromEntries(Object.entries(faults).map(([name, { weight }]) => [name, weight]))
 
+/** A time in whole milliseconds, so that the plan can be recorded exactly. */
+const timeIn = (random: Random, busyMs: number): number => Math.floor(random.next() * busyMs)
+
 /** Faults that a run has at most once. They are drawn separately, so that they do not change the draws of the others. */
 const ONCE_AT_MOST: readonly (readonly [name: string, chance: number, kind: PlanEntry['kind']])[] = [
   ['rebuild', 0.08, 'fault'],
   ['duplicated requests', 0.15, 'fault'],
   ['greedy tenant', 0.2, 'fault'],
+  ['lagging follower', 0.2, 'fault'],
+  [LEADERLESS, 0.1, 'fault'],
+  ['restored database', 0.15, 'fault'],
   [RESTORED, 0.06, 'end'],
 ]
 
-/** A time in whole milliseconds, so that the plan can be recorded exactly. */
-const timeIn = (random: Random, busyMs: number): number => Math.floor(random.next() * busyMs)
+const timeOfOnce = (name: string, random: Random, busyMs: number): number =>
+  name === RESTORED ? busyMs : name === LEADERLESS ? 0 : timeIn(random, busyMs)
 
 export const drawPlan = (random: Random, actionWeights: Weights, busyMs: number): Plan => {
   const rng = random.fork('plan')
@@ -62,7 +68,7 @@ export const drawPlan = (random: Random, actionWeights: Weights, busyMs: number)
   )
   const once = ONCE_AT_MOST.flatMap(([name, chance, kind]) => {
     const apart = random.fork(`when ${name}`)
-    return apart.chance(chance) ? [{ atMs: kind === 'end' ? busyMs : timeIn(apart, busyMs), kind, name }] : []
+    return apart.chance(chance) ? [{ atMs: timeOfOnce(name, apart, busyMs), kind, name }] : []
   })
   return [...many, ...once].map((one, number) => ({ ...one, number }))
 }

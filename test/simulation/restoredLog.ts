@@ -55,7 +55,7 @@ export const checkRestored = async (run: Run): Promise<readonly Violation[]> => 
   void rebuildTables(operator, service)
   await timeline.advance(
     timeline.nowMs() + REBUILD_MAX_MS + REBUILD_MAX_MS_PER_EVENT * log.events.length,
-    () => !service.isStoppedForRebuild(),
+    () => !service.isStoppedByOperator(),
   )
   const untilMs = timeline.nowMs() + RECOVERED_WITHIN_MS
   for (;;) {

@@ -38,9 +38,9 @@ export type Service = {
   /** Kills every process. None starts before `startAll`. */
   readonly stopAll: () => void
   readonly startAll: () => void
-  readonly isStoppedForRebuild: () => boolean
-  /** Whether all processes were stopped at some time, for a rebuild of the tables. */
-  readonly wasStoppedForRebuild: () => boolean
+  readonly isStoppedByOperator: () => boolean
+  /** Whether all processes were stopped at some time, for a rebuild or a restore of the tables. */
+  readonly wasStoppedByOperator: () => boolean
   /** Reports a fault of this duration, which cannot be ended earlier. */
   readonly extendFaults: (forMs: number) => void
   /** The virtual time at which all such faults are over. */
@@ -175,8 +175,8 @@ export const startService = (dependencies: ServiceDependencies): Service => {
       isStopped = false
       for (const slot of running.keys()) begin(slot)
     },
-    isStoppedForRebuild: () => isStopped,
-    wasStoppedForRebuild: () => wasStopped,
+    isStoppedByOperator: () => isStopped,
+    wasStoppedByOperator: () => wasStopped,
     end: () => {
       for (const { machine, stopping } of ends.keys()) {
         machine.kill()

@@ -130,6 +130,11 @@ export const createSharedSession = (engine: Engine) => {
         await suspend()
         return engine.snapshot()
       }),
+    restore: (schema: string): Promise<void> =>
+      run(async () => {
+        await suspend()
+        await engine.restore(schema)
+      }),
     releaseSnapshot: (schema: string): void => {
       if (!isClosed) engine.release(schema)
     },

@@ -104,7 +104,7 @@ const runPlan = async ({ timeline, history, service }: Run, busyMs: number, isOv
   void replayParkedRegularly(service.operator, isOver)
   await timeline.advance(service.faultsUntilMs())
   const rebuildMaxMs = REBUILD_MAX_MS + REBUILD_MAX_MS_PER_EVENT * service.log.events.length
-  await timeline.advance(timeline.nowMs() + rebuildMaxMs, () => !service.isStoppedForRebuild())
+  await timeline.advance(timeline.nowMs() + rebuildMaxMs, () => !service.isStoppedByOperator())
 }
 
 /** Adds the state at the end of the run to its history. */
@@ -116,6 +116,7 @@ const recordEnd = async ({ history, service }: Run): Promise<void> => {
   history.count('requests sent twice', duplicates.count())
   history.count('keys of refused rows', refusals.count())
   history.count('leases taken over', database.takeOvers())
+  history.count('restores of the database', database.restoredTo() === undefined ? 0 : 1)
   history.count('lost answers', network.lostAnswers())
   for (const { machine, feedStates } of service.instances()) {
     for (const { name, state, position, error } of feedStates().values())

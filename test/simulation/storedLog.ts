@@ -14,8 +14,10 @@ export type StoredLog = {
   readonly append: (name: string, sent: readonly NewEvent[]) => Appended
   /** Resets the log to an older backup with its first events. With `isGrown` new streams have been added since. */
   readonly restore: (kept: number, isGrown: boolean) => void
-  /** Calls the listener once, at the next append. The result cancels this. */
+  /** Calls the listener once, at the next append or announcement. The result cancels this. */
   readonly onceAppended: (listener: () => void) => () => void
+  /** Notifies the listeners without an append. */
+  readonly announce: () => void
 }
 
 export type StoredLogDependencies = {
@@ -38,7 +40,7 @@ export const createStoredLog = ({ timeline, random, epochMs = EPOCH_MS }: Stored
   const listeners = new Set<() => void>()
   let position = BigInt(FIRST_POSITION)
 
-  const notify = (): void => {
+  const announce = (): void => {
     const notified = [...listeners]
     listeners.clear()
     for (const listener of notified) listener()
@@ -55,7 +57,7 @@ export const createStoredLog = ({ timeline, random, epochMs = EPOCH_MS }: Stored
       stream.push(stored)
     }
     streams.set(name, stream)
-    notify()
+    announce()
     return { ok: true, revision: BigInt(stream.length - 1), position }
   }
 
@@ -96,5 +98,6 @@ export const createStoredLog = ({ timeline, random, epochMs = EPOCH_MS }: Stored
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
+    announce,
   }
 }

@@ -1,7 +1,7 @@
 import type { Texts } from '../../../src/commands/personalTexts.ts'
 import { partsOf } from '../../../streams/aggregate.ts'
 import type { SimulatedLog } from '../eventStore.ts'
-import type { History } from '../history.ts'
+import type { Attempt } from '../history.ts'
 import { type Answered, correlationIdOf, isAnswered, textOf } from './answered.ts'
 import { oneAnswerPerKey, refusalsUnderBoundKeysStay } from './idempotencyAnswers.ts'
 import {
@@ -57,17 +57,17 @@ const refusedWithoutEffect = (answered: readonly Answered[], log: SimulatedLog):
 
 /** `refused`: the ids of which a table has refused a row. */
 export const checkAnswers = (
-  history: History,
+  attempts: readonly Attempt[],
   log: SimulatedLog,
   refused: ReadonlySet<string>,
   texts: Texts,
 ): Violation[] => {
-  const answered = history.attempts.filter(isAnswered)
+  const answered = attempts.filter(isAnswered)
   return [
     ...noInternalErrors(answered),
     ...refusedWithoutEffect(answered, log),
     ...oneAnswerPerKey(answered),
-    ...refusalsUnderBoundKeysStay(history.attempts, log),
+    ...refusalsUnderBoundKeysStay(attempts, log),
     ...representationsAreFolds(answered, log, texts),
     ...readsAreMonotone(answered),
     ...staleMeansNewer(answered),

@@ -2,7 +2,7 @@ import { isPersonalToken, type Texts } from '../../../src/commands/personalTexts
 import { PERSON } from '../clients/orders.ts'
 import { REFERENCE } from '../clients/payments.ts'
 import type { SimulatedLog } from '../eventStore.ts'
-import type { History } from '../history.ts'
+import type { Attempt } from '../history.ts'
 import type { Engine } from '../postgres.ts'
 import { type Answered, isAnswered, textOf } from './answered.ts'
 import { violation, type Violation } from './violation.ts'
@@ -14,8 +14,27 @@ type Stored = { readonly token: string; readonly tenant_id: string; readonly tex
 const storedTexts = (engine: Engine): Promise<Stored[]> =>
   engine.query<Stored>('select token, tenant_id, text from personal_texts order by token')
 
-export const readAllTexts = async (engine: Engine): Promise<Texts> =>
-  new Map((await storedTexts(engine)).map(({ token, text }) => [token, text]))
+/** The texts that a restore of Postgres has removed, by their tokens. Some were stored again, under other tokens. */
+export type LostTexts = ReadonlyMap<string, string>
+
+/** By token; null for a text that was lost, whether or not it was stored again. */
+export const readAllTexts = async (engine: Engine, lost: LostTexts): Promise<Texts> => {
+  const texts = new Set(lost.values())
+  const stored = (await storedTexts(engine)).map(({ token, text }) => [token, text] as const)
+  return new Map([...stored, ...lost].map(([token, text]) => [token, texts.has(text) ? null : text]))
+}
+
+/** The attempts with null for each text that was lost: answers of before show it, and later ones may not. */
+export const withoutLostTexts = (attempts: readonly Attempt[], lost: LostTexts): readonly Attempt[] => {
+  const texts = [...new Set(lost.values())]
+  if (texts.length === 0) return attempts
+  return attempts.map(attempt => {
+    const { answer } = attempt
+    if (answer?.body === undefined) return attempt
+    const text = texts.reduce((shown, one) => shown.replaceAll(JSON.stringify(one), 'null'), answer.text)
+    return { ...attempt, answer: { ...answer, text, body: JSON.parse(text) } }
+  })
+}
 
 const eventsHaveTokens = (log: SimulatedLog, texts: Texts): Violation[] =>
   log.events.flatMap(({ data, stream, type }) => {
@@ -35,12 +54,13 @@ const textsHaveOneToken = (stored: readonly Stored[]): Violation[] =>
 const MEMBERS = ['customer_reference', 'reference']
 
 /** Only requests that succeeded, and that name a reference. */
-const answersShowIt = (answered: readonly Answered[]): Violation[] =>
+const answersShowIt = (answered: readonly Answered[], lost: ReadonlySet<string>): Violation[] =>
   answered
     .filter(({ answer: { status, body: shown = {} }, sent: { body = {} } }) =>
       MEMBERS.some(name => {
         const written: unknown = Reflect.get(body, name)
-        return status < 300 && status !== 202 && typeof written === 'string' && shown[name] !== written
+        if (typeof written !== 'string' || lost.has(written)) return false
+        return status < 300 && status !== 202 && shown[name] !== written
       }),
     )
     .map(one => violation('a reader is shown the text that was written', `${textOf(one)} ${one.answer.text}`))
@@ -48,9 +68,9 @@ const answersShowIt = (answered: readonly Answered[]): Violation[] =>
 export const checkPersonalTexts = async (
   log: SimulatedLog,
   engine: Engine,
-  { attempts }: History,
+  { attempts, lostTexts }: { readonly attempts: readonly Attempt[]; readonly lostTexts: LostTexts },
 ): Promise<Violation[]> => [
-  ...eventsHaveTokens(log, await readAllTexts(engine)),
+  ...eventsHaveTokens(log, await readAllTexts(engine, lostTexts)),
   ...textsHaveOneToken(await storedTexts(engine)),
-  ...answersShowIt(attempts.filter(isAnswered)),
+  ...answersShowIt(attempts.filter(isAnswered), new Set(lostTexts.values())),
 ]

@@ -2,7 +2,7 @@ import type { Action } from './actor.ts'
 import { approveInvoice, changeOrder, createOrder, cancelOrDeleteOrder, raiseInvoice, voidInvoice } from './orders.ts'
 import {
   readAuditRecords,
-  cancelExport,
+  endExport,
   createExport,
   issueApiKey,
   listResources,
@@ -31,7 +31,7 @@ const WEIGHTS = {
   list: 5,
   'read key': 2,
   'create export': 4,
-  'cancel export': 1,
+  'end export': 1,
   'issue key': 2,
   audit: 2,
   'read manifest': 2,
@@ -65,7 +65,7 @@ export const runnableActions = (
     list: listResources,
     'read key': readIdempotencyKey,
     'create export': createExport,
-    'cancel export': cancelExport,
+    'end export': endExport,
     'issue key': issueApiKey,
     audit: readAuditRecords,
     'read manifest': readManifest,

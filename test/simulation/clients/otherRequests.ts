@@ -42,9 +42,11 @@ export const createExport: Action = async actor => {
   await sendWithCopies(actor, { operation: 'create_export', caller, headers, body }, 'operation')
 }
 
-export const cancelExport: Action = async ({ client, resources, caller }) => {
-  const operation = resources.pick('operation', caller.tenant, client.random)
-  if (operation) await client.sendWithRetries({ operation: 'cancel_operation', caller, id: operation.id })
+export const endExport: Action = async actor => {
+  const { client, resources, caller } = actor
+  const operation = client.random.pick(['cancel_operation', 'delete_export', 'delete_export'])
+  const known = resources.pick('operation', caller.tenant, client.random)
+  if (known) await sendWithCopies(actor, { operation, caller, id: known.id })
 }
 
 const FACT_TYPES = ['order.created', 'invoice.approved', 'invoice.paid', 'payment.succeeded', 'payment.failed']
