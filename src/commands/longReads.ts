@@ -1,4 +1,3 @@
-import { setImmediate as nextLoopTurn } from 'node:timers/promises'
 import { currentAccount } from '../fairness/currentAccount.ts'
 import { HELD_UNTIL_DONE, type TurnLimits, Turns } from '../fairness/turns.ts'
 import type { World } from '../ports.ts'
@@ -31,7 +30,7 @@ export const createPauses = ({ monotonicMs, sleep }: Pick<World, 'monotonicMs' |
   return async () => {
     const workedMs = monotonicMs() - sinceMs
     if (workedMs < PIECE_MS) return
-    await (isAlone() ? nextLoopTurn() : sleep(Math.min(workedMs * PAUSE_FACTOR, PAUSE_MAX_MS)))
+    await sleep(isAlone() ? 0 : Math.min(workedMs * PAUSE_FACTOR, PAUSE_MAX_MS))
     sinceMs = monotonicMs()
   }
 }

@@ -8,7 +8,7 @@ import { failingFeedScrapes } from '../compose/failingFeed.ts'
 import { anOrder, clientOf } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { removeFolder } from '../support/folders.ts'
-import { findProgram } from '../support/programs.ts'
+import { findWorkingProgram } from '../support/programs.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 
 /**
@@ -247,9 +247,9 @@ describe('the alerts', () => {
     expect(names.length).to.be.at.least(13)
   })
 
-  if (findProgram('promtool') === undefined)
+  if (findWorkingProgram('promtool', ['--version']) === undefined)
     it('are not fired, because promtool is missing', () => {
-      expect(findProgram('promtool')).to.equal(undefined)
+      expect(findWorkingProgram('promtool', ['--version'])).to.equal(undefined)
     })
   else describe('evaluated by promtool', withPromtool)
 })
