@@ -40,5 +40,6 @@ export const readAddresses = async (dataDir: string): Promise<Addresses | undefi
   if (text === undefined) return undefined
   const addresses = addressesSchema.parse(JSON.parse(text))
   // A service that was killed leaves its file behind, and its pid to any other process.
-  return addresses.pids['service'] === (await holderOf(dataDir)) ? addresses : undefined
+  const holder = await holderOf(dataDir)
+  return holder !== undefined && holder === addresses.pids['service'] ? addresses : undefined
 }

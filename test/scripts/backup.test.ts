@@ -179,7 +179,7 @@ describe('npm run ledger -- backup', () => {
     const { code, stderr } = await backup('tablespaces').ended
     await rm(link)
     expect(code).to.equal(2)
-    expect(stderr).to.include('Postgres has tablespaces: ')
+    expect(stderr).to.include('Postgres has tablespaces, ')
   })
 
   it('is restored with every invariant true by the steps of BACKUP.md', async () => {

@@ -64,7 +64,9 @@ const takeSlot = async (client: Client): Promise<void> => {
 /** Their places are absolute: a copy would use those of the original. */
 const refuseTablespaces = async (cluster: string): Promise<void> => {
   if ((await readdir(join(cluster, TABLESPACES))).length > 0)
-    throw new StartupError('Postgres has tablespaces: back it up with pg_basebackup (BACKUP.md).')
+    throw new StartupError(
+      'Postgres has tablespaces, which a backup cannot contain: move their tables to pg_default, and drop them.',
+    )
 }
 
 /** Rejects when the signal aborts or anything fails; the copy is then of no use. */
