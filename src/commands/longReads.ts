@@ -11,7 +11,6 @@ const LIMITS: TurnLimits = {
   turns: () => AT_ONCE_MAX,
   shareAlone: 1 / AT_ONCE_MAX,
   shareBesideOthers: 1 / AT_ONCE_MAX,
-  pauseFactor: 0,
   waitMaxMs: 5_000,
   waitingMax: { caller: 20, tenant: 100, all: 1_000 },
 }

@@ -54,11 +54,17 @@ const LISTS_SETTINGS = {
 
 export const openLists = (
   options: Pick<DatabaseOptions, 'connectionString' | 'poolMax' | 'applicationName'>,
-): Database => openDatabase({ ...options, statementTimeoutMs: LISTS_STATEMENT_TIMEOUT_MS, settings: LISTS_SETTINGS })
+): Database =>
+  openDatabase({
+    ...options,
+    statementTimeoutMs: LISTS_STATEMENT_TIMEOUT_MS,
+    settings: LISTS_SETTINGS,
+    statements: 'heavy',
+  })
 
 export const openPools = (connectionString: string, sizes: ReturnType<typeof poolSizesOf>, cleanup: CleanupStack) => {
-  const open = (applicationName: string, poolMax: number): Database => {
-    const database = openDatabase({ connectionString, poolMax, applicationName })
+  const open = (applicationName: string, poolMax: number, statements: 'light' | 'heavy' = 'light'): Database => {
+    const database = openDatabase({ connectionString, poolMax, applicationName, statements })
     cleanup.defer(() => database.close())
     return database
   }
@@ -69,6 +75,6 @@ export const openPools = (connectionString: string, sizes: ReturnType<typeof poo
     database: open('ledger', sizes.requests),
     feedsDatabase: open('ledger-feeds', sizes.feeds),
     streams: open('ledger-streams', sizes.eventStreams),
-    bulk: open('ledger-bulk', sizes.bulk),
+    bulk: open('ledger-bulk', sizes.bulk, 'heavy'),
   }
 }

@@ -53,7 +53,7 @@ export const HELD_UNTIL_DONE: Omit<TurnLimits, 'turns'> = {
   onePerLoopTurn: false,
   strangersPauseMs: 0,
   sizePauseMs: 0,
-  pauseFactor: 1,
+  pauseFactor: 0,
   waitMaxMs: Infinity,
   waitingMax: { caller: Infinity, tenant: Infinity, all: Infinity },
 }

@@ -9,7 +9,7 @@ import { LRUCache } from 'lru-cache'
 import { type ClientConfig, Pool, type PoolClient } from 'pg'
 import { type Database, type Row, type Snapshot, Unavailable } from '../../ports.ts'
 import { withBinaryArrays } from './arrayParameters.ts'
-import { CONNECT_TIMEOUT_MS, type Connect, type Connection, connectInTurn } from './connections.ts'
+import { CONNECT_TIMEOUT_MS, type Connect, type Connection, connectInTurn, HEAVY_PAUSE_FACTOR } from './connections.ts'
 import { copyOf } from './copiedRows.ts'
 import { endsConnection, mayWrite, snapshotError, statementError } from './errors.ts'
 import { holdExclusively, type LeaseOptions, leaseDefaults } from './lease.ts'
@@ -28,6 +28,8 @@ export type DatabaseOptions = {
   /** Parameters of Postgres for each connection. */
   readonly settings?: Readonly<Record<string, string>>
   readonly lease?: Partial<LeaseOptions>
+  /** `heavy`: a statement takes milliseconds of a processor, so a tenant pauses between its own beside others. */
+  readonly statements?: 'light' | 'heavy'
 }
 
 const STATEMENT_TIMEOUT_MS = 2_000
@@ -196,7 +198,7 @@ export const openDatabase = (options: DatabaseOptions): Database => {
   // The pool replaces broken idle connections; without a listener their errors would end the process.
   pool.on('error', () => undefined)
   pool.on('connect', client => void client.on('error', () => undefined))
-  const connect = connectInTurn(pool)
+  const connect = connectInTurn(pool, options.statements === 'heavy' ? HEAVY_PAUSE_FACTOR : 0)
   const nameOf = statementNames()
   const lease = { ...leaseDefaults, ...options.lease }
   let closing: Promise<void> | undefined
