@@ -133,11 +133,11 @@ describe('npm run ledger', () => {
     it('refuses to print one that no service takes: with an external issuer, and where no issuer has run', async () => {
       const env = { OIDC_ISSUER: 'https://issuer.example', OIDC_AUDIENCE: 'payment-ledger' }
       const external = await ledger(args, service.dataDir, env)
-      expect([external.code, external.stdout]).to.deep.equal([1, ''])
+      expect([external.code, external.stdout]).to.deep.equal([2, ''])
       expect(external.stderr).to.match(/^OIDC_ISSUER is set: get a token from that issuer/)
       const folder = await emptyFolder()
       const elsewhere = await ledger(args, folder)
-      expect([elsewhere.code, elsewhere.stdout]).to.deep.equal([1, ''])
+      expect([elsewhere.code, elsewhere.stdout]).to.deep.equal([2, ''])
       expect(elsewhere.stderr).to.match(/^No embedded issuer has run on \S+\. Start the service, or name its directory/)
       expect(await readdir(folder)).to.deep.equal([])
     })

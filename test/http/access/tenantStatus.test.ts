@@ -71,7 +71,7 @@ describe('a command of an operator on a tenant', () => {
   ] as const)
     it(`is refused with the reason for ${what}`, async () => {
       const { code, stderr } = await ledger(['tenants', ...args, '--reason', 'a test'])
-      expect(code).to.equal(1)
+      expect(code).to.equal(2)
       expect(stderr).to.include(message)
     })
 })

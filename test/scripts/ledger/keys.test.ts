@@ -136,7 +136,7 @@ describe('npm run ledger -- keys', () => {
       })()
     })
     const lost = await ledger(ISSUE, await folderWith({ api }))
-    expect([lost.code, lost.stdout]).to.deep.equal([1, ''])
+    expect([lost.code, lost.stdout]).to.deep.equal([2, ''])
     const key = /--idempotency-key (\S+), and it does so once\.\n$/.exec(lost.stderr)?.[1] ?? ''
     const repeated = await ledger([...ISSUE, '--idempotency-key', key, '--json'])
     expect(JSON.parse(repeated.stdout).id).to.equal(JSON.parse(answers[0] ?? '').id)
