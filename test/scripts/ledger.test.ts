@@ -132,7 +132,7 @@ describe('npm run ledger', () => {
 
     it('refuses to print one that no service takes: with an external issuer, and where no issuer has run', async () => {
       const env = { OIDC_ISSUER: 'https://issuer.example', OIDC_AUDIENCE: 'payment-ledger' }
-      const external = await ledger(args, service.dataDir, env)
+      const external = await ledger(args, await emptyFolder(), env)
       expect([external.code, external.stdout]).to.deep.equal([2, ''])
       expect(external.stderr).to.match(/^OIDC_ISSUER is set: get a token from that issuer/)
       const folder = await emptyFolder()

@@ -58,7 +58,7 @@ export const RETENTION_MS = 30 * 24 * 60 * MINUTE_MS
 export const MANIFEST_EVERY_MS = 4_000
 const SECRET = Buffer.from('the cursors of a simulated service')
 /** Few, so that one tenant has more requests than there are turns. */
-const TURNS = 24
+const TURNS = 48
 const PEPPER = 'the pepper of the API keys of a simulated service'
 const UNLIMITED = { requests: 1_000_000, windowSeconds: 60 }
 const uncounted: RateCounter = { count: () => Promise.resolve({ used: 1, resetMs: MINUTE_MS }) }
