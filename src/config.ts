@@ -94,7 +94,7 @@ const TOKEN_OF_COMMANDS = 'LEDGER_TOKEN'
 /** A sentence for each variable whose name resembles a setting and is none, so that it has no effect. */
 export const unknownSettingsIn = (env: NodeJS.ProcessEnv): readonly string[] =>
   namesLikeSettings(env, new Set([...SETTINGS, TOKEN_OF_COMMANDS])).map(
-    ({ name, meant }) => `${name} is no setting of the service${meant === undefined ? '.' : `: is ${meant} meant?`}`,
+    ({ name, meant }) => `${name} is no setting of the service${meant === undefined ? '.' : `; ${meant} is.`}`,
   )
 
 const DEVELOPMENT_AUDIENCE = 'payment-ledger'

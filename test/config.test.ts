@@ -85,9 +85,7 @@ describe('the settings', () => {
       NODE_NEV: 'NODE_ENV',
       PUBLIC_ULR: 'PUBLIC_URL',
     })) {
-      expect(warnings({ [slip]: 'x' }), slip).to.deep.equal([
-        `${slip} is no setting of the service: is ${meant} meant?`,
-      ])
+      expect(warnings({ [slip]: 'x' }), slip).to.deep.equal([`${slip} is no setting of the service; ${meant} is.`])
       if (meant === 'LOG_LEVEL') expect(warnings({ [slip]: 'x', LOG_LEVEL: 'info' })).to.deep.equal([])
     }
   })

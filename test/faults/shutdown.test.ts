@@ -152,6 +152,11 @@ describe('the service as a process', () => {
     expect(next.map(({ subject }: { subject: string }) => subject)).to.deep.equal([order.body.id])
   })
 
+  it('names a variable that resembles a setting', async () => {
+    const service = await start({ LEDGER_PROCESES: '2' })
+    expect(service.output()).to.include('LEDGER_PROCESES is no setting of the service.\n')
+  })
+
   describe('that cannot start prints the reason as a sentence', () => {
     const refusal = async (directory: string, env: Record<string, string> = {}): Promise<string> => {
       const failed = await startProcess(directory, env).then(

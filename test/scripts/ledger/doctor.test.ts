@@ -103,7 +103,7 @@ describe('npm run ledger -- doctor', () => {
     expect(configuration).to.include({ KAFKA_SASL_PASSWORD: '…', API_KEY_PEPPER: '…', LOG_LEVEL: 'warn' })
     expect(configuration).to.include({ KAFKA_SASL_USERNAME: 'ledger', LEDGER_DATA_DIR: folder })
     expect(findingsIn(ended)['configuration']).to.equal(
-      'LEDGER_PROCESES is no setting of the service: is LEDGER_PROCESSES meant?',
+      'LEDGER_PROCESES is no setting of the service; LEDGER_PROCESSES is.',
     )
     expect(ended.stdout).not.to.include('p'.repeat(40))
   })
@@ -123,7 +123,7 @@ describe('npm run ledger -- doctor', () => {
     const { detail, status } = checkConfiguration({ EVIDENCE_HEAD_FILE: 'x', KAFKA_SASL_USER: 'x', PATH: '/bin' })
     expect([status, detail]).to.deep.equal([
       'finding',
-      'EVIDENCE_HEAD_FILE is no setting of the service: is EVIDENCE_HEADS_FILE meant? KAFKA_SASL_USER is no setting of the service.',
+      'EVIDENCE_HEAD_FILE is no setting of the service; EVIDENCE_HEADS_FILE is. KAFKA_SASL_USER is no setting of the service.',
     ])
   })
 
