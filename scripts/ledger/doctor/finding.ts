@@ -13,7 +13,7 @@ export const notUsed = (check: string, detail: string): Check => ({ check, statu
 export const finding = (check: string, detail: string, way_out: string): Check => ({
   check,
   status: 'finding',
-  detail: withoutSecrets(/[.…?]$/.test(detail) ? detail : `${detail}.`),
+  detail: withoutSecrets(/[.…]$/.test(detail) ? detail : `${detail}.`),
   way_out,
 })
 
