@@ -15,9 +15,9 @@ import { FairQueue } from './fairQueue.ts'
  * tenant a single piece of work begins in each turn of the loop. A quiet tenant's requests beside two that attack took 50
  * times as long without this rule, and take twice as long with it (test/faults/attackers.test.ts).
  *
- * Large work takes as many turns of its tenant's share as its size, and beside others the tenant pauses after it. Otherwise the largest orders
- * that are accepted, of one tenant at its full rate, made the requests of a quiet one take ten times as long
- * (test/soak/attacks/filling.ts). Strangers pause too: they cannot have a rate limit, since their number is unknown.
+ * Large work takes as many turns of its tenant's share as its size, and beside others the tenant pauses after it.
+ * Otherwise the largest orders that are accepted, of one tenant at its full rate, made the requests of a quiet one take
+ * ten times as long (test/soak/attacks/filling.ts). Strangers pause too: they cannot have a rate limit, since their number is unknown.
  *
  * A turn lasts `turnMaxMs` at most. Work that takes longer mostly waits, for a position, a body or a dependency that
  * hangs: it keeps its place, of which there are many, and its turn goes to the next.

@@ -1,5 +1,5 @@
 import type { Attack, Target } from './attack.ts'
-import { endOf, headersOf, requestExport } from './attackExports.ts'
+import { endOf, headersOf, requestExport } from './attackRequests.ts'
 import { insertOrders } from './attackRows.ts'
 
 /** Downloads of one large file on 400 connections, as many for each caller as it may have at once. */

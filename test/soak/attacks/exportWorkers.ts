@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attack, Target } from './attack.ts'
-import { endOf, requestExport } from './attackExports.ts'
+import { endOf, requestExport } from './attackRequests.ts'
 import { insertOrders } from './attackRows.ts'
 
 /** Exports of 500,000 orders, as many at once as the tenant and its callers may have. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attack, Target } from './attack.ts'
-import { headersOf } from './attackExports.ts'
+import { headersOf, outcomeOf } from './attackRequests.ts'
 
 /** Reads of the history, and of an earlier state, of an order with as many large changes as an order takes. */
 
@@ -43,17 +43,10 @@ const prepare = async ({ api, tokens }: Target): Promise<void> => {
 const run = async ({ api, tokens }: Target, signal: AbortSignal): Promise<Readonly<Record<string, number>>> => {
   const outcomes: Record<string, number> = {}
   const ask = async (index: number): Promise<void> => {
-    const headers = headersOf(tokens[index % tokens.length])
     const asOf = `${api}/orders/${orderId}?as_of=${new Date().toISOString()}`
     const url = index % 2 === 0 ? `${api}/orders/${orderId}/history?limit=1` : asOf
     while (!signal.aborted) {
-      const outcome = await fetch(url, { headers, signal }).then(
-        async answer => {
-          await answer.arrayBuffer()
-          return String(answer.status)
-        },
-        () => 'failed',
-      )
+      const outcome = await outcomeOf(url, tokens[index % tokens.length], signal)
       outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
       await sleep(PAUSE_MS)
     }

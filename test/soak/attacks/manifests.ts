@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { anOrder } from '../../support/client.ts'
 import type { Attack, Target } from './attack.ts'
-import { headersOf } from './attackExports.ts'
+import { headersOf, outcomeOf } from './attackRequests.ts'
 
 /** Manifests of as many facts as one request counts, by every caller. */
 
@@ -27,13 +27,7 @@ const run = async ({ api, tokens }: Target, signal: AbortSignal): Promise<Record
   const ask = async (token: string): Promise<void> => {
     while (!signal.aborted) {
       const url = `${api}/events/manifest?topic=ledger.order.v1`
-      const outcome = await fetch(url, { headers: headersOf(token), signal }).then(
-        async answer => {
-          await answer.arrayBuffer()
-          return String(answer.status)
-        },
-        () => 'failed',
-      )
+      const outcome = await outcomeOf(url, token, signal)
       outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
       await sleep(PAUSE_MS)
     }

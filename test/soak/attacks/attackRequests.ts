@@ -5,6 +5,16 @@ const EVERY_MS = 100
 type Operation = { readonly id: string; readonly state: string; readonly result?: { readonly href: string } | null }
 type Requested = { readonly status: number; readonly operation: Operation }
 
+/** The status of the answer, which is read whole; `failed` without one. */
+export const outcomeOf = (url: string, token: string | undefined, signal: AbortSignal): Promise<string> =>
+  fetch(url, { headers: headersOf(token), signal }).then(
+    async answer => {
+      await answer.arrayBuffer()
+      return String(answer.status)
+    },
+    () => 'failed',
+  )
+
 export const headersOf = (token: string | undefined): Record<string, string> => ({ authorization: `Bearer ${token}` })
 
 export const requestExport = async (api: string, token: string | undefined): Promise<Requested> => {
