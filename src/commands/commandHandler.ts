@@ -41,8 +41,6 @@ export type Ledger = {
   readonly byteQuota: ByteQuota
   /** The secret for ids derived from idempotency keys. Throws IdSecretLost, and Unavailable with no effect. */
   readonly idSecret: () => Promise<Uint8Array>
-  /** Whether payments' references are personal texts in this log. Throws as idSecret does. */
-  readonly hasKeyedReferences: () => Promise<boolean>
   /** Serializes work on one stream, so that commands of one process do not lose races against each other. */
   readonly inTurn: <T>(stream: string, work: () => Promise<T>) => Promise<T>
   /** Resolves when the work that is under way on the stream has settled. Undefined when there is none. */
@@ -87,13 +85,11 @@ export const createLedger = (store: EventStore, world: World, byteQuota = NO_BYT
   const done = (): void => undefined
   const idle = (stream: string): Promise<void> | undefined => tails.get(stream)?.then(done, done)
   const aggregates = createAggregateRepository(store)
-  const secret = createLogSecret({ store, world, aggregates })
-  const idSecret = async () => (await secret()).bytes
-  const hasKeyedReferences = async () => (await secret()).hasKeyedReferences
+  const idSecret = createLogSecret({ store, world, aggregates })
   const effect = { noteEffect: done, hasEffect: () => false }
   const longReads = createLongReads(world)
   const limits = { longReads, changesMax: CHANGES_MAX }
-  return { store, world, aggregates, byteQuota, idSecret, hasKeyedReferences, ...effect, inTurn, idle, ...limits }
+  return { store, world, aggregates, byteQuota, idSecret, ...effect, inTurn, idle, ...limits }
 }
 
 const recordAll = <E extends AnyEvent>(
