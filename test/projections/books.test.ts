@@ -218,7 +218,9 @@ describe('the books', () => {
 describe('the code of an account', () => {
   it('ends with the token of the customer, and needs no escape in a URL', () => {
     const code = accountCode('receivables', 'USD', id('prs'))
-    expect(code).to.equal(`receivables.USD.${id('prs')}`).and.to.match(ACCOUNT_CODE)
+    expect(code)
+      .to.equal(`receivables.USD.${id('prs')}`)
+      .and.to.match(ACCOUNT_CODE)
     expect(encodeURIComponent(code)).to.equal(code)
   })
 
