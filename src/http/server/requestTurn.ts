@@ -15,15 +15,10 @@ export const REQUEST_LIMITS: Omit<TurnLimits, 'turns'> = {
   shareAlone: 0.9,
   shareBesideOthers: 1 / 12,
   onePerLoopTurn: true,
-  strangersPauseMs: 5,
-  sizePauseMs: 1.5,
-  pauseFactor: 0,
+  timeShareBesideOthers: 1 / 2,
   waitMaxMs: 5_000,
   waitingMax: { caller: 500, tenant: 1_000, all: 2_000 },
 }
-
-/** A request is of size 1, and of 1 more for each of so many bytes of its body. */
-const BODY_BYTES_PER_SIZE = 4 * 1024
 
 export type Admission = {
   readonly turns: Pick<Turns, 'tryEnter' | 'enter' | 'isAlone'>
@@ -42,8 +37,6 @@ export type RequestTurn = {
    * request held ends. Throws Problem.
    */
   readonly enter: (account?: Account) => Promise<void>
-  /** The size of the body, which counts from the next `enter` on. */
-  readonly resize: (bodyBytes: number) => void
   /** Ends the turn and registers the pending body. */
   readonly awaitBody: (bytes: number, giveUp: () => void) => void
   /** Ends the turn for good: the response was sent, or goes on as a stream. */
@@ -70,7 +63,6 @@ export const createRequestTurn = (
   onClose: (closed: () => void) => void,
 ): RequestTurn => {
   let own = account
-  let size = 1
   let release: EndTurn = () => undefined
   let closed: AbortController | undefined
   let isOver = false
@@ -84,7 +76,7 @@ export const createRequestTurn = (
   const wait = async (): Promise<EndTurn> => {
     closed = new AbortController()
     try {
-      return await turns.enter(own, closed.signal, size)
+      return await turns.enter(own, closed.signal)
     } catch (error) {
       throw error instanceof TurnRefused ? problemOf(own, error.reason) : error
     } finally {
@@ -95,15 +87,12 @@ export const createRequestTurn = (
     release()
     own = next
     if (isOver) return
-    release = turns.tryEnter(own, size) ?? (await wait())
+    release = turns.tryEnter(own) ?? (await wait())
     if (isOver) release()
   }
   return {
     account: () => ({ ...own, isAlone: () => turns.isAlone(own.tenant) }),
     enter,
-    resize: bodyBytes => {
-      size = 1 + Math.floor(bodyBytes / BODY_BYTES_PER_SIZE)
-    },
     awaitBody: (bytes, giveUp) => {
       release()
       if (!isOver) release = bodies.add(own, { bytes, giveUp })
