@@ -4,7 +4,7 @@ import type { Account } from './account.ts'
  * The time that each tenant's work takes. While n pieces of work are in progress, each is charged an n-th of the time
  * (processor sharing), so that all charges together are the time in which there was work. Beside others, a tenant waits
  * after its work until it has used no more than its share of the time that passed, whatever made the work expensive:
- * the size of a body, the length of a history, a slow statement.
+ * the length of a history, a slow statement, or the size of a body, whose cost in stores and feeds comes later.
  */
 
 /** What a tenant may use in advance: a few ordinary requests follow each other without a pause. */
@@ -47,12 +47,13 @@ export class TimeShares {
   }
 
   /** Returns a function that ends the work and charges its time, for which a tenant that is alone owes nothing. */
-  begin({ tenant, costFactor = 1 }: Account): (isAlone: boolean) => void {
+  begin({ tenant, costFactor = 1, laterMs = 0 }: Account): (isAlone: boolean) => void {
     this.#pass(1)
     const sinceMs = this.#chargedMs
     return isAlone => {
       this.#pass(-1)
-      this.#charge(tenant, Math.min(CHARGE_MAX_MS, this.#chargedMs - sinceMs) * costFactor, isAlone)
+      const timeMs = Math.min(CHARGE_MAX_MS, this.#chargedMs - sinceMs)
+      this.#charge(tenant, timeMs * costFactor + laterMs, isAlone)
     }
   }
 

@@ -76,6 +76,9 @@ export const readBody = async (req: IncomingMessage, declared: AnyRoute, awaitin
   return parseJson(isEmpty ? Buffer.alloc(0) : await readBytes(req, awaiting))
 }
 
+/** The length of the body that will be read; 0 while it is unknown. */
+export const announcedBytesOf = (req: IncomingMessage): number => Math.min(lengthOf(req) || 0, BODY_MAX_BYTES)
+
 const lengthOf = ({ headers }: IncomingMessage): number => Number(headers['content-length'] ?? 0)
 
 const tooLarge = (maxBytes: number): Problem =>
@@ -110,6 +113,7 @@ const readBytes = async (req: IncomingMessage, awaiting: BodyWait): Promise<Buff
   const { turn, ...rest } = awaiting
   if (req.complete && lengthOf(req) > 0) return collectBytes(req, rest)
   const bytes = await collectBytes(req, awaiting)
+  turn?.resize(bytes.length)
   await turn?.enter()
   return bytes
 }

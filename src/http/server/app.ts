@@ -11,7 +11,7 @@ import { probeAccount, strangerAccount } from '../../fairness/account.ts'
 import { workFor } from '../../fairness/currentAccount.ts'
 import type { Log } from '../../ports.ts'
 import { type AddressOf, createAddressOf, networkOf } from './clientAddress.ts'
-import { bodyArrived, sendContinueTo } from '../request/body.ts'
+import { announcedBytesOf, bodyArrived, sendContinueTo } from '../request/body.ts'
 import { createRequestMetrics } from './requestMetrics.ts'
 import type { RequestPipeline } from '../requestPipeline.ts'
 import { allowOf, routesByPath } from './routing.ts'
@@ -68,6 +68,7 @@ export const createApp = (dependencies: AppDependencies): RequestListener => {
     const address = addressOf(req)
     const account = (isProbe ? probeAccount : strangerAccount)(networkOf(address))
     const turn = createRequestTurn(admission, account, closed => res.once('close', closed))
+    turn.resize(announcedBytesOf(req))
     const locals = {
       correlationId: correlationIdOf(req),
       address,
