@@ -160,7 +160,7 @@ const watchedAdmission = (
   return {
     bodies,
     turns: {
-      tryEnter: (account) => turns.tryEnter(account),
+      tryEnter: account => turns.tryEnter(account),
       enter,
       isAlone: tenant => turns.isAlone(tenant),
     },
