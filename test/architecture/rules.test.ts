@@ -105,6 +105,15 @@ describe('the architecture rules', () => {
     ['src/http/resources/orders.ts', "import { x } from '../../compose.ts'"],
     ['src/http/resources/orders.ts', "import { x } from '../../feeds/feedLoop.ts'"],
     ['src/http/resources/orders.ts', "import jwt from 'jsonwebtoken'"],
+    ['src/http/resources/orders.ts', "import { x } from '../server/app.ts'"],
+    ['src/http/response/respond.ts', "import { x } from '../access/challenge.ts'"],
+    ['src/http/request/position.ts', "import type { X } from '../resources/commonSchemas.ts'"],
+    ['src/http/problems/problemCatalogue.ts', "import type { X } from '../route.ts'"],
+    ['src/http/services.ts', "import type { X } from './route.ts'"],
+    ['src/http/route.ts', "import type { X } from './resources/orders.ts'"],
+    ['src/http/server/app.ts', "import { x } from '../index.ts'"],
+    ['src/http/stray.ts', ''],
+    ['src/http/elsewhere/orders.ts', ''],
     ['src/identity/tokenVerifier.ts', "import { x } from '../http/route.ts'"],
     ['src/adapters/kafka/factBus.ts', "import { x } from '../postgres/database.ts'"],
     ['src/adapters/kafka/factBus.ts', "import { Pool } from 'pg'"],
@@ -131,6 +140,7 @@ describe('the architecture rules', () => {
     ['projections/page.ts', "import { type QueryResultRow, type Pool } from 'pg'"],
     ['src/ports.ts', "import type { Money } from '../streams/money.ts'"],
     ['src/adapters/kafka/factBus.ts', "import { x } from './client.ts'\nimport { Kafka } from 'kafkajs'"],
+    ['src/http/response/respond.ts', "import type { X } from '../route.ts'\nimport { y } from './contentCoding.ts'"],
     ['src/commands/commandHandler.ts', "// import { Pool } from 'pg'\nconst text = `\\nimport { Pool } from 'pg'`"],
   ]
   for (const [path, text] of permitted)

@@ -8,11 +8,12 @@ import type { Loaded } from '../../commands/aggregateRepository.ts'
 import { hasErased, NO_TEXTS, type Texts, tokensOf, withTexts } from '../../commands/personalTexts.ts'
 import { createPauses } from '../../commands/longReads.ts'
 import { type EndTurn, TurnRefused } from '../../fairness/turns.ts'
-import { callerOf } from '../access/rateLimits.ts'
+import { callerOf } from '../../identity/principal.ts'
 import { etagOf, isNotModified } from '../request/conditional.ts'
-import { problemOfKeyConflict, problemOfRejection } from '../response/rejectionDetails.ts'
-import { Problem } from '../response/problemCatalogue.ts'
-import type { LogCall, Reply } from '../route.ts'
+import { problemOfKeyConflict, problemOfRejection } from '../problems/rejectionDetails.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
+import type { Reply } from '../route.ts'
+import type { LogCall } from '../services.ts'
 
 /** The replies that all resources share: reads by id, and replies to commands. */
 
