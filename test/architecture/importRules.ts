@@ -60,6 +60,12 @@ const HTTP_ROOMS = [
   'response/',
   'request/',
   'access/',
+  // Shared by the resources.
+  'resources/(?:collection|commonReplies|commonSchemas|operationSchema|paging).ts',
+  'resources/books/',
+  'resources/events/',
+  'resources/identity/',
+  'resources/subscriptions/',
   'resources/',
   'translation/',
   'contract/',

@@ -106,6 +106,8 @@ describe('the architecture rules', () => {
     ['src/http/resources/orders.ts', "import { x } from '../../feeds/feedLoop.ts'"],
     ['src/http/resources/orders.ts', "import jwt from 'jsonwebtoken'"],
     ['src/http/resources/orders.ts', "import { x } from '../server/app.ts'"],
+    ['src/http/resources/paging.ts', "import { x } from './orders.ts'"],
+    ['src/http/resources/events/events.ts', "import { x } from '../orders.ts'"],
     ['src/http/response/respond.ts', "import { x } from '../access/challenge.ts'"],
     ['src/http/request/position.ts', "import type { X } from '../resources/commonSchemas.ts'"],
     ['src/http/problems/problemCatalogue.ts', "import type { X } from '../route.ts'"],
