@@ -6,7 +6,7 @@ import {
   type RetryOptions,
   type Token,
 } from '../../../scripts/client/src/retry.ts'
-import { PROBLEMS, retryOf } from '../../../src/http/response/problemCatalogue.ts'
+import { PROBLEMS, retryOf } from '../../../src/http/problems/problemCatalogue.ts'
 import { rejectionOf } from '../../support/rejection.ts'
 
 type Reply = { readonly status: number; readonly code?: string; readonly after?: number | string } | 'lost'
