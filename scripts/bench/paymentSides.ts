@@ -32,12 +32,13 @@ export const partsOf = (invoices: string[], connections: number, withReference: 
   }
 }
 
-/** Pays until the time is over, and records each answer with what was sent. */
+/** Pays until the time is over, at a constant rate if there is one, and records each answer with what was sent. */
 export const pay = (
   { api }: RunningService['addresses'],
   { headers, answers }: Caller,
   connections: number,
   next: NextPart,
+  perSecond?: number,
 ): Side => {
   const sent: (SentPayment | undefined)[] = []
   return seconds =>
@@ -45,6 +46,7 @@ export const pay = (
       base: api,
       connections,
       seconds,
+      ...(perSecond !== undefined && { perSecond }),
       status: CREATED,
       next: connection => {
         const part = next(connection)
