@@ -2,7 +2,7 @@ import { type Caller, PARTS_PER_INVOICE, partOf, paymentRequest, withClient } fr
 import { WrongAnswers, type SentPayment } from './answers.ts'
 import { type Cpu, type CpuMeter, cpuPerOperation } from './cpu.ts'
 import type { Emmett, RunningService } from './harness.ts'
-import { load } from './loadGenerator.ts'
+import { type Load, load } from './loadGenerator.ts'
 import type { Sample, Side } from './measure.ts'
 
 /** The sides of the comparison of POST /payments. Each checks its answers after each round. */
@@ -36,17 +36,14 @@ export const partsOf = (invoices: string[], connections: number, withReference: 
 export const pay = (
   { api }: RunningService['addresses'],
   { headers, answers }: Caller,
-  connections: number,
-  next: NextPart,
-  perSecond?: number,
+  { next, ...rate }: Pick<Load, 'connections' | 'perSecond'> & { readonly next: NextPart },
 ): Side => {
   const sent: (SentPayment | undefined)[] = []
   return seconds =>
     load({
       base: api,
-      connections,
+      ...rate,
       seconds,
-      ...(perSecond !== undefined && { perSecond }),
       status: CREATED,
       next: connection => {
         const part = next(connection)

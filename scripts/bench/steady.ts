@@ -63,7 +63,9 @@ const run: Measure['run'] = async (harness, size) => {
     const payments = (rate ?? PER_SECOND_MAX) * seconds
     const invoices = await caller.invoices(Math.ceil(payments / PARTS_PER_INVOICE) + CONNECTIONS)
     await caller.untilFeedsCaughtUp()
-    return pay(service.addresses, caller, CONNECTIONS, partsOf(invoices, CONNECTIONS, false), rate)(seconds)
+    const next = partsOf(invoices, CONNECTIONS, false)
+    const load = { connections: CONNECTIONS, next, ...(rate !== undefined && { perSecond: rate }) }
+    return pay(service.addresses, caller, load)(seconds)
   }
   harness.log('measuring the highest rate of POST /payments')
   await paid(WARM_SECONDS)
