@@ -22,6 +22,4 @@ EXPOSE 8080
 # The slim image has no curl; Node itself asks.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/readyz`).then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-# As `npm start`: no more threads collect garbage than there are cores beside that of the event loop. On two cores, with the
-# default of four, the longest response in a major collection took 165 ms, and 124 ms with one.
-CMD ["node", "--v8-pool-size=0", "--disable-warning=ExperimentalWarning", "--import", "./src/telemetry.ts", "src/main.ts"]
+CMD ["node", "--disable-warning=ExperimentalWarning", "--import", "./src/telemetry.ts", "src/main.ts"]

@@ -103,7 +103,7 @@ const startServiceOn = async (start: Start, dataDir: string, broker?: Broker): P
   const limits = { RATE_LIMITS: NO_LIMITS, TENANT_BYTES_PER_DAY: '1000TiB' }
   const env = { PORT: '0', LEDGER_DATA_DIR: dataDir, ...limits, ...kafkaSettings, ...start.serviceEnv }
   const begunMs = performance.now()
-  const child = startNode(['--v8-pool-size=0', '--import', TELEMETRY, SERVICE], env)
+  const child = startNode(['--import', TELEMETRY, SERVICE], env)
   const stop = (): Promise<void> => stopProcess(child.process)
   start.releases.push(stop)
   await child.ready
