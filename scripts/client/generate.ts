@@ -99,7 +99,7 @@ const typeOf = (schema: Schema): string => {
 
 /** JSON is parsed; a file is left to the caller, who reads it as a stream or whole. */
 const dataOf = (content: Content = {}): string => {
-  const [json] = Object.entries(content).filter(([type]) => JSON_TYPE.test(type))
+  const json = Object.entries(content).find(([type]) => JSON_TYPE.test(type))
   if (json !== undefined) return typeOf(json[1].schema)
   return Object.keys(content).length === 0 ? 'undefined' : 'Response'
 }

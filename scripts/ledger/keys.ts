@@ -58,7 +58,7 @@ const issue = async (options: Issue): Promise<void> => {
   const ledger = await ledgerOf(options, [MANAGE, ...scopes])
   const { name, days: expires_in_days, quota } = options
   // The service refuses scopes that keys cannot have.
-  const body = { name, scopes: scopes as unknown as NewApiKey['scopes'], expires_in_days, quota }
+  const body = { name, scopes: scopes as NewApiKey['scopes'][number][], expires_in_days, quota }
   const { data } = await ledger.request('POST /api-keys', { body, idempotencyKey: keyOf(options) })
   printSecret(data, options, '')
 }

@@ -57,7 +57,7 @@ type Creation = Output & KeyedOptions & { types: string; start: string; principa
 const create = async (options: Creation): Promise<void> => {
   const { types, start, principal } = options
   // The service refuses types that it does not have.
-  const named = types.split(/[\s,]+/).filter(Boolean) as unknown as NewSubscription['types']
+  const named = types.split(/[\s,]+/).filter(Boolean) as NewSubscription['types'][number][]
   const body = { types: named, start: placeOf(start), principal }
   const ledger = await ledgerOf(options, SCOPES)
   show(options, (await ledger.request('POST /subscriptions', { body, idempotencyKey: keyOf(options) })).data)

@@ -259,7 +259,7 @@ const importRules: readonly ImportRule[] = [
     layer: 'scripts',
     files: /^scripts\//,
     may: [
-      'src/(compose|config|insecureSettings|addressesFile|ports|redaction|startupError|clockAndRandomness|cleanupStack|retryAfter|requestedPause|compose/signingKey)\\.ts|src/(adapters|embedded|identity|commands|evidence)/.+',
+      'src/(compose|config|insecureSettings|addressesFile|ports|redaction|startupError|clockAndRandomness|cleanupStack|compose/signingKey)\\.ts|src/(adapters|embedded|identity|commands|evidence)/.+',
       'src/schema/(locks|existingRelations)\\.ts|scripts/.+|(?!src/|test/).+',
       'src/feeds/(checkpoints|lag|parkedEvents|booksWriter|decode|rebuild/(catchUp|rebuildable|requests))\\.ts',
       STORED_EVENTS,

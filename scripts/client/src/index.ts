@@ -104,5 +104,5 @@ export const createLedgerClient = (options: LedgerClientOptions): LedgerClient =
       hasMore = page.has_more
     }
   }
-  return { request, list } as unknown as LedgerClient
+  return { request, list } as LedgerClient
 }

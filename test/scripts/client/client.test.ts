@@ -72,6 +72,7 @@ describe('the published TypeScript client', () => {
     await cp(inRepository('scripts/client'), join(directory, 'scripts/client'), { recursive: true })
     await rm(join(directory, 'scripts/client/dist'), { recursive: true, force: true })
     await cp(inRepository('src/requestedPause.ts'), join(directory, 'src/requestedPause.ts'))
+    await cp(inRepository('package.json'), join(directory, 'package.json'))
     await writeFile(join(directory, 'scripts/client/src/generated.ts'), generatedTypes())
     user = join(directory, 'user')
     await mkdir(join(user, 'node_modules/@payment-ledger'), { recursive: true })
@@ -228,8 +229,8 @@ describe('a request of the client', () => {
       { items: [{ id: 'b' }], page: { next_cursor: null, has_more: false } },
     ]
     const cursors: (string | null)[] = []
-    const send: typeof fetch = async input => {
-      const { searchParams } = new URL(String(input))
+    const send: typeof fetch = async (input, init) => {
+      const { searchParams } = new URL(new Request(input, init).url)
       expect(searchParams.get('state')).to.equal('open')
       return Response.json(pages[cursors.push(searchParams.get('cursor')) - 1])
     }

@@ -62,8 +62,8 @@ describe('the runner of the demo', () => {
       a: { items: [fact('2'), fact('3')], page: { next_cursor: 'b', has_more: false } },
       b: { items: [fact('4')], page: { next_cursor: 'b', has_more: false } },
     }
-    const send: typeof fetch = async input => {
-      const cursor = new URL(String(input)).searchParams.get('cursor') ?? ''
+    const send: typeof fetch = async (input, init) => {
+      const cursor = new URL(new Request(input, init).url).searchParams.get('cursor') ?? ''
       return Response.json(pages[cursor])
     }
     const reader = createFactReader(createLedgerClient({ baseUrl: 'http://localhost', token: 'secret', fetch: send }))
