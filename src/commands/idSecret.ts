@@ -26,8 +26,7 @@ export class IdSecretLost extends Unavailable {
   constructor() {
     const reason =
       `The event store has results of idempotency keys, and the secret of their ids is not in it: stream ${streamOf(secretEntity.aggregate, SECRET_ID)}. ` +
-      'With another secret a repeated key would pay twice. Restore that stream, or the event store, from a backup. ' +
-      'A log from before ids had a secret cannot be used: for a development log remove LEDGER_DATA_DIR.'
+      'With another secret a repeated key would pay twice. Restore that stream, or the event store, from a backup.'
     super('event store', { effect: 'none', cause: new Error(reason) })
     this.message = reason
     this.name = 'IdSecretLost'
@@ -40,13 +39,9 @@ type IdSecretDependencies = {
   readonly aggregates: AggregateRepository
 }
 
-/** The secret, and whether payments' references are keyed in this log (streams/secret/events.ts). */
-export type LogSecret = { readonly bytes: Uint8Array; readonly hasKeyedReferences: boolean }
-
-const readSecret = async ({ aggregates }: IdSecretDependencies): Promise<LogSecret | undefined> => {
+const readSecret = async ({ aggregates }: IdSecretDependencies): Promise<Uint8Array | undefined> => {
   const { state } = await aggregates.load(secretEntity, SECRET_ID)
-  if (state.status === 'none') return undefined
-  return { bytes: Buffer.from(state.secret, 'base64url'), hasKeyedReferences: state.hasKeyedReferences }
+  return state.status === 'none' ? undefined : Buffer.from(state.secret, 'base64url')
 }
 
 /** Whether any event of the log has an idempotency record (member `claim`). */
@@ -80,13 +75,13 @@ const makeSecret = async ({ store, world }: IdSecretDependencies): Promise<void>
   const bytes = world.randomBytes(SECRET_BYTES)
   const run = `secret-${Buffer.from(world.randomBytes(16)).toString('hex')}`
   const secret = Buffer.from(bytes).toString('base64url')
-  const event = { type: 'SecretMade' as const, data: { secret, keyed_references: true } }
+  const event = { type: 'SecretMade' as const, data: { secret } }
   const decided = { event, eventId: eventIdOf(run, SECRET_ID, 0n), metadata: metadataOf(run, world) }
   const { aggregate } = secretEntity
   await store.append(streamOf(aggregate, SECRET_ID), [newEventOf(aggregate.codec, decided)], 'no_stream')
 }
 
-const openSecret = async (dependencies: IdSecretDependencies): Promise<LogSecret> => {
+const openSecret = async (dependencies: IdSecretDependencies): Promise<Uint8Array> => {
   const existing = await readSecret(dependencies)
   if (existing) return existing
   if (!(await hasIdempotencyRecords(dependencies))) await makeSecret(dependencies)
@@ -101,8 +96,8 @@ const openSecret = async (dependencies: IdSecretDependencies): Promise<LogSecret
  * Reads the secret at the first call, or creates it in a log without results of keys. After a failed call the next one
  * tries again.
  */
-export const createLogSecret = (dependencies: IdSecretDependencies): (() => Promise<LogSecret>) => {
-  let opening: Promise<LogSecret> | undefined
+export const createLogSecret = (dependencies: IdSecretDependencies): (() => Promise<Uint8Array>) => {
+  let opening: Promise<Uint8Array> | undefined
   return () => {
     opening ??= openSecret(dependencies).catch((error: unknown) => {
       opening = undefined

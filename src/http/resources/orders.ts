@@ -62,21 +62,15 @@ const createOnce = async (call: Call<unknown, unknown, NewOrder>) => {
   if (reference === null) return createWith(null)
   const answerOfKey = async () => (idempotency === undefined ? undefined : replayed({ ...call, idempotency }))
   const stored = await storeUnlessBound(personalTexts, reference, answerOfKey)
-  const created = 'answer' in stored ? stored.answer : await createWith(stored.token)
-  return created.kind === 'key_reused' ? ((await answerOfKey()) ?? created) : created
+  return 'answer' in stored ? stored.answer : createWith(stored.token)
 }
 
 /** The outcome of the first request with this key; undefined for a new key. */
 const replayed = async (call: LogCall<unknown, unknown, NewOrder, 'required'>) => {
   const { ledger, idempotency, body } = call
-  const id = idOfKey('ord', idempotency)
   const reference = referenceOf(call, body.customer_reference)
   const record = idempotencyRecordOf(idempotency, call, await comparable(call, reference))
-  const outcome = await replay(ledger, orderEntity, id, record)
-  if (outcome?.kind !== 'key_reused' || reference === null) return outcome
-  // An earlier build recorded the reference itself.
-  const formerly = await replay(ledger, orderEntity, id, idempotencyRecordOf(idempotency, call, body))
-  return formerly?.kind === 'key_reused' ? outcome : formerly
+  return replay(ledger, orderEntity, idOfKey('ord', idempotency), record)
 }
 
 const createOrder = route({
