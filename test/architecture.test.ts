@@ -13,7 +13,6 @@ import {
   unlistedFolders,
   UPCASTERS,
 } from './architecture/repository.ts'
-import { generatedTypes } from '../scripts/client/generate.ts'
 import { importCycles } from './architecture/cycles.ts'
 import { importViolations } from './architecture/importRules.ts'
 import { missingFiles, missingFolders, missingMapNames } from './architecture/namedFiles.ts'
@@ -40,11 +39,6 @@ describe('the repository', () => {
 
   for (const [name, rule] of Object.entries(rules))
     it(`follows the rule ${name}`, () => expect(violations(rule)).to.deep.equal([]))
-
-  it('puts the subject first in the descriptions of the contract, which are the comments of the generated client', () =>
-    expect(rules['subjectsFirst']?.({ path: 'scripts/client/src/generated.ts', text: generatedTypes() })).to.deep.equal(
-      [],
-    ))
 
   it('follows the rule fileLength in tables and styles', () =>
     expect(

@@ -70,7 +70,10 @@ export type EndTurn = () => void
 
 type Holding = { turns: number; places: number }
 type Turn = { readonly account: Account; readonly sinceMs: number; readonly charge: (isAlone: boolean) => void }
-type Waiting = Omit<Turn, 'charge'> & { readonly begin: (end: EndTurn) => void; readonly refuse: (reason: RefusalReason) => void }
+type Waiting = Omit<Turn, 'charge'> & {
+  readonly begin: (end: EndTurn) => void
+  readonly refuse: (reason: RefusalReason) => void
+}
 type Seen = { readonly tenant: string | undefined; readonly atMs: number }
 type Clock = Pick<World, 'monotonicMs' | 'sleep'>
 

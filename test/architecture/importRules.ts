@@ -49,6 +49,46 @@ const CURRENT_ACCOUNT = 'src/fairness/currentAccount\\.ts'
 /** The tables that are not read models, and the advisory locks. */
 const SCHEMA = 'src/schema/\\w+\\.ts'
 
+/** The folders and files of src/http in their order: each imports from itself and from those before it. */
+const HTTP_ROOMS = [
+  'versions/',
+  'problems/',
+  'admission/',
+  'reading/',
+  'services.ts',
+  'route.ts',
+  'response/',
+  'request/',
+  'access/',
+  // Shared by the resources.
+  'resources/(?:collection|commonReplies|commonSchemas|operationSchema|paging).ts',
+  'resources/books/',
+  'resources/events/',
+  'resources/identity/',
+  'resources/subscriptions/',
+  'resources/',
+  'translation/',
+  'contract/',
+  'requestPipeline.ts',
+  'server/',
+  'index.ts',
+]
+
+/** Modules outside of src/http that each of its files may import. */
+const OUTSIDE_HTTP = [
+  // A list states the position up to which it is projected; operators see the lag of read models, and rebuild them.
+  'src/(identity|commands|evidence)/.+|src/feeds/(checkpoints|lag|rebuild/requests)\\.ts|express|zod|zod-openapi|jose|lru-cache|p-limit',
+  ...STREAMS,
+  ...PROJECTIONS,
+  PORTS,
+  TOPIC_RETENTION,
+  LIMITS,
+  FAIRNESS,
+  'src/metrics\\.ts',
+  NODE,
+  TELEMETRY_API,
+]
+
 const importRules: readonly ImportRule[] = [
   { layer: 'the list of aggregates', files: /^streams\/index\.ts$/, may: ['streams/[^/]+/index\\.ts'] },
   {
@@ -160,23 +200,11 @@ const importRules: readonly ImportRule[] = [
       TELEMETRY_API,
     ],
   },
-  {
-    layer: 'http',
-    files: /^src\/http\//,
-    // A list states the position up to which it is projected; operators see the lag of read models, and rebuild them.
-    may: [
-      'src/(http|identity|commands|evidence)/.+|src/feeds/(checkpoints|lag|rebuild/requests)\\.ts|express|zod|zod-openapi|jose|lru-cache|p-limit',
-      ...STREAMS,
-      ...PROJECTIONS,
-      PORTS,
-      TOPIC_RETENTION,
-      LIMITS,
-      FAIRNESS,
-      'src/metrics\\.ts',
-      NODE,
-      TELEMETRY_API,
-    ],
-  },
+  ...HTTP_ROOMS.map((room, index) => ({
+    layer: `http/${room}`,
+    files: new RegExp(`^src/http/${room}`),
+    may: [`src/http/(${HTTP_ROOMS.slice(0, index + 1).join('|')}).*`, ...OUTSIDE_HTTP],
+  })),
   {
     layer: 'identity',
     files: /^src\/identity\//,

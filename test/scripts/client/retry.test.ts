@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { EffectUnknownError, LedgerError, NoAnswerError } from '../../../scripts/client/src/errors.ts'
 import { createSender, type RetryOptions, type Token } from '../../../scripts/client/src/retry.ts'
-import { type ErrorCode, retryOf } from '../../../src/http/response/problemCatalogue.ts'
+import { type ErrorCode, retryOf } from '../../../src/http/problems/problemCatalogue.ts'
 import { rejectionOf } from '../../support/rejection.ts'
 
 type Reply = { readonly status: number; readonly code?: ErrorCode; readonly after?: number | string } | 'lost'

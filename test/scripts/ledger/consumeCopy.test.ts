@@ -5,7 +5,7 @@ import { createApi } from '../../../scripts/ledger/consume/api.ts'
 import { openCopy, type State } from '../../../scripts/ledger/consume/copy.ts'
 import { digestOf, type Entry, entryOf, type Fact } from '../../../scripts/ledger/consume/fact.ts'
 import { verifyByManifests } from '../../../scripts/ledger/consume/verify.ts'
-import { retryOf } from '../../../src/http/response/problemCatalogue.ts'
+import { retryOf } from '../../../src/http/problems/problemCatalogue.ts'
 import { rejectionOf } from '../../support/rejection.ts'
 import { emptyFolder, serving, tidyUp } from './fixtures.ts'
 

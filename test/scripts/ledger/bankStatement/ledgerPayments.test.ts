@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { expect } from 'chai'
 import { createLedgerPayments } from '../../../../scripts/ledger/bankStatement/ledgerPayments.ts'
-import { retryOf } from '../../../../src/http/response/problemCatalogue.ts'
+import { retryOf } from '../../../../src/http/problems/problemCatalogue.ts'
 import { serving, tidyUp } from '../fixtures.ts'
 
 /** Settlements over HTTP, with the answers that the API gives while others change the same payment. */
