@@ -1,0 +1,134 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { readAddresses } from '../../src/addressesFile.ts'
+import { filesUnder } from '../architecture/repository.ts'
+import { eventually } from '../support/eventually.ts'
+import { removeFolder } from '../support/folders.ts'
+
+/** The shell blocks of the documents, run as they stand but for the address, the data directory and `npm ci`. */
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const BLOCK = /^```sh *(?<title>\w*)\n(?<code>[^]*?)^```$/gm
+const DOCUMENTED_API = 'http://localhost:8080'
+/** A few of the invoices of the demo, whose whole run has a test of its own. */
+const DEMO_INVOICES = 10
+/** The heads are signed while a service writes; one second instead of ten. */
+const SETTINGS = { PORT: '0', LEDGER_PROCESSES: '1', EVIDENCE_HEADS_EVERY: '1s', METRICS_PORT: 'off' }
+/** `npm run` starts in the folder of the package; here the files that the commands write belong into a temporary folder. */
+const NPM = `npm() {
+  case "$*" in
+    'run -s ledger -- '*) shift 4; node --disable-warning=TimeoutNegativeWarning "$ROOT/scripts/ledger.ts" "$@" ;;
+    *) (cd "$ROOT" && command npm "$@") ;;
+  esac
+}
+`
+
+/** By document and number of the block: why it is not run here. */
+const NOT_RUN: Readonly<Record<string, string>> = {
+  'src/processes/SUBSCRIBING.md 3': 'needs a Kafka broker; test/faults/consume.test.ts runs these commands with one',
+  'src/embedded/issuer/README.md 2': 'needs the code that a browser is given; test/identity/pkce.test.ts redeems one',
+  ...Object.fromEntries(
+    [1, 2, 3, 4].map(n => [`scripts/ledger/BACKUP.md ${n}`, 'test/scripts/backup.test.ts runs it']),
+  ),
+  ...Object.fromEntries(
+    [5, 6, 7, 8].map(n => [`scripts/ledger/BACKUP.md ${n}`, 'needs an EventStoreDB and the programs of Postgres']),
+  ),
+}
+
+/** By document and number of the block: what its output promises. */
+const PROMISES: Readonly<Record<string, readonly RegExp[]>> = {
+  'README.md 2': [/paid twice 0/, /trial balance over \d+ accounts: USD 0\.00/],
+  'README.md 3': [/"state":"approved"/, /"state":"succeeded"/, /"type":"invoice\.paid"/],
+  'src/processes/SUBSCRIBING.md 1': [/"topic":"ledger\.subscription\.sub_/, /"dead_letter_topic":"/],
+  'src/processes/SUBSCRIBING.md 2': [/[1-9]\d* new facts/, /^The copy is complete\.$/m],
+  'src/evidence/AUDITING.md 1': [/sealed by the head of \d+ events/, /^ok  /m],
+  'src/embedded/issuer/README.md 1': [/\/oauth\/auth\?response_type=code&client_id=web&\S*code_challenge=[\w-]{43}&/],
+}
+
+type Block = { readonly name: string; readonly code: string }
+
+const blocksOf = async (path: string): Promise<Block[]> => {
+  const text = await readFile(join(root, path), 'utf8')
+  return [...text.matchAll(BLOCK)].map(({ groups }, index) => ({
+    name: `${path} ${index + 1}`,
+    code: groups?.['code'] ?? '',
+  }))
+}
+
+describe('the shell blocks of the documents', () => {
+  let folder: string
+  let dataDir: string
+  let api: string
+  let environment: NodeJS.ProcessEnv
+  const blocks = new Map<string, string>()
+  const outputs = new Map<string, string>()
+
+  const start = (code: string) => {
+    const child = spawn('bash', ['-euo', 'pipefail', '-c', code], { cwd: folder, env: environment, detached: true })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (chunk: Buffer) => {
+        output += chunk.toString()
+      })
+    child.stdin.end()
+    return { child, output: () => output, ended: once(child, 'close').then(([status]) => status as number | null) }
+  }
+  let service: ReturnType<typeof start>
+
+  before(async () => {
+    const documents = filesUnder('').filter(path => path.endsWith('.md'))
+    for (const { name, code } of (await Promise.all(documents.map(blocksOf))).flat()) blocks.set(name, code)
+    folder = await mkdtemp(join(tmpdir(), 'ledger-documents-'))
+    dataDir = join(folder, '.data')
+    environment = { ...process.env, ...SETTINGS, LEDGER_DATA_DIR: dataDir, ROOT: root, NODE_ENV: 'development' }
+    service = start(`cd "$ROOT"; ${(blocks.get('README.md 1') ?? '').replace('npm ci && ', 'exec ')}`)
+    await eventually(() => {
+      if (service.child.exitCode !== null) throw new Error(service.output())
+      return /^ready$/m.test(service.output())
+    })
+    api = (await readAddresses(dataDir))?.api ?? expect.fail('The service has no address.')
+  })
+  after(async () => {
+    process.kill(-(service.child.pid ?? 0), 'SIGINT')
+    await service.ended
+    await removeFolder(folder)
+  })
+
+  const run = async (name: string): Promise<string> => {
+    const text = blocks.get(name) ?? expect.fail(`There is no block ${name}.`)
+    const code = text
+      .replaceAll(DOCUMENTED_API, api)
+      .replaceAll(/(?<= )\.data\//g, `${dataDir}/`)
+      .replace('npm run demo', `npm run demo -- --limit ${DEMO_INVOICES}`)
+      // The block waits a second for the published fact, which a busy machine may exceed.
+      .replace(/^sleep 1$/m, 'sleep 4')
+    const { output, ended } = start(NPM + code)
+    expect(await ended, output()).to.equal(0)
+    return output()
+  }
+
+  it('are each run here, or are named with the reason', () => {
+    const named = ['README.md 1', ...Object.keys(PROMISES), ...Object.keys(NOT_RUN)]
+    expect([...blocks.keys()].toSorted()).to.deep.equal(named.toSorted())
+  })
+
+  for (const [name, promises] of Object.entries(PROMISES))
+    it(`do what they promise: ${name}`, async () => {
+      const output = await run(name)
+      outputs.set(name, output)
+      for (const promise of promises) expect(output).to.match(promise)
+    })
+
+  it('print an address at which the login begins', async () => {
+    const output = outputs.get('src/embedded/issuer/README.md 1') ?? ''
+    const address = output.split('\n').find(line => line.startsWith(`${api}/oauth/auth`)) ?? ''
+    const { status, headers } = await fetch(address, { redirect: 'manual' })
+    expect(status).to.be.oneOf([302, 303])
+    expect(headers.get('location')).to.match(/interaction/)
+  })
+})
