@@ -19,5 +19,5 @@ create table audit_v2 (
   count integer not null
 );
 create index audit_v2_page on audit_v2 (tenant_id, created_at desc, id desc);
--- For the position of the newest row, which must be in the log (src/commands/logIdentity.ts).
+-- For the position of the newest row, which must be in the log (src/logIdentity/logIdentity.ts).
 create index audit_v2_position on audit_v2 (position);

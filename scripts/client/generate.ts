@@ -11,7 +11,7 @@ import { NEWEST_VERSION, routes } from '../../src/http/index.ts'
 
 const SOURCES = new URL('src/', import.meta.url)
 /** The package has no dependencies, so it has a copy. */
-const REQUESTED_PAUSE = new URL('../../src/requestedPause.ts', import.meta.url)
+const REQUESTED_PAUSE = new URL('../../src/lib/requestedPause.ts', import.meta.url)
 
 /** The argument of a path parameter: the library names `event_id` eventId. */
 const argumentOf = (name: string): string => name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase())

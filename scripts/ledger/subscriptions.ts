@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os'
 import { Command } from 'commander'
 import { z } from 'zod'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { type CallerOptions, callerOf, keyed, type KeyedOptions, keyOption } from './apiClient.ts'
 import { tokenOptions } from './tokenOption.ts'
 import { print, printJson } from './print.ts'

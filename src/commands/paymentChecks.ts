@@ -6,7 +6,7 @@ import { invoiceEntity, type KindOf, referenceEntity } from './entities.ts'
 import { eventCountOf, tooManyChanges } from './streamGrowth.ts'
 import type { Loaded } from './aggregateRepository.ts'
 import type { Ledger } from './commandHandler.ts'
-import { derivedId } from './identifiers.ts'
+import { derivedId } from '../lib/identifiers.ts'
 
 /** The checks of a new payment against its invoice and its reference, before any append. */
 

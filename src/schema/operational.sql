@@ -1,5 +1,5 @@
 -- The tables of feeds, processes and requests. `ledger projections reset` empties those that are made from the log
--- (src/commands/logIdentity.ts) and keeps the others: export_chunks, operation_progress, fact_base, late_facts, facts_head,
+-- (src/logIdentity/logIdentity.ts) and keeps the others: export_chunks, operation_progress, fact_base, late_facts, facts_head,
 -- subscription_creators, retired_api_versions, api_version_usage, tenant_bytes, personal_texts, export_erasures.
 
 -- The checkpoint of each feed and of each read model.
@@ -116,7 +116,7 @@ create table if not exists subscription_deliveries (
 -- retention.bytes of its topics as they were last set; null: by an earlier build, which set none.
 alter table subscription_deliveries add column if not exists topic_bytes bigint;
 -- The creator of each subscription that is not deleted, and the last day (UTC) on which it was seen with a valid credential
--- (src/commands/subscriptionConfirmation.ts).
+-- (src/commands/subscriptions/confirmation.ts).
 create table if not exists subscription_creators (
   subscription_id text primary key, tenant_id text not null, subject text not null, client text not null, seen_on date not null
 );
@@ -157,7 +157,7 @@ create table if not exists log_identity (
 );
 -- The API versions that an operator has switched off (`ledger versions retire`), read by every instance.
 create table if not exists retired_api_versions (version text primary key, retired_at timestamptz not null default now());
--- The requests by API version, route template and client, added by all instances (src/commands/apiVersionUsage.ts). Days in UTC.
+-- The requests by API version, route template and client, added by all instances (src/http/versions/apiVersionUsage.ts). Days in UTC.
 create table if not exists api_version_usage (
   day date not null,
   version text not null,
@@ -167,7 +167,7 @@ create table if not exists api_version_usage (
   requests bigint not null,
   primary key (day, version, route, tenant_id, client)
 );
--- The bytes that each tenant has stored, added by all instances (src/commands/tenantBytes.ts). Days in UTC.
+-- The bytes that each tenant has stored, added by all instances (src/commands/quotas/tenantBytes.ts). Days in UTC.
 create table if not exists tenant_bytes (
   day date not null, tenant_id text not null, bytes bigint not null, primary key (day, tenant_id)
 );
@@ -224,7 +224,7 @@ create table if not exists previous_projections (
   position bigint not null,
   replaced_at timestamptz not null default now()
 );
--- The personal texts of resources, which events name by their tokens (src/commands/personalTexts.ts). Nothing can make this
+-- The personal texts of resources, which events name by their tokens (src/personalTexts/personalTexts.ts). Nothing can make this
 -- table anew, so it belongs into every backup. An erasure removes the text and keeps the row.
 create table if not exists personal_texts (
   token text primary key,

@@ -11,7 +11,7 @@ const terms = {
   order_id: idSchema('ord'),
   amount: minorUnits,
   currency: z.string(),
-  /** A token (src/commands/personalTexts.ts); in logs of earlier builds the reference itself. */
+  /** A token (src/personalTexts/personalTexts.ts); in logs of earlier builds the reference itself. */
   reference: z.string().nullable(),
   settlement: z.enum(['immediate', 'deferred']),
 }

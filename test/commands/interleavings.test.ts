@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { invoiceEntity, paymentEntity, referenceEntity } from '../../src/commands/entities.ts'
 import { createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
-import { derivedId } from '../../src/commands/identifiers.ts'
+import { derivedId } from '../../src/lib/identifiers.ts'
 import { finishPayment, type NewPayment, pay } from '../../src/commands/payments.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { isId } from '../../../streams/ids.ts'
-import { StartupError } from '../../../src/startupError.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 import { createRetryingFetch, EffectUnknownError } from '../../client/src/retry.ts'
 import { sentenceOf } from '../apiClient.ts'
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import { requestedPauseMs } from '../../../src/requestedPause.ts'
-import { StartupError } from '../../../src/startupError.ts'
+import { requestedPauseMs } from '../../../src/lib/requestedPause.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 import { type Digest, type Fact, factSchema, type Range } from './fact.ts'
 
 /** The two endpoints that a subscriber needs, with retries of retryable statuses. */

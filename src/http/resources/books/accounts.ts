@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { accountAt, accountsPage, type AccountAt, entriesPage } from '../../../../projections/books/queries.ts'
 import { accountView, entryView, trialBalanceRow } from '../../../../projections/bookViews.ts'
-import { isPersonalToken } from '../../../commands/personalTexts.ts'
+import { isPersonalToken } from '../../../personalTexts/personalTexts.ts'
 import { type AnyRoute, type Call, route } from '../../route.ts'
 import { currencySchema, resourceById, textSchema } from '../commonSchemas.ts'
 import { listOf, pageQuery } from '../paging.ts'
