@@ -1,12 +1,11 @@
 import { createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto'
-import type { IdempotencyRecord } from '../../streams/idempotencyRecord.ts'
 import { type Id, type IdPrefix, idFromBytes } from '../../streams/ids.ts'
-import type { JsonObject, World } from '../ports.ts'
+import type { World } from '../ports.ts'
 
-/** Random and derived ids, canonical JSON, and the idempotency record of a request. */
+/** Random, derived and keyed ids, and canonical JSON. */
 
 const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer')
-const hexSha256 = (text: string): string => hash('sha256', text, 'hex')
+export const hexSha256 = (text: string): string => hash('sha256', text, 'hex')
 
 /** Canonical JSON, member by member. */
 const writtenByMember = (value: unknown): string => {
@@ -94,19 +93,6 @@ export const eventIdOf = (commandId: string, id: string, revision: bigint): stri
   return uuidOf(hexSha256(`${commandId}/${id}/${revision}`), '8', 'a')
 }
 
-export type KeyScope = { tenant: string; subject: string; client: string; operation: string }
-
-/**
- * An idempotency key in its scope: tenant, caller and operation. A fresh token of the same caller does not change the
- * scope; another caller does.
- */
-export type ScopedKey = {
-  readonly scope: KeyScope
-  readonly key: string
-  /** The secret of the log (idSecret.ts). */
-  readonly secret: Uint8Array
-}
-
 const imported = new WeakMap<Uint8Array, KeyObject>()
 
 /** The key of a secret, which is imported once: that takes longer than a digest. */
@@ -117,15 +103,8 @@ const keyOf = (secret: Uint8Array): KeyObject => {
 }
 
 /** It cannot be computed without the secret. The first part says what is hashed, so that no two uses share a hash. */
-const hmac = (secret: Uint8Array, parts: readonly string[]): Buffer =>
+export const hmac = (secret: Uint8Array, parts: readonly string[]): Buffer =>
   createHmac('sha256', keyOf(secret)).update(JSON.stringify(parts)).digest()
-
-const hmacOfKey = (use: string, { scope, key, secret }: ScopedKey): Buffer =>
-  hmac(secret, [use, scope.tenant, scope.subject, scope.client, scope.operation, key])
-
-/** The same key in the same scope always gives the same id; without the secret it cannot be computed. */
-export const idOfKey = <P extends IdPrefix>(prefix: P, key: ScopedKey): Id<P> =>
-  idFromBytes(prefix, hmacOfKey(prefix, key))
 
 /** The keyed hash of the parts, as base64url: equal for equal parts, and not to be computed without the secret. */
 export const keyedHash = (secret: Uint8Array, parts: readonly string[]): string =>
@@ -134,23 +113,3 @@ export const keyedHash = (secret: Uint8Array, parts: readonly string[]): string 
 /** An id that only holders of the secret can compute from the parts. */
 export const keyedId = <P extends IdPrefix>(prefix: P, secret: Uint8Array, parts: readonly string[]): Id<P> =>
   idFromBytes(prefix, hmac(secret, [prefix, ...parts]))
-
-/** The idempotency record of a request. `request` is the validated request without server-made values. */
-export const newIdempotencyRecord = (key: ScopedKey, request: JsonObject, expiresAt: string): IdempotencyRecord => ({
-  key_hash: hmacOfKey('idempotency key', key).toString('hex'),
-  caller: { subject: key.scope.subject, client: key.scope.client },
-  fingerprint: hexSha256(canonicalJson(request)),
-  request: request as IdempotencyRecord['request'],
-  expires_at: expiresAt,
-})
-
-const isObject = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object'
-
-/** JSON pointers (RFC 6901) at which two requests differ: names only, never values. */
-export const differingPointers = (a: unknown, b: unknown, at = ''): string[] => {
-  if (!isObject(a) || !isObject(b)) return Object.is(a, b) ? [] : [at]
-  const names = new Set([...Object.keys(a), ...Object.keys(b)])
-  return [...names].flatMap(name =>
-    differingPointers(a[name], b[name], `${at}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`),
-  )
-}

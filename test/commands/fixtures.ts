@@ -1,6 +1,6 @@
 import { invoiceEntity } from '../../src/commands/entities.ts'
 import { type Context, handle, type Ledger } from '../../src/commands/commandHandler.ts'
-import { newIdempotencyRecord, idOfKey } from '../../src/lib/identifiers.ts'
+import { newIdempotencyRecord, idOfKey } from '../../src/commands/idempotency/record.ts'
 import type { NewPayment } from '../../src/commands/payments.ts'
 import type { StoredEvent } from '../../src/ports.ts'
 import { id } from '../streams/samples.ts'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
-import { newIdempotencyRecord, idOfKey } from '../../src/lib/identifiers.ts'
+import { newIdempotencyRecord, idOfKey } from '../../src/commands/idempotency/record.ts'
 import { bindKey } from '../../src/commands/idempotency/conflicts.ts'
 import { outcomeOfKey } from '../../src/commands/idempotency/outcomes.ts'
 import { type NewInvoice, raise, raiseFromTerms } from '../../src/commands/invoices.ts'

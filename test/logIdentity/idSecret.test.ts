@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { orderEntity, paymentEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
-import { idOfKey } from '../../src/lib/identifiers.ts'
+import { idOfKey } from '../../src/commands/idempotency/record.ts'
 import { IdSecretLost } from '../../src/logIdentity/idSecret.ts'
 import { outcomeOfKey } from '../../src/commands/idempotency/outcomes.ts'
 import { pay } from '../../src/commands/payments.ts'

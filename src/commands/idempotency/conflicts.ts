@@ -5,7 +5,6 @@ import type { Id, IdPrefix, KeyBindingId } from '../../../streams/ids.ts'
 import { withPrefix } from '../../../streams/ids.ts'
 import { keyBindingEntity } from '../entities.ts'
 import { type Context, handle, type Ledger } from '../commandHandler.ts'
-import { differingPointers } from '../../lib/identifiers.ts'
 import { isExpired } from './retention.ts'
 
 /**
@@ -19,6 +18,17 @@ export type KeyConflict =
   /** JSON pointers (RFC 6901) at which the two requests differ. */
   | { readonly kind: 'key_reused'; readonly pointers: readonly string[] }
   | { readonly kind: 'key_expired'; readonly id: string }
+
+const isObject = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object'
+
+/** JSON pointers (RFC 6901) at which two requests differ: names only, never values. */
+export const differingPointers = (a: unknown, b: unknown, at = ''): string[] => {
+  if (!isObject(a) || !isObject(b)) return Object.is(a, b) ? [] : [at]
+  const names = new Set([...Object.keys(a), ...Object.keys(b)])
+  return [...names].flatMap(name =>
+    differingPointers(a[name], b[name], `${at}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`),
+  )
+}
 
 /** The idempotency record in the first event of a stream; undefined where the stream began without a key. */
 export const idempotencyRecordIn = (history: readonly Recorded<AnyEvent>[]): IdempotencyRecord | undefined => {

@@ -28,7 +28,7 @@ import {
   subscriptionEntity,
 } from '../entities.ts'
 import type { Ledger } from '../commandHandler.ts'
-import { idOfKey, type ScopedKey } from '../../lib/identifiers.ts'
+import { idOfKey, type ScopedKey } from './record.ts'
 import { replayIdOf, subscriptionIdOf } from '../subscriptions/ids.ts'
 
 /**

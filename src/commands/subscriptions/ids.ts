@@ -1,6 +1,7 @@
 import { CROCKFORD, type OperationId, type SubscriptionId, withPrefix } from '../../../streams/ids.ts'
 import type { World } from '../../ports.ts'
-import { idOfKey, randomId, type ScopedKey } from '../../lib/identifiers.ts'
+import { randomId } from '../../lib/identifiers.ts'
+import { idOfKey, type ScopedKey } from '../idempotency/record.ts'
 
 /**
  * Ids of subscriptions and of their replays. The last characters of a subscription's id are always zero: an

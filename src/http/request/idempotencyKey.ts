@@ -1,5 +1,5 @@
 import type { Ledger } from '../../commands/commandHandler.ts'
-import { newIdempotencyRecord, idOfKey, type ScopedKey } from '../../lib/identifiers.ts'
+import { newIdempotencyRecord, idOfKey, type ScopedKey } from '../../commands/idempotency/record.ts'
 import { bindKey, type BoundKey, boundKeyConflict } from '../../commands/idempotency/conflicts.ts'
 import { expiryOf } from '../../commands/idempotency/retention.ts'
 import type { Principal } from '../../identity/principal.ts'

@@ -5,7 +5,7 @@ import { paymentPage, paymentView } from '../../../projections/payments/queries.
 import { idSchema, withPrefix } from '../../../streams/ids.ts'
 import { PAYMENT_DEADLINE_MS, waitMaxMs } from '../../settings/timeBudgets.ts'
 import { paymentEntity } from '../../commands/entities.ts'
-import { idOfKey } from '../../lib/identifiers.ts'
+import { idOfKey } from '../../commands/idempotency/record.ts'
 import type { CreationResult } from '../../commands/idempotency/creation.ts'
 import { type NewPayment, pay, replayPayment } from '../../commands/payments.ts'
 import { readPage } from './collection.ts'

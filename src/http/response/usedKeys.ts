@@ -1,5 +1,5 @@
 import { QuotaExceeded } from '../../commands/quotas/byteQuota.ts'
-import type { ScopedKey } from '../../lib/identifiers.ts'
+import type { ScopedKey } from '../../commands/idempotency/record.ts'
 import { Unavailable } from '../../ports.ts'
 import type { AnyRoute, Call, Reply } from '../route.ts'
 import { Problem } from './problemCatalogue.ts'

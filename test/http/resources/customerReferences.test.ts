@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
-import { newEventOf } from '../../../src/lib/storedEvents.ts'
-import { newIdempotencyRecord, idOfKey, randomId } from '../../../src/lib/identifiers.ts'
-import { orderEntity } from '../../../src/commands/entities.ts'
+import { randomId } from '../../../src/lib/identifiers.ts'
 import { createPersonalTexts } from '../../../src/personalTexts/personalTexts.ts'
 import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
 import { type Answer, anOrder, type Client, clientOf, isReplay, newKey, recordOf } from '../../support/client.ts'
@@ -10,18 +8,18 @@ import { eventually } from '../../support/eventually.ts'
 import { askFor, download, ended, fetched } from '../../support/exportSteps.ts'
 import { writtenBy } from '../../support/service.ts'
 import { switchable } from '../../support/switchableDatabase.ts'
-import { operatorContext, usePersonalTexts } from './personalTextFixtures.ts'
+import { usePersonalTexts } from './personalTextFixtures.ts'
 
 const TENANT = 'customer-references'
 const MERGE_PATCH = 'application/merge-patch+json'
 const TOKEN = /^prs_[0-9A-HJKMNP-TV-Z]{26}$/
 
 describe('the customer reference of an order', () => {
-  const { parts, authenticate, startProcess, eventsOf, erase } = usePersonalTexts(TENANT, 'customer_reference')
-  let { service, store, database, ledger, switched } = parts
+  const { parts, startProcess, eventsOf, erase } = usePersonalTexts(TENANT, 'customer_reference')
+  let { service, store, database, switched } = parts
   let client: Client
   before(async () => {
-    ;({ service, store, database, ledger, switched } = parts)
+    ;({ service, store, database, switched } = parts)
     client = clientOf((await startProcess()).api)
   })
 
@@ -324,50 +322,6 @@ describe('the customer reference of an order', () => {
         { 'idempotency-key': newKey() },
       )
       expect(other.status).to.equal(503)
-    })
-  })
-
-  describe('in the log of an earlier build', () => {
-    /** An order as that build created it: with the reference in its event and in the recorded request. */
-    const createdEarlier = async (text: string, key: string): Promise<string> => {
-      const { tenant, subject, client: clientId } = await authenticate()
-      const scope = { tenant, subject, client: clientId, operation: 'create_order' }
-      const scoped = { scope, key, secret: await ledger.idSecret() }
-      const id = idOfKey('ord', scoped)
-      const order = { ...anOrder(), lines: [{ ...anOrder().lines[0], description: null }] }
-      const request = { customer_reference: text, description: null, ...order, metadata: {} }
-      const expires = new Date(Date.now() + 3_600_000).toISOString()
-      const claim = newIdempotencyRecord(scoped, request, expires)
-      const lines = [{ sku: 'tea', description: null, quantity: 1, unit_amount: 900n }]
-      const event = {
-        type: 'OrderCreated' as const,
-        data: {
-          customer_reference: text,
-          description: null,
-          currency: 'USD',
-          lines,
-          total_amount: 900n,
-          metadata: {},
-          claim,
-        },
-      }
-      const { commandId, ...cause } = operatorContext(TENANT)
-      const metadata = { ...cause, causationId: commandId, schemaVersion: 1 }
-      const stored = newEventOf(orderEntity.aggregate.codec, { event, eventId: randomUUID(), metadata })
-      await store.append(`order-${id}`, [stored], 'no_stream')
-      return id
-    }
-
-    it('is shown, its key replays, and the erasure says that the text stays in events', async () => {
-      const [text, key] = [aReference(), newKey()]
-      const id = await createdEarlier(text, key)
-      expect(await shown(id)).to.equal(text)
-      const repeated = await create(text, key)
-      expect([repeated.status, isReplay(repeated), repeated.body.id]).to.deep.equal([201, true, id])
-      const reused = await create(aReference(), key)
-      expect([reused.status, reused.body.errors?.[0]?.pointer]).to.deep.equal([422, '/customer_reference'])
-      await eventually(async () => (await erase(text)).in_events === 1)
-      expect(await shown(id)).to.equal(text)
     })
   })
 
