@@ -6,9 +6,9 @@ import { DAY_MS } from '../lib/time.ts'
 import type { Database } from '../ports.ts'
 import type { Context, Ledger } from './commandHandler.ts'
 import { operationEntity } from './entities.ts'
-import { type ExportCaller, type ExportLimits, type ExportReservation, takeExportSlot } from './exportQuota.ts'
 import { create, type CreationResult } from './idempotency/creation.ts'
 import { idOfKey, type ScopedKey } from './idempotency/record.ts'
+import { type Limit, reserve } from './quotas/reservations.ts'
 
 /** The creation of exports, once per idempotency key. */
 
@@ -20,22 +20,25 @@ export type NewExport = {
   readonly terms: Omit<RequestExport, 'type' | 'filters' | 'expires_at' | 'claim'>
   /** The filters of the event. Called once the export has its place. */
   readonly filters: () => Promise<RequestExport['filters']>
-  readonly caller: ExportCaller
-  readonly limits: Omit<ExportLimits, 'keptSince'>
+  /** Whose exports are counted: of the tenant, and of the caller. */
+  readonly caller: { readonly tenant: string; readonly subject: string; readonly client: string }
+  readonly max: Readonly<Record<Limit, number>>
 }
 
-type Refused = { readonly kind: 'quota_exceeded'; readonly limit: Exclude<ExportReservation, 'taken'> }
+type Refused = { readonly kind: 'quota_exceeded'; readonly limit: Limit }
 type Dependencies = { readonly ledger: Ledger; readonly database: Database; readonly context: Context }
 
 /** Creates the export, or finds the one that the same key created. */
 export const createExportOnce = async (
   { ledger, database, context }: Dependencies,
-  { key, idempotencyRecord, terms, filters, caller, limits }: NewExport,
+  { key, idempotencyRecord, terms, filters, caller, max }: NewExport,
 ): Promise<CreationResult<OperationRow> | Refused> => {
   const id = key ? idOfKey('op', key) : randomId('op', ledger.world)
+  const { tenant, subject, client } = caller
+  const owner = JSON.stringify([tenant, subject, client])
   const keptSince = new Date(ledger.world.now() - KEPT_DAYS * DAY_MS).toISOString()
-  const reserved = await takeExportSlot(database, caller, id, { ...limits, keptSince })
-  if (reserved !== 'taken') return { kind: 'quota_exceeded', limit: reserved }
+  const limit = await reserve(database, { kind: 'exports', tenant, owner, id, at: keptSince, max })
+  if (limit !== undefined) return { kind: 'quota_exceeded', limit }
   const expires_at = new Date(ledger.world.now() + KEPT_DAYS * DAY_MS).toISOString()
   const { resource, format, metadata } = terms
   const command = {

@@ -130,7 +130,7 @@ const FROM_LOG = [
   ...READ_MODEL_TABLES,
   ...['checkpoints', 'parked_facts', 'discarded_events', 'subscription_deliveries'],
   ...['projection_rebuilds', 'rebuild_held_events', 'previous_projections'],
-  ...['feed_errors', 'export_slots', 'api_key_slots', 'subscription_places', 'log_identity', 'complete_read_models'],
+  ...['feed_errors', 'reservations', 'log_identity', 'complete_read_models'],
 ]
 
 /** The schemas stay, because triggers of live tables use functions that were created in them. */

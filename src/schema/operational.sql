@@ -31,24 +31,17 @@ create table if not exists operation_progress (
   rate bigint not null,
   eta_seconds bigint
 );
--- The exports that each caller has under way. Reserved before the export is accepted, so that two concurrent requests
--- cannot both take the last place.
-create table if not exists export_slots (
-  caller text not null,
-  operation_id text not null,
-  taken_at timestamptz not null default now(),
-  primary key (caller, operation_id)
-);
-alter table export_slots add column if not exists tenant_id text;
--- API keys that are about to be issued or rotated. Reserved before the event is appended, so that two concurrent requests
--- cannot both take the last place of the tenant.
-create table if not exists api_key_slots (
+-- Places under the quotas of exports, API keys and subscriptions, taken before the event that needs them is appended.
+create table if not exists reservations (
+  kind text not null,
   tenant_id text not null,
-  key_id text not null,
-  -- Whether an expired key gets a new secret.
-  renewed boolean not null,
+  id text not null,
+  -- The caller, where callers have a limit of their own.
+  owner text not null,
   taken_at timestamptz not null default now(),
-  primary key (tenant_id, key_id)
+  -- Whether the resource was created; the read model may not show it yet.
+  is_created boolean not null default false,
+  primary key (kind, tenant_id, id)
 );
 -- The base URL of the `dataschema` attribute of every fact. It is stored, because a fact that is delivered again must have
 -- the same bytes.
@@ -57,14 +50,6 @@ create table if not exists fact_base (
   url text not null,
   -- Whether an operator set it; else it is the one that the service printed.
   is_set boolean not null
-);
--- Subscriptions that are reserved, or created and not yet in the read model. They count toward the tenant's limit.
-create table if not exists subscription_places (
-  tenant_id text not null,
-  subscription_id text not null,
-  is_created boolean not null default false,
-  taken_at timestamptz not null default now(),
-  primary key (tenant_id, subscription_id)
 );
 -- Events that could not be delivered or processed, and every later one of their keys: they wait, in order, for an operator.
 create table if not exists parked_facts (

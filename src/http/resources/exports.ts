@@ -98,31 +98,30 @@ const comparable = ({ body }: LogCall<unknown, unknown, NewExport>, filters: Jso
 
 /** Creates the export, or finds the one that the same key created. Throws Problem: 429; Unavailable. */
 const createOnce = async (call: Call<unknown, unknown, NewExport>) => {
-  const { principal, idempotency, concurrencyLimits, exportBytesPerTenant: tenantMaxBytes } = call
-  const { exports: callerMax, tenant_exports: tenantMax } = concurrencyLimits.settings
+  const { principal, idempotency, concurrencyLimits, exportBytesPerTenant: bytes } = call
+  const { exports: caller, tenant_exports: tenant } = concurrencyLimits.settings
   const { resource, format, metadata } = call.body
   const { compared, find } = await filtersOf(call)
-  const limits = { callerMax, tenantMax, tenantMaxBytes }
+  const max = { caller, tenant, bytes }
   const created = await createExportOnce(call, {
     key: idempotency,
     idempotencyRecord: idempotencyRecordIfKeyed(call, comparable(call, compared)),
     terms: { resource, format, metadata },
     filters: find,
     caller: principal,
-    limits,
+    max,
   })
-  if (created.kind === 'quota_exceeded')
-    throw new Problem('quota_exceeded', { detail: refusalOf(limits)[created.limit] })
+  if (created.kind === 'quota_exceeded') throw new Problem('quota_exceeded', { detail: refusalOf(max)[created.limit] })
   return created
 }
 
 const acceptedReply = <R extends Reply | undefined>(reply: R): R => reply && { ...reply, status: 202 }
 
-const refusalOf = ({ callerMax, tenantMax, tenantMaxBytes }: ExportToCreate['limits']) => ({
-  caller: `You may have ${callerMax} unfinished exports at once. Retry when one of them has ended.`,
-  tenant: `Your tenant may have ${tenantMax} unfinished exports at once. Retry when one of them has ended.`,
+const refusalOf = ({ caller, tenant, bytes }: ExportToCreate['max']) => ({
+  caller: `You may have ${caller} unfinished exports at once. Retry when one of them has ended.`,
+  tenant: `Your tenant may have ${tenant} unfinished exports at once. Retry when one of them has ended.`,
   bytes:
-    `The export files of your tenant have reached their limit of ${tenantMaxBytes} bytes. ` +
+    `The export files of your tenant have reached their limit of ${bytes} bytes. ` +
     'Delete files that you no longer need (DELETE /exports/{id}), or wait until some expire.',
 })
 
