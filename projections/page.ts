@@ -38,7 +38,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
 }
 
 /**
- * A state stands in the text of the statement, because the index of the unusual states (addedIndexes.sql) is considered
+ * A state stands in the text of the statement, because the index of the unusual states (table.sql) is considered
  * only for a state that is known when the statement is planned.
  */
 const WORD = /^[a-z_]+$/

@@ -32,7 +32,7 @@ export class UnknownEvent extends Error {
   }
 }
 
-export const codecOf = <S extends EventSchemas>(schemas: S, upcasters: Upcasters): Codec<EventOf<S>> => {
+export const codecOf = <S extends EventSchemas>(schemas: S, upcasters: Upcasters = {}): Codec<EventOf<S>> => {
   const latest = (type: string): number => (upcasters[type]?.length ?? 0) + 1
   const schemaOf = (type: string, version: number): z.ZodType<object> => {
     const schema = Object.hasOwn(schemas, type) ? schemas[type] : undefined

@@ -7,7 +7,7 @@ export type Metadata = {
   readonly subject: string
   /** The `client_id` of the credential. */
   readonly client: string
-  /** The client acted by itself, without a user; absent for users, and in events of earlier builds. */
+  /** The client acted by itself, without a user; absent for users. */
   readonly workload?: true
   /** The scope that permitted the command, or the name of the process that sent it. */
   readonly authority: string

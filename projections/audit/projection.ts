@@ -18,7 +18,7 @@ export type AuditRow = Required<Verdict> & {
 }
 
 export const audit: Journal<AnyEvent, AuditRow> = {
-  name: 'audit_v2',
+  name: 'audit_v1',
   categories: ['access', 'invoice', 'payment', 'operation', 'apiKey', 'tenant', 'period', 'subscription'],
   columns: {
     id: 'text',

@@ -59,7 +59,7 @@ export type AccountsRequest = {
   readonly currency?: string | undefined
   readonly kind?: string | undefined
   /** Only accounts whose customer_reference is one of these. */
-  readonly customers?: readonly string[] | undefined
+  readonly customer?: string | undefined
 }
 
 /** The accounts that have an entry, by code. Without filters they are the rows of the trial balance. */
@@ -68,14 +68,14 @@ export const accountsPage = ({
   position,
   after,
   limit,
-  customers,
+  customer,
   ...filters
 }: AccountsRequest): Query<PageRow<AccountAt, string>> => {
   const values: unknown[] = [tenant, position, after ?? '', limit]
   const where = Object.entries(filters).flatMap(([name, value]) =>
     value === undefined ? [] : [`${name} = $${values.push(value)}`],
   )
-  if (customers !== undefined) where.push(`customer_reference = any($${values.push(customers)}::text[])`)
+  if (customer !== undefined) where.push(`customer_reference = $${values.push(customer)}`)
   const rows = `select tenant_id, position, ${ACCOUNT_MEMBERS} from ${accounts.name}
       where (tenant_id, code) > ($1, $3) and tenant_id <= $1`
   const examined = {

@@ -22,3 +22,7 @@ create table invoices_v1 (
   reserved json not null
 );
 create index invoices_v1_page on invoices_v1 (tenant_id, created_at desc, id desc);
+-- Most invoices are in the state in which they end. In that state the index of pages finds them; the few in another state
+-- would be searched among all rows of the tenant (page.ts).
+create index invoices_v1_by_state on invoices_v1 (tenant_id, state, created_at, id) where state <> 'paid';
+create index invoices_v1_by_order on invoices_v1 (tenant_id, order_id, created_at, id);

@@ -3,7 +3,7 @@ import pLimit from 'p-limit'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
 import { type Context, createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
-import { randomId } from '../../src/lib/identifiers.ts'
+import { derivedId, randomId } from '../../src/lib/identifiers.ts'
 import { newIdempotencyRecord, idOfKey, type ScopedKey } from '../../src/commands/idempotency/record.ts'
 import { raise } from '../../src/commands/invoices.ts'
 import { pay } from '../../src/commands/payments.ts'
@@ -70,12 +70,20 @@ const payPart = async (
   invoice_id: Id<'inv'>,
   part: number,
 ): Promise<void> => {
-  const reference = part % referenceEvery === 0 ? randomUUID() : null
-  const terms = { invoice_id, amount: PART_AMOUNT, currency: 'USD', reference, metadata: {} }
+  const token = part % referenceEvery === 0 ? randomId('prf', ledger.world) : null
+  const reference = token && { stream: derivedId('ref', TENANT, token), store: async () => ({ token }) }
+  const terms = { invoice_id, amount: PART_AMOUNT, currency: 'USD', metadata: {} }
   const scope = { tenant: TENANT, subject: 'bench', client: 'bench', operation: 'create_payment' }
   const key: ScopedKey = { scope, key: randomUUID(), secret }
-  const idempotencyRecord = newIdempotencyRecord(key, { ...terms, settlement: 'immediate' }, '2030-01-01T00:00:00.000Z')
-  const payment = { ...terms, amount: BigInt(PART_AMOUNT), settlement: 'immediate' as const, waitMs: WAIT_MS }
+  const idempotencyRecord = newIdempotencyRecord(
+    key,
+    { ...terms, reference: token, settlement: 'immediate' },
+    '2030-01-01T00:00:00.000Z',
+  )
+  const payment = {
+    ...{ ...terms, reference, waitMs: WAIT_MS },
+    ...{ amount: BigInt(PART_AMOUNT), settlement: 'immediate' as const },
+  }
   const paid = await pay(ledger, { ...payment, id: idOfKey('pay', key), idempotencyRecord }, contextOf())
   if (paid.kind !== 'created') throw new Error(`A payment of the benchmark was ${paid.kind}.`)
 }

@@ -81,8 +81,7 @@ export const evidenceCommand = new Command('evidence')
       .addHelpText(
         'after',
         '\nSee first what is lost: npm run -s ledger -- verify --only evidence. The acceptance is an audit record, and a signed head in\n' +
-          'the file of heads: run it with EVIDENCE_SIGNING_KEY and EVIDENCE_HEADS_FILE of the service. It also confirms restarts\n' +
-          'that earlier builds accepted without a signature.',
+          'the file of heads: run it with EVIDENCE_SIGNING_KEY and EVIDENCE_HEADS_FILE of the service.',
       )
       .action(accept),
   )

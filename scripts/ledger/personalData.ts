@@ -52,19 +52,14 @@ const execute = async <T>(options: Options, work: Work<T>): Promise<T> => {
   }
 }
 
-const sentencesOf = ({ erased, erased_before, in_events }: Erasure): readonly string[] => [
+const sentencesOf = ({ erased, erased_before }: Erasure): readonly string[] => [
   ...erased.map(token => `${token} is erased.`),
   ...erased_before.map(token => `${token} was erased before.`),
   ...(erased.length + erased_before.length === 0 ? ['There is no such text.'] : []),
-  ...(in_events > 0
-    ? [`${in_events} orders or payments of an earlier build have the text in their events, where it stays.`]
-    : []),
 ]
 
 const erase = async (options: Options): Promise<void> => {
   const erasure = await execute(options, erasePersonalTexts)
-  // A text that stays somewhere is a finding.
-  if (erasure.in_events > 0) process.exitCode = 1
   if (options.json) return printJson({ tenant: options.tenant, ...erasure })
   for (const sentence of sentencesOf(erasure)) print(sentence)
 }
@@ -93,7 +88,7 @@ files of exports that may have the text are expired. Events, facts, balances and
 have the token only. The same text given again later gets another token; erase it again. Each command is an audit record
 (GET /audit-records) with the token, whose subject is the user of the operating system. After a restore of Postgres from a
 backup, repeat the erasures since that backup: GET /audit-records?operation=erase_personal_data lists their tokens.
-Exit code 1 also if an earlier build has stored the text in events, where it stays. See src/personalTexts/personalData.md.
+See src/personalTexts/personalData.md.
 
 Examples:
   npm run -s ledger -- personal-data show --tenant acme --customer-reference "Jane Doe"
@@ -105,7 +100,7 @@ export const personalDataCommand = new Command('personal-data')
     subcommand(
       'erase',
       'Erases a text for ever; a repetition erases nothing more.',
-      '{tenant, erased: [token], erased_before: [token], in_events}',
+      '{tenant, erased: [token], erased_before: [token]}',
     ).action(erase),
   )
   .addCommand(

@@ -1,6 +1,5 @@
 import { streamOf } from '../../streams/aggregate.ts'
 import { type AnyEvent, type GrowthCode, isRejection, type Rejection } from '../../streams/decider.ts'
-import type { Turns } from '../fairness/turns.ts'
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
 import { type EventStore, Unavailable, type World } from '../ports.ts'
@@ -10,7 +9,6 @@ import { eventIdOf } from '../lib/identifiers.ts'
 import { createLogSecret } from '../logIdentity/idSecret.ts'
 import { createAggregateRepository, nothingLoaded } from './aggregateRepository.ts'
 import type { AggregateRepository, Loaded } from './aggregateRepository.ts'
-import { createLongReads } from './longReads.ts'
 import { CHANGES_MAX, decisionOn } from './streamGrowth.ts'
 import { newEventOf, recordedOf } from '../lib/storedEvents.ts'
 import { pauseBefore } from '../settings/timeBudgets.ts'
@@ -41,14 +39,10 @@ export type Ledger = {
   readonly byteQuota: ByteQuota
   /** The secret for ids derived from idempotency keys. Throws IdSecretLost, and Unavailable with no effect. */
   readonly idSecret: () => Promise<Uint8Array>
-  /** Whether payments' references are personal texts in this log. Throws as idSecret does. */
-  readonly hasKeyedReferences: () => Promise<boolean>
   /** Serializes work on one stream, so that commands of one process do not lose races against each other. */
   readonly inTurn: <T>(stream: string, work: () => Promise<T>) => Promise<T>
   /** Resolves when the work that is under way on the stream has settled. Undefined when there is none. */
   readonly idle: (stream: string) => Promise<void> | undefined
-  /** Turns of reads that fold a whole stream for one request: one at a time of a tenant, two in a process. */
-  readonly longReads: Pick<Turns, 'enter'>
   /** The number of events from which a stream takes no further changes (streamGrowth.ts). */
   readonly changesMax: number
   /** Whether other processes answer requests of the same callers, so that a cached state is often not the newest. */
@@ -87,13 +81,9 @@ export const createLedger = (store: EventStore, world: World, byteQuota = NO_BYT
   const done = (): void => undefined
   const idle = (stream: string): Promise<void> | undefined => tails.get(stream)?.then(done, done)
   const aggregates = createAggregateRepository(store)
-  const secret = createLogSecret({ store, world })
-  const idSecret = async () => (await secret()).bytes
-  const hasKeyedReferences = async () => (await secret()).hasKeyedReferences
+  const idSecret = createLogSecret({ store, world })
   const effect = { noteEffect: done, hasEffect: () => false }
-  const longReads = createLongReads(world)
-  const limits = { longReads, changesMax: CHANGES_MAX }
-  return { store, world, aggregates, byteQuota, idSecret, hasKeyedReferences, ...effect, inTurn, idle, ...limits }
+  return { store, world, aggregates, byteQuota, idSecret, ...effect, inTurn, idle, changesMax: CHANGES_MAX }
 }
 
 const recordAll = <E extends AnyEvent>(

@@ -20,7 +20,7 @@ export type NewExport = {
   readonly terms: Omit<RequestExport, 'type' | 'filters' | 'expires_at' | 'claim'>
   /** The filters of the event. Called once the export has its place. */
   readonly filters: () => Promise<RequestExport['filters']>
-  /** Whose exports are counted: of the tenant, and of the caller. */
+  /** The exports of the tenant and of the caller are counted. */
   readonly caller: { readonly tenant: string; readonly subject: string; readonly client: string }
   readonly max: Readonly<Record<Limit, number>>
 }

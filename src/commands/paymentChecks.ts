@@ -6,7 +6,6 @@ import { invoiceEntity, type KindOf, referenceEntity } from './entities.ts'
 import { eventCountOf, tooManyChanges } from './streamGrowth.ts'
 import type { Loaded } from './aggregateRepository.ts'
 import type { Ledger } from './commandHandler.ts'
-import { derivedId } from '../lib/identifiers.ts'
 
 /** The checks of a new payment against its invoice and its reference, before any append. */
 
@@ -19,24 +18,11 @@ export type PaymentRefusalCode =
   | 'concurrent_modification'
   | GrowthCode
 
-type Asked = Omit<PaymentTerms, 'order_id'> & {
+type Asked = Omit<PaymentTerms, 'order_id' | 'reference'> & {
   readonly id: PaymentId
-  /** The stream of the reference, where the log has tokens of references. */
-  readonly referenceStream?: ReferenceId | undefined
+  readonly reference: { readonly stream: ReferenceId } | null
 }
 type RaisedInvoice = Exclude<InvoiceState, { status: 'none' }>
-
-/**
- * The stream in which the reference is unique; null without a reference. Logs of earlier builds have the text in its
- * place.
- */
-export const referenceIdOf = (
-  tenant: string,
-  { reference, referenceStream }: Pick<Asked, 'reference' | 'referenceStream'>,
-): ReferenceId | null => {
-  if (reference === null) return null
-  return referenceStream ?? derivedId('ref', tenant, reference)
-}
 
 /** Checks that refuse before any durable effect. The invoice's stream makes the final decision on the amount. */
 export const checkPayment = async (
@@ -44,10 +30,10 @@ export const checkPayment = async (
   payment: Asked,
   tenant: string,
 ): Promise<RaisedInvoice | Rejection<PaymentRefusalCode>> => {
-  const reference = referenceIdOf(tenant, payment)
+  const { reference } = payment
   const [invoice, holder] = await Promise.all([
     payableInvoice(ledger, payment, tenant),
-    reference === null ? null : holderOf(ledger, reference),
+    reference === null ? null : holderOf(ledger, reference.stream),
   ])
   if (isRejection(invoice)) return invoice
   if (holder !== null && holder !== payment.id) return reject('payment_reference_conflict', { payment_id: holder })

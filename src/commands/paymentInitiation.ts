@@ -19,9 +19,8 @@ export type PersonalReference = {
   ) => Promise<{ readonly token: string } | { readonly answer: T }>
 }
 
-/** `reference`: the text itself, also where `personal` is there, in which case no event gets it. */
-export type NewPayment = Omit<PaymentTerms, 'order_id'> & {
-  readonly personal?: PersonalReference | undefined
+export type NewPayment = Omit<PaymentTerms, 'order_id' | 'reference'> & {
+  readonly reference: PersonalReference | null
   readonly id: PaymentId
   readonly metadata: Annotations
   readonly idempotencyRecord: IdempotencyRecord
@@ -29,15 +28,13 @@ export type NewPayment = Omit<PaymentTerms, 'order_id'> & {
   readonly waitMs: number
 }
 
-/**
- * The command without the order, which the invoice names. `reference`: the token, or the text in a log without tokens.
- */
+/** The command without the order, which the invoice names. `token`: that of the stored reference. */
 export const initiationOf = (
-  { invoice_id, amount, currency, settlement, metadata, personal, idempotencyRecord }: NewPayment,
-  reference: string | null,
+  { invoice_id, amount, currency, settlement, metadata, reference, idempotencyRecord }: NewPayment,
+  token: string | null,
 ) => ({
   type: 'InitiatePayment' as const,
-  ...{ invoice_id, amount, currency, reference, settlement, metadata },
+  ...{ invoice_id, amount, currency, reference: token, settlement, metadata },
   claim: idempotencyRecord,
-  ...(personal === undefined ? {} : { reference_stream: personal.stream }),
+  reference_stream: reference?.stream ?? null,
 })

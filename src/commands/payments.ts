@@ -9,7 +9,7 @@ import { asReplay, type CreationResult, rowUntil } from './idempotency/creation.
 import { idempotencyRecordIn, keyConflict } from './idempotency/conflicts.ts'
 import { invoiceEntity, paymentEntity, referenceEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
-import { checkPayment, referenceIdOf } from './paymentChecks.ts'
+import { checkPayment } from './paymentChecks.ts'
 import { initiationOf, type NewPayment } from './paymentInitiation.ts'
 
 export type { NewPayment } from './paymentInitiation.ts'
@@ -33,10 +33,13 @@ type Outcome = CreationResult<PaymentRow>
 const isOutcome = (event: PaymentEvent): boolean => event.type !== 'PaymentInitiated'
 
 /** Creates the payment, or finds the one that the same key created. */
-export const pay = async (ledger: Ledger, input: NewPayment, context: Context): Promise<CreationResult<PaymentRow>> => {
-  const untilMs = ledger.world.monotonicMs() + input.waitMs
-  const { id, personal } = input
-  const payment = { ...input, referenceStream: personal?.stream }
+export const pay = async (
+  ledger: Ledger,
+  payment: NewPayment,
+  context: Context,
+): Promise<CreationResult<PaymentRow>> => {
+  const untilMs = ledger.world.monotonicMs() + payment.waitMs
+  const { id, reference } = payment
   const checked = await checkPayment(ledger, payment, context.tenant)
   if (isRejection(checked)) {
     // A request with a used key gets the stored answer in place of this refusal, so that a retry never gets another answer.
@@ -46,7 +49,7 @@ export const pay = async (ledger: Ledger, input: NewPayment, context: Context): 
   if (!(await waitForConcurrentRequest(ledger, id))) return { kind: 'concurrent_request' }
   ledger.world.crashPoint('before_claim')
   const claim = () => initiate(ledger, { ...payment, order_id: checked.orderId }, context)
-  const claimed = await (personal === undefined ? claim() : inKeyTurn(ledger, id, claim))
+  const claimed = await (reference === null ? claim() : inKeyTurn(ledger, id, claim))
   if ('row' in claimed && !claimed.isResumed) ledger.world.crashPoint('after_claim')
   return answerWithin(ledger, { id, ...claimed, untilMs }, context)
 }
@@ -86,15 +89,15 @@ const storeReference = async (
   ledger: Ledger,
   payment: NewPayment,
 ): Promise<{ readonly token: string | null } | { readonly answer: Claimed }> => {
-  const { personal, reference } = payment
-  return personal === undefined ? { token: reference } : personal.store(() => lookUpTaken(ledger, payment))
+  const { reference } = payment
+  return reference === null ? { token: null } : reference.store(() => lookUpTaken(ledger, payment))
 }
 
 /** The answer of a key that was used before, or the refusal of a reference that another payment holds. */
 const lookUpTaken = async (ledger: Ledger, payment: NewPayment): Promise<Claimed | undefined> => {
   const used = await lookUp(ledger, payment)
-  if (used !== undefined || payment.personal === undefined) return used
-  const { holder } = (await ledger.aggregates.load(referenceEntity, payment.personal.stream)).state
+  if (used !== undefined || payment.reference === null) return used
+  const { holder } = (await ledger.aggregates.load(referenceEntity, payment.reference.stream)).state
   if (holder === null || holder === payment.id) return undefined
   return { answer: { kind: 'refused', rejection: reject('payment_reference_conflict', { payment_id: holder }) } }
 }
@@ -180,7 +183,7 @@ type Refusal = { readonly code: RefusalCode; readonly held_by: PaymentId | null 
 export const finishPayment = async (ledger: Ledger, id: PaymentId, context: Context): Promise<Outcome | undefined> => {
   const { state } = ledger.aggregates.cached(paymentEntity, id) ?? (await ledger.aggregates.load(paymentEntity, id))
   if (state.status !== 'initiated') return undefined
-  const reference = referenceIdOf(context.tenant, { ...state.terms, referenceStream: state.referenceStream })
+  const reference = state.referenceStream
   const refusal =
     (await takeReference(ledger, id, reference, context)) ?? (await reserve(ledger, id, state.terms, context))
   ledger.world.crashPoint('after_reservation')

@@ -13,8 +13,8 @@ const addressesSchema = z.object({
   postgres: z.string(),
   kafka: z.string().nullable(),
   issuer: z.string(),
-  /** The URL of the metrics; null where there are none, and in the file of an earlier build. */
-  metrics: z.string().nullable().default(null),
+  /** The URL of the metrics; null where there are none. */
+  metrics: z.string().nullable(),
   /** The process ids of the service and of each embedded dependency. */
   pids: z.record(z.string(), z.int()),
 })

@@ -63,7 +63,7 @@ export const openLog = async (
     minLength: BUFFERED_BYTES,
     ...(isFile ? { mode: LOG_MODE } : {}),
   })
-  // `mode` applies to a new file; the file of an older version may be readable by others.
+  // `mode` applies to a new file; one that is copied may be readable by others.
   if (isFile) await appendFile(place, '', { mode: LOG_MODE }).then(() => chmod(place, LOG_MODE))
   const base = processName === undefined ? null : { process: processName }
   const write = flushedSoon(destination)

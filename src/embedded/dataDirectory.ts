@@ -73,7 +73,7 @@ const lockWithin = async (path: string, waitMs: number): Promise<FileLock> => {
 }
 
 /**
- * An older version, or a copy, may have left it readable for others. Directories of other owners, and shared ones, are
+ * A copy may have left it readable for others. Directories of other owners, and shared ones, are
  * not changed.
  */
 const keepPrivate = async (path: string): Promise<void> => {

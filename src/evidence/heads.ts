@@ -21,17 +21,12 @@ const restartSchema = z.strictObject({
   abandoned_root: hash,
   /** The id of the event that records the acceptance. */
   audit_record: z.string(),
-  /** Absent in heads of earlier builds, whose restarts came from a row in Postgres that nothing signed. */
-  accepted: z
-    .strictObject({
-      by: z.string(),
-      reason: z.string(),
-      /** The generation of the abandoned head. */
-      abandoned_generation: z.int().min(1),
-      /** The earlier generations whose restarts nothing signed, and which this acceptance confirms. */
-      confirms: z.array(z.int()),
-    })
-    .optional(),
+  accepted: z.strictObject({
+    by: z.string(),
+    reason: z.string(),
+    /** The generation of the abandoned head. */
+    abandoned_generation: z.int().min(1),
+  }),
 })
 export type HeadRestart = z.infer<typeof restartSchema>
 

@@ -5,6 +5,8 @@ export type Account = {
   readonly caller: string
   /** How many times its duration a piece of work counts; 1 when absent. */
   readonly costFactor?: number
+  /** The time in ms that the work causes after its turn, in stores and feeds. */
+  readonly laterMs?: number
   /** Whether no request of another tenant was seen lately in this process. */
   readonly isAlone?: () => boolean
 }

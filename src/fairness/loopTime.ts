@@ -1,15 +1,17 @@
 import type { World } from '../ports.ts'
 import type { Account } from './account.ts'
-import { workFor } from './currentAccount.ts'
+import { currentAccount, workFor } from './currentAccount.ts'
 import { FairQueue } from './fairQueue.ts'
 
 /**
  * The time of the event loop, shared out among short pieces of synchronous work, such as the next write to each of
  * thousands of event streams. Tenants take turns, and are charged by time. Each turn of the event loop runs pieces for
- * about a millisecond, so that requests are served in between.
+ * about a millisecond, so that requests are served in between. A request passes through many turns of the loop, so beside
+ * other tenants there is a pause of several milliseconds between them.
  */
 
 const SLICE_MS = 1
+const PAUSE_MS = 4
 /** About the time of one write to a stream, which costs one unit of the queue. */
 const UNIT_MS = 0.05
 
@@ -19,31 +21,35 @@ const UNIT_MS = 0.05
  */
 export type RunInTurn = <T>(account: Account, work: () => T | Promise<T>, signal: AbortSignal) => Promise<T | undefined>
 
-type Piece = { readonly account: Account; readonly run: () => void }
+type Piece = { readonly account: Account; readonly isAlone: () => boolean; readonly run: () => void }
 
 /** Long because its functions share the queue. */
-export const createLoopTime = ({ monotonicMs }: Pick<World, 'monotonicMs'>): RunInTurn => {
+export const createLoopTime = ({ monotonicMs, sleep }: Pick<World, 'monotonicMs' | 'sleep'>): RunInTurn => {
   const queue = new FairQueue<Piece>()
   let isScheduled = false
 
-  const runNext = (): void => {
+  /** Whether the tenant of the piece that it ran is alone. */
+  const runNext = (): boolean => {
     const piece = queue.take(() => true)
-    if (piece === undefined) return
+    if (piece === undefined) return true
     const startedAtMs = monotonicMs()
     workFor(piece.account, piece.run)
     queue.end(piece.account, (monotonicMs() - startedAtMs) / UNIT_MS)
+    return piece.isAlone()
   }
-  const runSlice = (): void => {
+  const runSlice = async (): Promise<void> => {
     const untilMs = monotonicMs() + SLICE_MS
-    do runNext()
+    let isAlone = true
+    do isAlone = runNext() && isAlone
     while (queue.size > 0 && monotonicMs() < untilMs)
+    if (!isAlone) await sleep(PAUSE_MS)
     isScheduled = false
     schedule()
   }
   const schedule = (): void => {
     if (isScheduled || queue.size === 0) return
     isScheduled = true
-    setImmediate(runSlice)
+    setImmediate(() => void runSlice())
   }
 
   return <T>(account: Account, work: () => T | Promise<T>, signal: AbortSignal) =>
@@ -58,7 +64,7 @@ export const createLoopTime = ({ monotonicMs }: Pick<World, 'monotonicMs'>): Run
         const result = (async () => work())()
         resolve(result)
       }
-      const piece: Piece = { account, run }
+      const piece: Piece = { account, isAlone: currentAccount()?.isAlone ?? (() => true), run }
       queue.add(piece)
       signal.addEventListener('abort', leave, { once: true })
       schedule()

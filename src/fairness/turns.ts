@@ -1,6 +1,7 @@
 import type { World } from '../ports.ts'
 import { type Account, isAnonymous } from './account.ts'
 import { FairQueue } from './fairQueue.ts'
+import { TimeShares } from './timeShares.ts'
 
 /**
  * Turns: who is next when something is scarce, the time of a process or the connections of a pool. Work begins at once
@@ -15,9 +16,9 @@ import { FairQueue } from './fairQueue.ts'
  * tenant a single piece of work begins in each turn of the loop. A quiet tenant's requests beside two that attack took 50
  * times as long without this rule, and take twice as long with it (test/faults/attackers.test.ts).
  *
- * Large work takes as many turns of its tenant's share as its size, and beside others the tenant pauses after it.
- * Otherwise the largest orders that are accepted, of one tenant at its full rate, made the requests of a quiet one take
- * ten times as long (test/soak/attacks/filling.ts). Strangers pause too: they cannot have a rate limit, since their number is unknown.
+ * Nor do turns help where each is expensive, so beside others a tenant uses a share of the time too
+ * (src/fairness/timeShares.ts). Otherwise the largest orders that are accepted, of one tenant at its full rate, made the
+ * requests of a quiet one take ten times as long (test/soak/attacks/filling.ts).
  *
  * A turn lasts `turnMaxMs` at most. Work that takes longer mostly waits, for a position, a body or a dependency that
  * hangs: it keeps its place, of which there are many, and its turn goes to the next.
@@ -34,12 +35,8 @@ export type TurnLimits = {
   readonly shareBesideOthers: number
   /** Whether a single piece of work begins in each turn of the event loop, while there are several tenants. */
   readonly onePerLoopTurn: boolean
-  /** The pause of strangers after each piece of work has begun, beside tenants. */
-  readonly strangersPauseMs: number
-  /** The pause of a tenant for each further unit of size of its last work, beside other tenants. */
-  readonly sizePauseMs: number
-  /** The pause of a tenant after its work, as a multiple of the time that the work took, beside other tenants. */
-  readonly pauseFactor: number
+  /** The part of the time that the work of one tenant may take beside others; 1 for no limit. */
+  readonly timeShareBesideOthers: number
   readonly waitMaxMs: number
   readonly waitingMax: { readonly caller: number; readonly tenant: number; readonly all: number }
 }
@@ -51,9 +48,7 @@ export const HELD_UNTIL_DONE: Omit<TurnLimits, 'turns'> = {
   shareAlone: 0.8,
   shareBesideOthers: 0.25,
   onePerLoopTurn: false,
-  strangersPauseMs: 0,
-  sizePauseMs: 0,
-  pauseFactor: 0,
+  timeShareBesideOthers: 1,
   waitMaxMs: Infinity,
   waitingMax: { caller: Infinity, tenant: Infinity, all: Infinity },
 }
@@ -73,10 +68,12 @@ export class TurnRefused extends Error {
 /** Ends the work; further calls do nothing. */
 export type EndTurn = () => void
 
-/** `size`: of the tenant's work, all together. */
-type Holding = { size: number; places: number }
-type Turn = { readonly account: Account; readonly size: number; readonly sinceMs: number }
-type Waiting = Turn & { readonly begin: (end: EndTurn) => void; readonly refuse: (reason: RefusalReason) => void }
+type Holding = { turns: number; places: number }
+type Turn = { readonly account: Account; readonly sinceMs: number; readonly charge: (isAlone: boolean) => void }
+type Waiting = Omit<Turn, 'charge'> & {
+  readonly begin: (end: EndTurn) => void
+  readonly refuse: (reason: RefusalReason) => void
+}
 type Seen = { readonly tenant: string | undefined; readonly atMs: number }
 type Clock = Pick<World, 'monotonicMs' | 'sleep'>
 
@@ -96,8 +93,7 @@ export class Turns {
   #places = 0
   #isTicking = false
   #hasBegunInLoopTurn = false
-  /** When the next work of a tenant may begin beside others; absent for those whose last work was small. */
-  readonly #notBeforeMs = new Map<string, number>()
+  readonly #times: TimeShares
   /** The tenant that was seen last, and the one before it. */
   #latest: Seen = { tenant: undefined, atMs: -Infinity }
   #before: Seen = { tenant: undefined, atMs: -Infinity }
@@ -107,6 +103,7 @@ export class Turns {
   constructor(limits: TurnLimits, clock: Clock) {
     this.#limits = limits
     this.#clock = clock
+    this.#times = new TimeShares(limits.timeShareBesideOthers, clock.monotonicMs)
   }
 
   /** The number of those that wait. */
@@ -114,28 +111,27 @@ export class Turns {
     return this.#queue.size
   }
 
-  /** Begins work that needs not wait; undefined when it must. `size`: the turns that it takes from its tenant's share. */
-  tryEnter(account: Account, size = 1): EndTurn | undefined {
+  /** Begins work that needs not wait; undefined when it must. */
+  tryEnter(account: Account): EndTurn | undefined {
     this.#see(account)
     this.#endLongTurns()
     if (this.#queue.waitingOf(account).tenant > 0 || !this.#hasTurn() || !this.#mayBegin(account.tenant))
       return undefined
     this.#queue.begin(account)
-    return this.#begin(account, size)
+    return this.#begin(account)
   }
 
   /** Resolves when the work may begin. Throws TurnRefused. A waiter whose signal aborts leaves the queue. */
-  async enter(account: Account, signal?: AbortSignal, size = 1): Promise<EndTurn> {
-    return this.tryEnter(account, size) ?? (await this.#wait(account, size, signal))
+  async enter(account: Account, signal?: AbortSignal): Promise<EndTurn> {
+    return this.tryEnter(account) ?? (await this.#wait(account, signal))
   }
 
-  #wait(account: Account, size: number, signal: AbortSignal | undefined): Promise<EndTurn> {
+  #wait(account: Account, signal: AbortSignal | undefined): Promise<EndTurn> {
     this.#makeRoom(account)
     return new Promise((resolve, reject) => {
       const leave = (): void => this.#refuse(waiting, 'gone')
       const waiting: Waiting = {
         account,
-        size,
         sinceMs: this.#clock.monotonicMs(),
         begin: end => {
           signal?.removeEventListener('abort', leave)
@@ -178,16 +174,11 @@ export class Turns {
   }
 
   #mayBegin(tenant: string): boolean {
-    const { size = 0, places = 0 } = this.#held.get(tenant) ?? {}
+    const { turns = 0, places = 0 } = this.#held.get(tenant) ?? {}
     const isAlone = this.isAlone(tenant)
-    if (!isAlone && (this.#hasBegunInLoopTurn || this.#isTooSoon(tenant))) return false
+    if (!isAlone && (this.#hasBegunInLoopTurn || !this.#times.mayBegin(tenant, turns))) return false
     const share = isAlone ? this.#limits.shareAlone : this.#limits.shareBesideOthers
-    return size < Math.max(1, Math.floor(this.#limits.turns() * share)) && places < this.#limits.places / 2
-  }
-
-  #isTooSoon(tenant: string): boolean {
-    const notBeforeMs = this.#notBeforeMs.get(tenant)
-    return notBeforeMs !== undefined && this.#clock.monotonicMs() < notBeforeMs
+    return turns < Math.max(1, Math.floor(this.#limits.turns() * share)) && places < this.#limits.places / 2
   }
 
   /** Whether no other tenant was seen within the last second. */
@@ -203,16 +194,14 @@ export class Turns {
     this.#latest = { tenant: account.tenant, atMs: this.#clock.monotonicMs() }
   }
 
-  #begin(account: Account, size: number): EndTurn {
+  #begin(account: Account): EndTurn {
     this.#countInLoopTurn()
-    const turn = { account, size, sinceMs: this.#clock.monotonicMs() }
-    const pauseMs = (size - 1) * this.#limits.sizePauseMs + (isAnonymous(account) ? this.#limits.strangersPauseMs : 0)
-    this.#pause(account, pauseMs)
-    const held = this.#held.get(account.tenant) ?? { size: 0, places: 0 }
+    const turn = { account, sinceMs: this.#clock.monotonicMs(), charge: this.#times.begin(account) }
+    const held = this.#held.get(account.tenant) ?? { turns: 0, places: 0 }
     this.#held.set(account.tenant, held)
     this.#atWork.add(turn)
     this.#places++
-    held.size += size
+    held.turns++
     held.places++
     let hasEnded = false
     return () => {
@@ -221,11 +210,6 @@ export class Turns {
       this.#end(turn, held)
       this.#beginNext()
     }
-  }
-
-  #pause({ tenant }: Account, timeMs: number): void {
-    if (timeMs > 0) this.#notBeforeMs.set(tenant, this.#clock.monotonicMs() + timeMs)
-    else this.#notBeforeMs.delete(tenant)
   }
 
   #countInLoopTurn(): void {
@@ -244,7 +228,6 @@ export class Turns {
     this.#places--
     if (held.places === 0) this.#held.delete(account.tenant)
     const tookMs = this.#clock.monotonicMs() - sinceMs
-    if (this.#limits.pauseFactor > 0) this.#pause(account, tookMs * this.#limits.pauseFactor)
     this.#queue.end(account, Math.max(COST_MIN_MS, tookMs) * (account.costFactor ?? 1))
   }
 
@@ -258,15 +241,16 @@ export class Turns {
 
   #leave(turn: Turn): void {
     if (!this.#atWork.delete(turn)) return
+    turn.charge(this.isAlone(turn.account.tenant))
     const held = this.#held.get(turn.account.tenant)
-    if (held !== undefined) held.size -= turn.size
+    if (held !== undefined) held.turns--
   }
 
   #beginNext(): void {
     while (this.#queue.size > 0 && this.#hasTurn()) {
       const next = this.#queue.take(tenant => this.#mayBegin(tenant))
       if (next === undefined) return
-      next.begin(this.#begin(next.account, next.size))
+      next.begin(this.#begin(next.account))
     }
   }
 

@@ -23,7 +23,7 @@ export type SubscriptionDelivery = SubscriptionRow & {
   readonly replay: number | null
   readonly position: bigint | null
   readonly acl: Acl | null
-  /** The bytes that Kafka keeps of each partition; null in the row of an earlier build. */
+  /** The bytes that Kafka keeps of each partition; null before there is a topic. */
   readonly topic_bytes: bigint | null
   /** The last day on which its creator was seen with a valid credential; null before the first check. */
   readonly seen_on: string | null

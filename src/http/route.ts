@@ -87,6 +87,8 @@ export type Call<P, Q, B, K extends KeyUse = KeyUse> = Services & {
   readonly principal: Principal
   /** Calls back when the response has ended, whether it was sent or not. */
   readonly onClose: (callback: () => void) => void
+  /** Gives the request's turn to others, and resolves when it is its turn again. Throws Problem. */
+  readonly nextTurn: () => Promise<void>
   /**
    * Requires scopes beside that of the route, for data of the resources that the request names. Throws Problem (403) if
    * the caller lacks one. `recheck` requires them too.

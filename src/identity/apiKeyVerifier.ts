@@ -44,7 +44,7 @@ const faultOf = (key: IssuedState, hash: string, nowMs: number): KeyFault | unde
   return 'key_secret_wrong'
 }
 
-/** The caller with read scopes only, also for keys that an older release issued with more. */
+/** The caller, with read scopes only. */
 const principalOf = ({ tenant, subject }: IssuedKey, id: string, { scopes, quota }: IssuedState): Principal => ({
   tenant,
   subject,

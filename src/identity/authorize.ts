@@ -41,12 +41,11 @@ const owns = (principal: Principal, owner: Demand['owner']): boolean =>
 
 /**
  * Whether both may be one person. The holder of a client's secret acts as the client and, through it, as a user: so
- * a client that acts by itself and the users that act through it count as one. Events of earlier builds do not say who
- * was a workload; of those, a caller with the name of a client is taken for one.
+ * a client that acts by itself and the users that act through it count as one.
  */
 const mayBeSame = ({ subject, client, kind }: Principal, other: Caller): boolean => {
   const oneIsClient = kind === 'workload' || other.workload === true
-  return subject === other.subject || client === other.subject || (oneIsClient && client === other.client)
+  return subject === other.subject || (oneIsClient && client === other.client)
 }
 
 /**

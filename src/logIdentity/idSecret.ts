@@ -25,8 +25,7 @@ export class IdSecretLost extends Unavailable {
   constructor() {
     const reason =
       `The event store has results of idempotency keys, and the secret of their ids is not in it: stream ${SECRET_STREAM}. ` +
-      'With another secret a repeated key would pay twice. Restore that stream, or the event store, from a backup. ' +
-      'A log from before ids had a secret cannot be used: for a development log remove LEDGER_DATA_DIR.'
+      'With another secret a repeated key would pay twice. Restore that stream, or the event store, from a backup.'
     super('event store', { effect: 'none', cause: new Error(reason) })
     this.message = reason
     this.name = 'IdSecretLost'
@@ -38,14 +37,9 @@ type IdSecretDependencies = {
   readonly world: World
 }
 
-/** The secret, and whether payments' references are keyed in this log (streams/secret/events.ts). */
-export type LogSecret = { readonly bytes: Uint8Array; readonly hasKeyedReferences: boolean }
-
-const readSecret = async ({ store }: IdSecretDependencies): Promise<LogSecret | undefined> => {
-  for await (const stored of store.readStream(SECRET_STREAM, { from: 0n, limit: 1 })) {
-    const { data } = recordedOf(secret.codec, stored).event
-    return { bytes: Buffer.from(data.secret, 'base64url'), hasKeyedReferences: data.keyed_references }
-  }
+const readSecret = async ({ store }: IdSecretDependencies): Promise<Uint8Array | undefined> => {
+  for await (const stored of store.readStream(SECRET_STREAM, { from: 0n, limit: 1 }))
+    return Buffer.from(recordedOf(secret.codec, stored).event.data.secret, 'base64url')
   return undefined
 }
 
@@ -79,13 +73,13 @@ const metadataOf = (run: string, world: World): Metadata => ({
 const makeSecret = async ({ store, world }: IdSecretDependencies): Promise<void> => {
   const bytes = world.randomBytes(SECRET_BYTES)
   const run = `secret-${Buffer.from(world.randomBytes(16)).toString('hex')}`
-  const data = { secret: Buffer.from(bytes).toString('base64url'), keyed_references: true }
+  const data = { secret: Buffer.from(bytes).toString('base64url') }
   const event = { type: 'SecretMade' as const, data }
   const decided = { event, eventId: eventIdOf(run, SECRET_ID, 0n), metadata: metadataOf(run, world) }
   await store.append(SECRET_STREAM, [newEventOf(secret.codec, decided)], 'no_stream')
 }
 
-const openSecret = async (dependencies: IdSecretDependencies): Promise<LogSecret> => {
+const openSecret = async (dependencies: IdSecretDependencies): Promise<Uint8Array> => {
   const existing = await readSecret(dependencies)
   if (existing) return existing
   if (!(await hasIdempotencyRecords(dependencies))) await makeSecret(dependencies)
@@ -100,8 +94,8 @@ const openSecret = async (dependencies: IdSecretDependencies): Promise<LogSecret
  * Reads the secret at the first call, or creates it in a log without results of keys. After a failed call the next one
  * tries again.
  */
-export const createLogSecret = (dependencies: IdSecretDependencies): (() => Promise<LogSecret>) => {
-  let opening: Promise<LogSecret> | undefined
+export const createLogSecret = (dependencies: IdSecretDependencies): (() => Promise<Uint8Array>) => {
+  let opening: Promise<Uint8Array> | undefined
   return () => {
     opening ??= openSecret(dependencies).catch((error: unknown) => {
       opening = undefined

@@ -1,5 +1,3 @@
-import { orders } from '../../projections/orders/projection.ts'
-import { payments } from '../../projections/payments/projection.ts'
 import type { Database, Sql } from '../ports.ts'
 import type { Context, Ledger } from '../commands/commandHandler.ts'
 import { digestOf, type PersonalKind, type PersonalToken } from './personalTexts.ts'
@@ -29,8 +27,6 @@ export type Erasure = {
   readonly erased: readonly PersonalToken[]
   /** Erased by an earlier command. */
   readonly erased_before: readonly PersonalToken[]
-  /** The number of orders or payments of earlier builds that have the text itself in their events, where it stays. */
-  readonly in_events: number
 }
 
 const find = async (sql: Sql, ledger: Ledger, selector: PersonalSelector): Promise<readonly PersonalRecord[]> => {
@@ -59,36 +55,14 @@ const record = async (
   }
 }
 
-const USES_TIMEOUT_MS = 60_000
-
-/** The columns that have the text itself, of events of earlier builds. */
-const COLUMNS: Readonly<Record<PersonalKind, readonly [table: string, column: string]>> = {
-  customer_reference: [orders.name, 'customer_reference'],
-  payment_reference: [payments.name, 'reference'],
-}
-
-const usesInEvents = async (database: Database, selector: PersonalSelector): Promise<number> => {
-  if ('token' in selector) return 0
-  const [table, column] = COLUMNS[selector.kind]
-  const [counted] = await database.transaction(
-    sql =>
-      sql<{ count: bigint }>(`select count(*) as count from ${table} where tenant_id = $1 and ${column} = $2`, [
-        selector.tenant,
-        selector.text,
-      ]),
-    USES_TIMEOUT_MS,
-  )
-  return Number(counted?.count ?? 0n)
-}
-
 /** The present record of the text and its erased ones. Throws Unavailable. */
 export const showPersonalTexts = async (
-  database: Database,
+  { sql }: Pick<Database, 'sql'>,
   ledger: Ledger,
   selector: PersonalSelector,
   context: Context,
 ): Promise<readonly PersonalRecord[]> => {
-  const records = await find(database.sql, ledger, selector)
+  const records = await find(sql, ledger, selector)
   await record(ledger, 'show_personal_data', records, context)
   return records
 }
@@ -98,19 +72,18 @@ export const showPersonalTexts = async (
  * that may have the text are expired. Throws Unavailable; the command can be repeated then.
  */
 export const erasePersonalTexts = async (
-  database: Database,
+  { sql }: Pick<Database, 'sql'>,
   ledger: Ledger,
   selector: PersonalSelector,
   context: Context,
 ): Promise<Erasure> => {
-  const records = await find(database.sql, ledger, selector)
-  const inEvents = await usesInEvents(database, selector)
+  const records = await find(sql, ledger, selector)
   await record(ledger, 'erase_personal_data', records, context)
   const present = records.filter(({ erased_at }) => erased_at === null).map(({ token }) => token)
-  await database.sql(
+  await sql(
     'update personal_texts set text = null, erased_at = now() where token = any($1::text[]) and erased_at is null',
     [present],
   )
   const before = records.filter(({ erased_at }) => erased_at !== null).map(({ token }) => token)
-  return { erased: present, erased_before: before, in_events: inEvents }
+  return { erased: present, erased_before: before }
 }

@@ -26,11 +26,7 @@ export type PersonalText = { readonly tenant: string; readonly kind: PersonalKin
 export type Texts = ReadonlyMap<string, string | null>
 export const NO_TEXTS: Texts = new Map()
 
-/**
- * The members of resources and events that have such a text, with its kind. Events of earlier builds have the text
- * itself. Such a text may equal a token of another kind, which a caller has seen in a fact; it is not taken for a
- * token, so that it reveals nothing.
- */
+/** The members of resources and events that have a token, with the kind of its text. */
 const PERSONAL_MEMBERS: Readonly<Record<string, PersonalKind>> = {
   customer_reference: 'customer_reference',
   reference: 'payment_reference',
@@ -67,22 +63,14 @@ export const withTexts = <R extends object>(row: R, texts: Texts): R => {
  */
 export const hasErased = (row: object, texts: Texts): boolean => tokensIn(row).some(token => texts.get(token) === null)
 
-type Reader = { readonly sql: Sql; readonly ledger: Pick<Ledger, 'hasKeyedReferences'> }
-
-/**
- * Reads the texts of the tokens in one statement; none for no tokens. A token of another tenant has no text. In a log
- * without tokens of payments' references such a value is the reference that a caller gave, and is its own text.
- */
-export const readTexts = async ({ sql, ledger }: Reader, tenant: string, tokens: readonly string[]): Promise<Texts> => {
+/** Reads the texts of the tokens in one statement; none for no tokens. A token of another tenant has no text. */
+export const readTexts = async (sql: Sql, tenant: string, tokens: readonly string[]): Promise<Texts> => {
   if (tokens.length === 0) return NO_TEXTS
   const rows = await sql<{ token: string; text: string | null }>(
     'select token, text from personal_texts where tenant_id = $1 and token = any($2::text[])',
     [tenant, tokens],
   )
-  const texts = new Map(rows.map(({ token, text }) => [token, text]))
-  const given = tokens.filter(token => !texts.has(token) && isTokenOf('payment_reference', token))
-  if (given.length > 0 && !(await ledger.hasKeyedReferences())) for (const token of given) texts.set(token, token)
-  return texts
+  return new Map(rows.map(({ token, text }) => [token, text]))
 }
 
 /** The number of texts of this kind that the tenant has had erased. It never decreases. */
@@ -146,7 +134,7 @@ const createTextCache = (world: Pick<World, 'monotonicMs'>): TextCache => {
 }
 
 const readCached = async (
-  { cache, world, ...reader }: Reader & { readonly cache: TextCache; readonly world: World },
+  { cache, world, sql }: { readonly cache: TextCache; readonly world: World; readonly sql: Sql },
   tenant: string,
   tokens: readonly string[],
 ): Promise<Texts> => {
@@ -157,7 +145,7 @@ const readCached = async (
   }
   const sinceMs = world.monotonicMs()
   const unknown = tokens.filter(token => !texts.has(token))
-  const stored = await readTexts(reader, tenant, unknown)
+  const stored = await readTexts(sql, tenant, unknown)
   for (const token of unknown) {
     const text = stored.get(token) ?? null
     cache.remember({ tenant, token, text }, sinceMs)
@@ -176,7 +164,7 @@ const createDigests = (ledger: Pick<Ledger, 'idSecret'>): PersonalTexts['digest'
   }
 }
 
-type TextsLedger = Pick<Ledger, 'idSecret' | 'hasKeyedReferences' | 'world' | 'byteQuota'>
+type TextsLedger = Pick<Ledger, 'idSecret' | 'world' | 'byteQuota'>
 
 export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalTexts => {
   const { world } = ledger
@@ -215,7 +203,7 @@ export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalText
       const present = 'select token from personal_texts where digest = $1 and erased_at is null'
       return (await sql<{ token: PersonalToken }>(present, [digest]))[0]?.token
     },
-    read: (tenant, tokens) => readCached({ sql, ledger, cache, world }, tenant, tokens),
+    read: (tenant, tokens) => readCached({ sql, cache, world }, tenant, tokens),
   }
 }
 

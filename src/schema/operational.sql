@@ -69,10 +69,10 @@ create table if not exists parked_facts (
   first_failed_at timestamptz not null,
   -- The request of an operator, which the process that runs the delivery executes.
   requested text check (requested in ('replay', 'discard')),
+  -- Whether a parked fact of a subscription is on its dead letter topic.
+  announced boolean not null default false,
   primary key (delivery, position)
 );
--- Whether a parked fact of a subscription is on its dead letter topic.
-alter table parked_facts add column if not exists announced boolean not null default false;
 create index if not exists parked_facts_unannounced on parked_facts (delivery, position)
   where not announced and delivery <> 'publisher';
 -- Parked events that an operator has discarded, for process managers that read them again until their checkpoint has passed
@@ -80,11 +80,11 @@ create index if not exists parked_facts_unannounced on parked_facts (delivery, p
 create table if not exists discarded_events (
   delivery text not null,
   position bigint not null,
+  -- Set for read models only: the stream whose first event was discarded, so that it has no row, and every later event of
+  -- that stream is parked. The rows of read models stay, because a rebuild leaves discarded events out.
+  key text,
   primary key (delivery, position)
 );
--- Set for read models only: the stream whose first event was discarded, so that it has no row, and every later event of that
--- stream is parked. The rows of read models stay, because a rebuild leaves discarded events out.
-alter table discarded_events add column if not exists key text;
 -- The progress of the delivery to each subscription.
 create table if not exists subscription_deliveries (
   subscription_id text primary key,
@@ -96,10 +96,10 @@ create table if not exists subscription_deliveries (
   position bigint not null,
   -- The right to read that its principal has; null: no topic yet, or the right was revoked.
   acl text check (acl in ('granted', 'not_enforced', 'none')),
+  -- retention.bytes of its topics as they were last set; null: no topic yet.
+  topic_bytes bigint,
   updated_at timestamptz not null default now()
 );
--- retention.bytes of its topics as they were last set; null: by an earlier build, which set none.
-alter table subscription_deliveries add column if not exists topic_bytes bigint;
 -- The creator of each subscription that is not deleted, and the last day (UTC) on which it was seen with a valid credential
 -- (src/commands/subscriptions/confirmation.ts).
 create table if not exists subscription_creators (
@@ -120,11 +120,11 @@ create index if not exists late_facts_tenant on late_facts (tenant_id, arrival, 
 -- The furthest position that any reader of the facts can have reached, also before a rebuild of the facts. One row.
 create table if not exists facts_head (
   id integer primary key check (id = 1),
-  position bigint not null
+  position bigint not null,
+  -- The log that facts_head and late_facts were made from, while log_identity is empty: from a reset until the next start.
+  -- Null at all other times.
+  log text
 );
--- The log that facts_head and late_facts were made from, while log_identity is empty: from a reset until the next start.
--- Null at all other times.
-alter table facts_head add column if not exists log text;
 -- The read models that had every event of the log once since they were made. Readers of the others are refused, where a part of
 -- the whole would be taken for the whole (src/http/resources/books/booksAt.ts).
 create table if not exists complete_read_models (name text primary key);
@@ -227,7 +227,7 @@ create index if not exists personal_texts_digest on personal_texts (digest);
 create unique index if not exists personal_texts_present on personal_texts (digest) where erased_at is null;
 create index if not exists personal_texts_erased on personal_texts (kind, tenant_id) where erased_at is not null;
 -- How many texts of the tenant and kind were erased when the file of an export was written: when there are more, the file may
--- have an erased text. No row: none was, for the file of an earlier build.
+-- have an erased text. Without a row none was.
 create table if not exists export_erasures (
   operation_id text primary key,
   attempt integer not null,

@@ -23,7 +23,7 @@ const FILES = {
 export const tableStatements = (name: keyof typeof FILES): Promise<string> =>
   readFile(new URL(FILES[name], import.meta.url), 'utf8')
 
-/** An index of a new build may be created on a large table, and another process may be creating it. */
+/** Other processes may be creating the same tables. */
 const STATEMENT_TIMEOUT_MS = 600_000
 
 /** How long the creation is repeated while Postgres does not answer, and the pause before each repetition. */

@@ -3,7 +3,6 @@ import { codecOf } from '../codec.ts'
 import { type AccessCode, type AccessCommand, type AccessState, accessDecider, accessGrowth } from './decider.ts'
 import { type AccessEvent, accessEvents } from './events.ts'
 import { accessFacts } from './facts.ts'
-import { accessUpcasters } from './upcasters.ts'
 
 /** Access records: the aggregate, and the public exports of this folder. */
 
@@ -12,7 +11,7 @@ export const access: Aggregate<AccessState, AccessCommand, AccessEvent, AccessCo
   prefix: 'acc',
   decider: accessDecider,
   growth: accessGrowth,
-  codec: codecOf(accessEvents, accessUpcasters),
+  codec: codecOf(accessEvents),
   facts: accessFacts,
 }
 

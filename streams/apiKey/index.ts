@@ -3,7 +3,6 @@ import { codecOf } from '../codec.ts'
 import { type ApiKeyCode, type ApiKeyCommand, type ApiKeyState, apiKeyDecider, apiKeyGrowth } from './decider.ts'
 import { type ApiKeyEvent, apiKeyEvents } from './events.ts'
 import { apiKeyFacts } from './facts.ts'
-import { apiKeyUpcasters } from './upcasters.ts'
 
 /** API keys: the aggregate, and the public exports of this folder. */
 
@@ -12,7 +11,7 @@ export const apiKey: Aggregate<ApiKeyState, ApiKeyCommand, ApiKeyEvent, ApiKeyCo
   prefix: 'key',
   decider: apiKeyDecider,
   growth: apiKeyGrowth,
-  codec: codecOf(apiKeyEvents, apiKeyUpcasters),
+  codec: codecOf(apiKeyEvents),
   facts: apiKeyFacts,
 }
 

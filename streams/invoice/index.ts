@@ -3,7 +3,6 @@ import { codecOf } from '../codec.ts'
 import { type InvoiceCode, type InvoiceCommand, type InvoiceState, invoiceDecider } from './decider.ts'
 import { type InvoiceEvent, invoiceEvents } from './events.ts'
 import { invoiceFacts } from './facts.ts'
-import { invoiceUpcasters } from './upcasters.ts'
 
 /** Invoices: the aggregate, and the public exports of this folder. */
 
@@ -22,7 +21,7 @@ export const invoice: Aggregate<InvoiceState, InvoiceCommand, InvoiceEvent, Invo
     ReleasePayment: 'unlimited',
     ApplyRefund: 'unlimited',
   },
-  codec: codecOf(invoiceEvents, invoiceUpcasters),
+  codec: codecOf(invoiceEvents),
   facts: invoiceFacts,
 }
 

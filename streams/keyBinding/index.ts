@@ -3,7 +3,6 @@ import { codecOf } from '../codec.ts'
 import { type BindKey, type KeyBindingState, keyBindingDecider, keyBindingGrowth } from './decider.ts'
 import { type KeyBindingEvent, keyBindingEvents } from './events.ts'
 import { keyBindingFacts } from './facts.ts'
-import { keyBindingUpcasters } from './upcasters.ts'
 
 /** Key bindings: the aggregate, and the public exports of this folder. */
 
@@ -12,7 +11,7 @@ export const keyBinding: Aggregate<KeyBindingState, BindKey, KeyBindingEvent, ne
   prefix: 'bnd',
   decider: keyBindingDecider,
   growth: keyBindingGrowth,
-  codec: codecOf(keyBindingEvents, keyBindingUpcasters),
+  codec: codecOf(keyBindingEvents),
   facts: keyBindingFacts,
 }
 

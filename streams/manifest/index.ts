@@ -9,7 +9,6 @@ import {
 } from './decider.ts'
 import { type ManifestEvent, manifestEvents } from './events.ts'
 import { manifestFacts } from './facts.ts'
-import { manifestUpcasters } from './upcasters.ts'
 
 /** Manifests: the aggregate, and the public exports of this folder. */
 
@@ -18,7 +17,7 @@ export const manifest: Aggregate<ManifestState, ManifestCommand, ManifestEvent, 
   prefix: 'man',
   decider: manifestDecider,
   growth: manifestGrowth,
-  codec: codecOf(manifestEvents, manifestUpcasters),
+  codec: codecOf(manifestEvents),
   facts: manifestFacts,
 }
 

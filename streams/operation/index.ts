@@ -9,7 +9,6 @@ import {
 } from './decider.ts'
 import { type OperationEvent, operationEvents } from './events.ts'
 import { operationFacts } from './facts.ts'
-import { operationUpcasters } from './upcasters.ts'
 
 /** Operations: the aggregate, and the public exports of this folder. */
 
@@ -18,7 +17,7 @@ export const operation: Aggregate<OperationState, OperationCommand, OperationEve
   prefix: 'op',
   decider: operationDecider,
   growth: operationGrowth,
-  codec: codecOf(operationEvents, operationUpcasters),
+  codec: codecOf(operationEvents),
   facts: operationFacts,
 }
 

@@ -26,7 +26,7 @@ const invoiceTermsSchema = z.object({
 
 export const orderEvents = {
   OrderCreated: z.object({
-    /** A token (src/personalTexts/personalTexts.ts); in events of earlier builds the reference itself. */
+    /** A token (src/personalTexts/personalTexts.ts). */
     customer_reference: z.string().nullable(),
     description: z.string().nullable(),
     currency: z.string(),

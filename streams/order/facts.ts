@@ -21,7 +21,7 @@ export const orderFacts: FactMap<OrderEvent> = {
       customer_reference: orNull(
         z.string(),
         'A token of the customer’s own reference, equal for orders with the same reference until it is erased: ' +
-          'GET /orders/{order_id} shows the reference. In facts of earlier builds, the reference itself.',
+          'GET /orders/{order_id} shows the reference.',
       ),
       ...moneyMembers,
       total_amount,

@@ -3,7 +3,6 @@ import { codecOf } from '../codec.ts'
 import { type OrderCode, type OrderCommand, type OrderState, orderDecider, orderGrowth } from './decider.ts'
 import { type OrderEvent, orderEvents } from './events.ts'
 import { orderFacts } from './facts.ts'
-import { orderUpcasters } from './upcasters.ts'
 
 /** Orders: the aggregate, and the public exports of this folder. */
 
@@ -12,7 +11,7 @@ export const order: Aggregate<OrderState, OrderCommand, OrderEvent, OrderCode> =
   prefix: 'ord',
   decider: orderDecider,
   growth: orderGrowth,
-  codec: codecOf(orderEvents, orderUpcasters),
+  codec: codecOf(orderEvents),
   facts: orderFacts,
 }
 

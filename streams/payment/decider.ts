@@ -19,7 +19,7 @@ export type InitiatePayment = PaymentTerms & {
   type: 'InitiatePayment'
   metadata: Annotations
   claim: IdempotencyRecord
-  reference_stream?: ReferenceId
+  reference_stream: ReferenceId | null
 }
 /** The invoice accepted the amount: a deferred payment becomes accepted, an immediate one succeeded. */
 export type ConfirmPayment = { type: 'ConfirmPayment' }
@@ -57,7 +57,7 @@ type Refunds = PersistentMap<RefundId, bigint | null>
  */
 export type PaymentState =
   | { readonly status: 'none' }
-  | { readonly status: 'initiated'; readonly terms: PaymentTerms; readonly referenceStream?: ReferenceId }
+  | { readonly status: 'initiated'; readonly terms: PaymentTerms; readonly referenceStream: ReferenceId | null }
   | { readonly status: 'accepted'; readonly terms: PaymentTerms }
   | { readonly status: 'succeeded'; readonly terms: PaymentTerms; readonly refunded: bigint; readonly refunds: Refunds }
   | { readonly status: 'refused' | 'failed'; readonly terms: PaymentTerms; readonly code: string }
@@ -160,7 +160,7 @@ const evolve = (payment: PaymentState, event: PaymentEvent): PaymentState => {
   switch (event.type) {
     case 'PaymentInitiated': {
       const { metadata: _metadata, claim: _claim, reference_stream: referenceStream, ...terms } = event.data
-      return { status: 'initiated', terms, ...(referenceStream === undefined ? {} : { referenceStream }) }
+      return { status: 'initiated', terms, referenceStream }
     }
     case 'PaymentAccepted':
       return { status: 'accepted', terms: event.data }

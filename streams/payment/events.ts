@@ -11,7 +11,7 @@ const terms = {
   order_id: idSchema('ord'),
   amount: minorUnits,
   currency: z.string(),
-  /** A token (src/personalTexts/personalTexts.ts); in logs of earlier builds the reference itself. */
+  /** A token (src/personalTexts/personalTexts.ts). */
   reference: z.string().nullable(),
   settlement: z.enum(['immediate', 'deferred']),
 }
@@ -22,10 +22,8 @@ export const paymentEvents = {
     ...terms,
     metadata: annotationsSchema,
     claim: idempotencyRecordSchema,
-    /**
-     * The stream in which the reference is unique, where `reference` is a token. Absent where it is the text itself.
-     */
-    reference_stream: idSchema('ref').optional(),
+    /** The stream in which the reference is unique; null without a reference. */
+    reference_stream: idSchema('ref').nullable(),
   }),
   /** Deferred: the invoice holds the amount, the settlement is to come. */
   PaymentAccepted: z.object(terms),

@@ -28,7 +28,7 @@ const terms = {
   reference: orNull(
     z.string(),
     'A token of the payer’s own reference, which is unique within the tenant: GET /payments/{payment_id} shows the ' +
-      'reference. In facts of the logs of earlier builds, the reference itself.',
+      'reference.',
   ),
   settlement: z.enum(['immediate', 'deferred']).meta({
     description: 'Whether the payment counted immediately, or after a separate settlement.',

@@ -3,7 +3,6 @@ import { codecOf } from '../codec.ts'
 import { type PaymentCode, type PaymentCommand, type PaymentState, paymentDecider, paymentGrowth } from './decider.ts'
 import { type PaymentEvent, paymentEvents } from './events.ts'
 import { paymentFacts } from './facts.ts'
-import { paymentUpcasters } from './upcasters.ts'
 
 /** Payments: the aggregate, and the public exports of this folder. */
 
@@ -12,7 +11,7 @@ export const payment: Aggregate<PaymentState, PaymentCommand, PaymentEvent, Paym
   prefix: 'pay',
   decider: paymentDecider,
   growth: paymentGrowth,
-  codec: codecOf(paymentEvents, paymentUpcasters),
+  codec: codecOf(paymentEvents),
   facts: paymentFacts,
 }
 

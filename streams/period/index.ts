@@ -3,7 +3,6 @@ import { codecOf } from '../codec.ts'
 import { type PeriodCode, type PeriodCommand, type PeriodState, periodDecider, periodGrowth } from './decider.ts'
 import { type PeriodEvent, periodEvents } from './events.ts'
 import { periodFacts } from './facts.ts'
-import { periodUpcasters } from './upcasters.ts'
 
 /** Accounting periods: the aggregate, and the public exports of this folder. */
 
@@ -12,7 +11,7 @@ export const period: Aggregate<PeriodState, PeriodCommand, PeriodEvent, PeriodCo
   prefix: 'per',
   decider: periodDecider,
   growth: periodGrowth,
-  codec: codecOf(periodEvents, periodUpcasters),
+  codec: codecOf(periodEvents),
   facts: periodFacts,
 }
 

@@ -3,7 +3,6 @@ import { codecOf } from '../codec.ts'
 import { type ReferenceCommand, type ReferenceState, referenceDecider, referenceGrowth } from './decider.ts'
 import { type ReferenceEvent, referenceEvents } from './events.ts'
 import { referenceFacts } from './facts.ts'
-import { referenceUpcasters } from './upcasters.ts'
 
 /** Business references: the aggregate, and the public exports of this folder. */
 
@@ -12,7 +11,7 @@ export const reference: Aggregate<ReferenceState, ReferenceCommand, ReferenceEve
   prefix: 'ref',
   decider: referenceDecider,
   growth: referenceGrowth,
-  codec: codecOf(referenceEvents, referenceUpcasters),
+  codec: codecOf(referenceEvents),
   facts: referenceFacts,
 }
 

@@ -3,7 +3,6 @@ import { codecOf } from '../codec.ts'
 import { type RefundCode, type RefundCommand, type RefundState, refundDecider, refundGrowth } from './decider.ts'
 import { type RefundEvent, refundEvents } from './events.ts'
 import { refundFacts } from './facts.ts'
-import { refundUpcasters } from './upcasters.ts'
 
 /** Refunds: the aggregate, and the public exports of this folder. */
 
@@ -12,7 +11,7 @@ export const refund: Aggregate<RefundState, RefundCommand, RefundEvent, RefundCo
   prefix: 'rfd',
   decider: refundDecider,
   growth: refundGrowth,
-  codec: codecOf(refundEvents, refundUpcasters),
+  codec: codecOf(refundEvents),
   facts: refundFacts,
 }
 

@@ -3,7 +3,6 @@ import { codecOf } from '../codec.ts'
 import { type MakeSecret, secretDecider, secretGrowth, type SecretState } from './decider.ts'
 import { type SecretEvent, secretEvents } from './events.ts'
 import { secretFacts } from './facts.ts'
-import { secretUpcasters } from './upcasters.ts'
 
 /** The secret of the log: the aggregate, and the public exports of this folder. */
 
@@ -12,7 +11,7 @@ export const secret: Aggregate<SecretState, MakeSecret, SecretEvent, never> = {
   prefix: 'sec',
   decider: secretDecider,
   growth: secretGrowth,
-  codec: codecOf(secretEvents, secretUpcasters),
+  codec: codecOf(secretEvents),
   facts: secretFacts,
 }
 

@@ -9,7 +9,6 @@ import {
 } from './decider.ts'
 import { type SubscriptionEvent, subscriptionEvents } from './events.ts'
 import { subscriptionFacts } from './facts.ts'
-import { subscriptionUpcasters } from './upcasters.ts'
 
 /** Subscriptions: the aggregate, and the public exports of this folder. */
 
@@ -18,7 +17,7 @@ export const subscription: Aggregate<SubscriptionState, SubscriptionCommand, Sub
   prefix: 'sub',
   decider: subscriptionDecider,
   growth: subscriptionGrowth,
-  codec: codecOf(subscriptionEvents, subscriptionUpcasters),
+  codec: codecOf(subscriptionEvents),
   facts: subscriptionFacts,
 }
 

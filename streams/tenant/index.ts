@@ -3,7 +3,6 @@ import { codecOf } from '../codec.ts'
 import { type TenantCode, type TenantCommand, type TenantState, tenantDecider, tenantGrowth } from './decider.ts'
 import { type TenantEvent, tenantEvents } from './events.ts'
 import { tenantFacts } from './facts.ts'
-import { tenantUpcasters } from './upcasters.ts'
 
 /** Tenants: the aggregate, and the public exports of this folder. */
 
@@ -12,7 +11,7 @@ export const tenant: Aggregate<TenantState, TenantCommand, TenantEvent, TenantCo
   prefix: 'ten',
   decider: tenantDecider,
   growth: tenantGrowth,
-  codec: codecOf(tenantEvents, tenantUpcasters),
+  codec: codecOf(tenantEvents),
   facts: tenantFacts,
 }
 

@@ -34,7 +34,9 @@ const TOP_LEVEL = new Set([
 ])
 const DOTFILE = /^\.[a-z]+(?:\.json)?$/
 
-export const AGGREGATE_FILES = ['decider.ts', 'events.ts', 'facts.ts', 'index.ts', 'upcasters.ts']
+export const AGGREGATE_FILES = ['decider.ts', 'events.ts', 'facts.ts', 'index.ts']
+/** In the folder of an aggregate that has an event of an earlier version. */
+export const UPCASTERS = 'upcasters.ts'
 export const PROJECTION_FILES = ['projection.ts', 'queries.ts', 'table.sql']
 
 /** Paths relative to the root of the repository, sorted. */

@@ -1,6 +1,8 @@
 import { invoiceEntity } from '../../src/commands/entities.ts'
 import { type Context, handle, type Ledger } from '../../src/commands/commandHandler.ts'
+import { derivedId } from '../../src/lib/identifiers.ts'
 import { newIdempotencyRecord, idOfKey } from '../../src/commands/idempotency/record.ts'
+import type { PersonalReference } from '../../src/commands/paymentInitiation.ts'
 import type { NewPayment } from '../../src/commands/payments.ts'
 import type { StoredEvent } from '../../src/ports.ts'
 import { id } from '../streams/samples.ts'
@@ -26,25 +28,31 @@ export const context = (more: Partial<Context> = {}): Context => {
 const scope = { tenant: 'acme', subject: 'clerk', client: 'shop', operation: 'create_payment' }
 const secret = Buffer.alloc(32, 1)
 
+/** A reference whose text stands for its token too. */
+const referenceOf = (text: string): PersonalReference => ({
+  stream: derivedId('ref', 'acme', text),
+  store: async () => ({ token: text }),
+})
+
+type PaymentDetails = Partial<Omit<NewPayment, 'id' | 'idempotencyRecord' | 'reference'>> & {
+  readonly reference?: string
+}
+
 /** A payment of the invoice below with its own key, and a wait without a limit. */
-export const newPayment = (
-  key: string,
-  more: Partial<Omit<NewPayment, 'id' | 'idempotencyRecord'>> = {},
-): NewPayment => {
+export const newPayment = (key: string, { reference, ...more }: PaymentDetails = {}): NewPayment => {
   const terms = {
     invoice_id: id('inv'),
     amount: 1000n,
     currency: 'USD',
-    reference: null,
     settlement: 'immediate' as const,
     metadata: {},
     ...more,
   }
-  const { personal: _, ...told } = terms
-  const request = { ...told, amount: Number(terms.amount) }
+  const request = { ...terms, amount: Number(terms.amount), reference: reference ?? null }
   return {
     waitMs: 60_000,
     ...terms,
+    reference: reference === undefined ? null : referenceOf(reference),
     id: idOfKey('pay', { scope, key, secret }),
     idempotencyRecord: newIdempotencyRecord({ scope, key, secret }, request, '2026-02-01T00:00:00.000Z'),
   }

@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { invoiceEntity, paymentEntity, referenceEntity } from '../../src/commands/entities.ts'
 import { createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
-import { derivedId } from '../../src/lib/identifiers.ts'
 import { finishPayment, type NewPayment, pay } from '../../src/commands/payments.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
@@ -46,7 +45,7 @@ const expectConsistent = async (log: MemoryLog, ledger: Ledger, payments: readon
     const isTaken = part === 'applied' || part === 'reserved'
     expect(isTaken, `${outcomes.join()} and ${part}`).to.equal(outcomes.length > 0 && outcomes[0] !== 'PaymentFailed')
     if (payment.reference === null) continue
-    const reference = await ledger.aggregates.load(referenceEntity, derivedId('ref', 'acme', payment.reference))
+    const reference = await ledger.aggregates.load(referenceEntity, payment.reference.stream)
     expect(reference.state.holder === payment.id, `reference after ${outcomes.join()}`).to.equal(isTaken)
   }
 }

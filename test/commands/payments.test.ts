@@ -201,8 +201,8 @@ describe('paying', () => {
       return { answer: (await answerOfKey()) ?? expect.fail('The key was used.') }
     }
     const ask = (by: PersonalReference['store'], waitMs: number) => {
-      const personal = { stream: id('ref'), store: by }
-      return pay(process, { ...newPayment('k', { reference: 'R', personal }), waitMs }, context())
+      const reference = { stream: id('ref'), store: by }
+      return pay(process, { ...newPayment('k', { reference: 'R' }), reference, waitMs }, context())
     }
     const first = ask(stored, 0)
     await timed.run(first)

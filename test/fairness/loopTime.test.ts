@@ -1,7 +1,7 @@
 import { setImmediate as nextLoopTurn } from 'node:timers/promises'
 import { expect } from 'chai'
 import type { Account } from '../../src/fairness/account.ts'
-import { currentAccount } from '../../src/fairness/currentAccount.ts'
+import { currentAccount, workFor } from '../../src/fairness/currentAccount.ts'
 import { createLoopTime } from '../../src/fairness/loopTime.ts'
 import { createManualClock } from '../support/manualClock.ts'
 import { rejectionOf } from '../support/rejection.ts'
@@ -17,12 +17,17 @@ const never = new AbortController().signal
 describe('the time of the event loop', () => {
   let ran: string[]
   let nowMs: number
+  let slept: number[]
   let inTurn: ReturnType<typeof createLoopTime>
 
   beforeEach(() => {
     ran = []
     nowMs = createManualClock().monotonicMs()
-    inTurn = createLoopTime({ monotonicMs: () => nowMs })
+    slept = []
+    inTurn = createLoopTime({
+      monotonicMs: () => nowMs,
+      sleep: async timeMs => void slept.push(timeMs),
+    })
   })
 
   const add = ({ tenant, caller }: Account, costMs = PIECE_MS, signal = never): Promise<unknown> =>
@@ -46,6 +51,12 @@ describe('the time of the event loop', () => {
     }
     expect(Math.max(...turns)).to.equal(PIECES_PER_TURN)
     await all
+  })
+
+  it('is left to others for several times as long beside other tenants', async () => {
+    const account = { ...of('greedy'), isAlone: () => false }
+    await Promise.all(workFor(account, () => addMany('greedy')))
+    expect(slept).to.deep.equal(Array(PIECES / PIECES_PER_TURN).fill(4))
   })
 
   it('is the turn of a tenant with one piece before the many of another', async () => {

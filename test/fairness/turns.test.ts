@@ -12,9 +12,7 @@ const LIMITS: TurnLimits = {
   shareAlone: 1,
   shareBesideOthers: 0.5,
   onePerLoopTurn: false,
-  strangersPauseMs: 0,
-  sizePauseMs: 0,
-  pauseFactor: 0,
+  timeShareBesideOthers: 1,
   waitMaxMs: 5_000,
   waitingMax: { caller: 10, tenant: 20, all: 30 },
 }
@@ -28,13 +26,8 @@ const start = (limits: Partial<TurnLimits> = {}) => {
   const begun: string[] = []
   const ends: EndTurn[] = []
   const refused: string[] = []
-  const enter = (
-    account: Account,
-    name = `${account.tenant}/${account.caller}`,
-    signal?: AbortSignal,
-    size = 1,
-  ): void => {
-    turns.enter(account, signal, size).then(
+  const enter = (account: Account, name = `${account.tenant}/${account.caller}`, signal?: AbortSignal): void => {
+    turns.enter(account, signal).then(
       end => {
         begun.push(name)
         ends.push(end)
@@ -152,56 +145,6 @@ describe('turns', () => {
     times(10, () => enter(of('one')))
     await Promise.resolve()
     expect(begun).to.have.length(8)
-  })
-
-  it('of strangers begin with a pause between them beside a tenant', async () => {
-    const { enter, begun, clock, ends } = start({ strangersPauseMs: 10 })
-    enter(of('tenant'))
-    await nextTurn()
-    times(9, () => enter(strangerAccount('192.0.2.1'), 'stranger'))
-    for (let n = 0; n < 4; n++) {
-      for (const end of ends.splice(0)) end()
-      await clock.pass(10)
-    }
-    expect(begun.filter(name => name === 'stranger').length).to.be.within(4, 5)
-  })
-
-  it('count by the size of the work in the share of its tenant beside others', async () => {
-    const { enter, begun } = start({ turns: () => 8 })
-    enter(of('quiet'))
-    times(4, () => enter(of('busy'), 'busy', undefined, 3))
-    await nextTurn()
-    expect(begun).to.deep.equal(['quiet/only', 'busy', 'busy'])
-  })
-
-  it('that follow large work begin after a pause beside others, and at once when the tenant is alone', async () => {
-    const { enter, begun, clock, ends } = start({ sizePauseMs: 10 })
-    const large = async (): Promise<void> => {
-      enter(of('busy'), 'busy', undefined, 4)
-      await nextTurn()
-      ends.pop()?.()
-    }
-    for (let n = 0; n < 3; n++) await large()
-    expect(begun, 'alone').to.deep.equal(Array(3).fill('busy'))
-    enter(of('quiet'), 'quiet')
-    await large()
-    expect(begun.slice(3), 'beside others').to.deep.equal(['quiet'])
-    await clock.pass(30)
-    expect(begun.slice(3), 'after the pause').to.deep.equal(['quiet', 'busy'])
-  })
-
-  it('that follow long work begin after a pause beside others', async () => {
-    const { enter, begun, clock, ends } = start({ pauseFactor: 2 })
-    enter(of('quiet'), 'quiet')
-    enter(of('busy'), 'busy')
-    await clock.pass(100)
-    ends.pop()?.()
-    enter(of('quiet'), 'quiet')
-    enter(of('busy'), 'busy')
-    await clock.pass(190)
-    expect(begun.slice(2)).to.deep.equal(['quiet'])
-    await clock.pass(20)
-    expect(begun.slice(2)).to.deep.equal(['quiet', 'busy'])
   })
 
   it('take the word of an account that its tenant is not alone', async () => {

@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import kafkajs from 'kafkajs'
 import type { Kafka } from '../../scripts/kafka/broker.ts'
 import { anOrder, type Client as Caller, clientOf } from '../support/client.ts'
-import { createOrderAsEarlierBuild } from '../support/earlierBuild.ts'
+import { createOrderWithLargeFact } from '../support/largeFact.ts'
 import { eventually } from '../support/eventually.ts'
 import { describeWithOwnBroker, readTopic } from '../support/kafka.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
@@ -64,7 +64,7 @@ describeWithOwnBroker('a fact that the broker refuses', () => {
     await eventually(async () => (await typesOf(first.id)).length === 1)
     await limit(SMALL_BYTES)
     const victim = {
-      id: await createOrderAsEarlierBuild(service, { tenant: 'acme', customer_reference: 'x'.repeat(500) }),
+      id: await createOrderWithLargeFact(service, { tenant: 'acme', customer_reference: 'x'.repeat(500) }),
     }
     const ifMatch = (await caller.get(`/orders/${victim.id}`)).headers.get('etag') ?? ''
     await caller.post(`/orders/${victim.id}:cancel`, {}, { 'if-match': ifMatch })

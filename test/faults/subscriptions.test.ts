@@ -7,7 +7,7 @@ import type { Kafka } from '../../scripts/kafka/broker.ts'
 import type { CloudEvent } from '../../streams/facts.ts'
 import { run } from '../scripts/cli.ts'
 import { anOrder, type Client, clientOf, newKey } from '../support/client.ts'
-import { createOrderAsEarlierBuild } from '../support/earlierBuild.ts'
+import { createOrderWithLargeFact } from '../support/largeFact.ts'
 import { eventually, takesEffect } from '../support/eventually.ts'
 import { describeWithOwnBroker, readTopic, type TopicMessage } from '../support/kafka.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
@@ -324,7 +324,7 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', () =
         }),
       )
     await limit(SMALL_BYTES)
-    const victim = await createOrderAsEarlierBuild(service, { tenant: 'parked', customer_reference: 'x'.repeat(500) })
+    const victim = await createOrderWithLargeFact(service, { tenant: 'parked', customer_reference: 'x'.repeat(500) })
     const ifMatch = (await client.get(`/orders/${victim}`)).headers.get('etag') ?? ''
     await client.post(`/orders/${victim}:cancel`, {}, { 'if-match': ifMatch })
     const other = String((await client.post('/orders', anOrder())).body.id)

@@ -6,7 +6,7 @@ import { id } from '../streams/samples.ts'
 
 const ID = id('key', 7)
 const SUFFIX = ID.slice('key_'.length)
-/** Keys as an earlier version issued them: every later version must accept them. */
+/** Keys as 1.0.0 issues them: every later version must accept them. */
 const RECORDED = {
   zeros: `lk_dev_${SUFFIX}_0000000000000000000000000000000000000000000_1DAoSD`,
   ones: `lk_live_${SUFFIX}_yhjskwdA6OZ1AL1YmHWZWm8LLG7HjnuCA2j5rOw8Xp1_0VXMG0`,

@@ -65,7 +65,7 @@ describe('identity: authorize', () => {
   })
 
   const user = { subject: 'alice', client: 'web' }
-  const workload = { subject: 'web', client: 'web' }
+  const workload: Caller = { subject: 'web', client: 'web', workload: true }
   const foreign: Caller = { subject: 'svc', client: 'web', workload: true }
   const cases: readonly [what: string, creator: Caller, approver: Partial<Principal>, granted: boolean][] = [
     ['a user, another user of the same client', user, { subject: 'bob' }, true],
@@ -77,7 +77,7 @@ describe('identity: authorize', () => {
     ['a user, another client by itself', user, { subject: 'cli', client: 'cli', kind: 'workload' }, true],
     ['a client by itself with a subject of another form, its user', foreign, { subject: 'bob' }, false],
     ['a client by itself with a subject of another form, the user of another client', foreign, { client: 'cli' }, true],
-    ['a client by itself, the same', workload, { ...workload, kind: 'workload' }, false],
+    ['a client by itself, the same', workload, { subject: 'web', kind: 'workload' }, false],
   ]
   for (const [what, otherThan, approver, granted] of cases)
     it(`${granted ? 'takes' : 'does not take'} these for four eyes: ${what}`, () => {

@@ -43,19 +43,6 @@ describe('the secret of ids', () => {
     expect(log.events[0]?.metadata).to.include({ tenant: 'ledger' })
   })
 
-  it('says that references are keyed in a log of its own, and not in one that an earlier build has begun', async () => {
-    expect(await processOn(log.open()).hasKeyedReferences()).to.equal(true)
-    const [made] = log.events
-    if (made === undefined) throw new Error('The secret was made.')
-    const earlier = createMemoryLog()
-    const { keyed_references: _, ...data } = made.data
-    const event = { id: made.id, type: made.type, data, metadata: { ...made.metadata, schemaVersion: 1 } }
-    await earlier.open().append(made.stream, [event], 'no_stream')
-    const ledger = processOn(earlier.open())
-    expect(await ledger.hasKeyedReferences()).to.equal(false)
-    expect(await ledger.idSecret()).to.deep.equal(await processOn(log.open()).idSecret())
-  })
-
   it('differs from log to log', async () => {
     const other = createMemoryLog()
     expect(await processOn(log.open()).idSecret()).to.not.deep.equal(await processOn(other.open()).idSecret())

@@ -39,7 +39,6 @@ describe('the storage of personal texts', () => {
       world,
       byteQuota: NO_BYTE_QUOTA,
       idSecret: async () => SECRET,
-      hasKeyedReferences: async () => true,
     })
 
   /** The statements that were sent. They wait for `release`, which decides about all of them. */

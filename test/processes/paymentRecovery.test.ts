@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { PAYMENT_GRACE_MS, REQUEST_GRACE_MS } from '../../src/processes/recoveryTimes.ts'
 import { invoiceEntity, paymentEntity } from '../../src/commands/entities.ts'
 import { handle } from '../../src/commands/commandHandler.ts'
+import { initiationOf } from '../../src/commands/paymentInitiation.ts'
 import { type NewPayment, pay } from '../../src/commands/payments.ts'
 import { feedOf } from '../../src/processes/processManager.ts'
 import { paymentRecovery } from '../../src/processes/paymentRecovery.ts'
@@ -20,15 +21,10 @@ describe('payment recovery', () => {
   const checkpoint = () => harness.checkpoint('settlement')
   /** The state after a request that ended right after its idempotency record. */
   const initiateOnly = async (payment: NewPayment): Promise<void> => {
-    const { id: paymentId, idempotencyRecord, metadata, waitMs: _, ...terms } = payment
-    const command = {
-      type: 'InitiatePayment' as const,
-      ...terms,
-      order_id: id('ord'),
-      metadata,
-      claim: idempotencyRecord,
-    }
-    await handle(harness.ledger, paymentEntity, paymentId, { command, context: context(), isNew: true })
+    const stored = await payment.reference?.store(async () => undefined)
+    const token = stored !== undefined && 'token' in stored ? stored.token : null
+    const command = { ...initiationOf(payment, token), order_id: id('ord') }
+    await handle(harness.ledger, paymentEntity, payment.id, { command, context: context(), isNew: true })
   }
   const start = async (epoch?: bigint): Promise<void> => {
     const { database, openLedger } = harness

@@ -57,7 +57,7 @@ const NO_FILTERS = ['limit', 'cursor', 'as_of', 'as_of_position', 'from_position
 const request = (filters: Filters) => ({ tenant: TENANT, filters, limit: LIMIT })
 const at = { tenant: TENANT, position: END, limit: LIMIT }
 const accounts = ({ customer_reference: customer, ...filters }: Filters) =>
-  accountsPage({ ...at, ...filters, after: undefined, customers: customer === undefined ? undefined : [customer] })
+  accountsPage({ ...at, ...filters, after: undefined, customer })
 
 const PAGES: Readonly<Record<string, (filters: Filters) => Query<never>>> = {
   list_orders: filters => orderPage(request(filters)),
@@ -90,7 +90,7 @@ const TABLES: Readonly<Record<string, string>> = {
     select ${COMMON}, 'failed', 'one', 'one', 1, 'USD', 'r' || n, 'immediate', 0, '{}'`,
   operations_v1: `(${COMMON_COLUMNS}, state, kind, resource, format, filters, metadata, expires_at, correlation_id, attempt)
     select ${COMMON}, 'expired', 'export', 'orders', 'csv', '{}', '{}', now(), 'c', 1`,
-  audit_v2: `(id, position, tenant_id, created_at, decision, operation, check_name, subject, client, authority, correlation_id, count)
+  audit_v1: `(id, position, tenant_id, created_at, decision, operation, check_name, subject, client, authority, correlation_id, count)
     select lpad(n::text, 8, '0'), n, '${TENANT}', ${AT}, 'granted', 'pay', 'scope', 'me', 'me', 'x', 'c', 1`,
   api_keys_v1: `(${COMMON_COLUMNS}, state, name, scopes, expires_at, metadata)
     select ${COMMON}, 'revoked', 'key', '[]', now(), '{}'`,

@@ -63,20 +63,4 @@ describe('the creation of missing tables', () => {
     expect(failure).to.be.an('error').with.property('message', 'syntax error')
     expect(calls).to.equal(1)
   })
-
-  it('adds the indexes that an earlier build did not have', async () => {
-    const database = openDatabase({ connectionString: await newDatabase(), statementTimeoutMs: 60_000 })
-    const indexes = async (): Promise<unknown> =>
-      database.sql(`select indexname from pg_indexes where schemaname = 'public' order by indexname`)
-    try {
-      await createLedgerTables(database)
-      const all = await indexes()
-      await database.sql('drop index payments_v1_by_state, payments_v1_by_order')
-      expect(await indexes()).not.to.deep.equal(all)
-      await createLedgerTables(database)
-      expect(await indexes()).to.deep.equal(all)
-    } finally {
-      await database.close()
-    }
-  })
 })

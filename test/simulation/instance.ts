@@ -149,10 +149,10 @@ const watchedAdmission = (
   { world, isPaused, pauses }: Machine,
   onWait: InstanceDependencies['onWait'],
 ): Admission => {
-  const enter: Admission['turns']['enter'] = async (account, signal, size) => {
+  const enter: Admission['turns']['enter'] = async (account, signal) => {
     const [beganMs, before] = [world.monotonicMs(), isPaused() ? undefined : pauses()]
     try {
-      return await turns.enter(account, signal, size)
+      return await turns.enter(account, signal)
     } finally {
       if (!signal?.aborted && pauses() === before) onWait(account.tenant, world.monotonicMs() - beganMs)
     }
@@ -160,7 +160,7 @@ const watchedAdmission = (
   return {
     bodies,
     turns: {
-      tryEnter: (account, size) => turns.tryEnter(account, size),
+      tryEnter: account => turns.tryEnter(account),
       enter,
       isAlone: tenant => turns.isAlone(tenant),
     },

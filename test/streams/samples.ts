@@ -130,18 +130,18 @@ export const terms = (settlement: PaymentTerms['settlement']): PaymentTerms => (
   order_id: id('ord'),
   amount: 1000n,
   currency: 'USD',
-  reference: 'R-1',
+  reference: id('prf'),
   settlement,
 })
+const initiation = { metadata: { shop: 'north' }, claim, reference_stream: id('ref') }
 export const initiatePayment = (settlement: PaymentTerms['settlement']): InitiatePayment => ({
   type: 'InitiatePayment',
   ...terms(settlement),
-  metadata: { shop: 'north' },
-  claim,
+  ...initiation,
 })
 export const paymentInitiated = (settlement: PaymentTerms['settlement']): First<PaymentEvent, 'PaymentInitiated'> => ({
   type: 'PaymentInitiated',
-  data: { ...terms(settlement), metadata: { shop: 'north' }, claim },
+  data: { ...terms(settlement), ...initiation },
 })
 export const paymentFailed = (
   settlement: PaymentTerms['settlement'],

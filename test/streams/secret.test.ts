@@ -4,8 +4,7 @@ import { scenario, stateAfter } from '../support/scenario.ts'
 
 const { given } = scenario(secret.decider)
 const textOf = (filling: number): string => Buffer.alloc(32, filling).toString('base64url')
-const made = (filling: number) =>
-  ({ type: 'SecretMade', data: { secret: textOf(filling), keyed_references: true } }) as const
+const made = (filling: number) => ({ type: 'SecretMade', data: { secret: textOf(filling) } }) as const
 const make = (filling: number) => ({ type: 'MakeSecret', secret: textOf(filling) }) as const
 
 describe('a secret of the log', () => {
@@ -16,7 +15,6 @@ describe('a secret of the log', () => {
     expect(stateAfter(secret.decider, [made(1), made(2)])).to.deep.equal({
       status: 'made',
       secret: textOf(1),
-      hasKeyedReferences: true,
     })
   })
 

@@ -158,9 +158,10 @@ export const manyPayments = async (store: EventStore, tenant: string, count: num
       reference: n % 5 === 0 ? null : `=${tenant} ☃ ${n}`,
       settlement: 'immediate' as const,
     }
+    const reference_stream = randomId('ref', world)
     const claim = { key_hash: '', caller: { subject: 's', client: 'c' }, fingerprint: '', request: {}, expires_at: '' }
     const events: PaymentEvent[] = [
-      { type: 'PaymentInitiated', data: { ...terms, metadata: { n: String(n) }, claim } },
+      { type: 'PaymentInitiated', data: { ...terms, metadata: { n: String(n) }, claim, reference_stream } },
       n % 11 === 0
         ? { type: 'PaymentFailed', data: { ...terms, code: 'declined', held_by: null } }
         : { type: 'PaymentSucceeded', data: terms },

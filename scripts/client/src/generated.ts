@@ -368,7 +368,7 @@ export type NewExport =
         /** A time by RFC 3339, in UTC or with an offset (encode + as %2B in a URL), in the years 1 to 9999, with at most nine digits of a second. */
         created_before?: TimeParameter;
         /**
-         * The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by GET /accounts?customer_reference=. For orders of earlier builds it ends with the reference itself.
+         * The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by GET /accounts?customer_reference=.
          * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
          */
         account?: string;
@@ -1143,7 +1143,7 @@ export interface DeadLetter {
 
 export interface Account {
   /**
-   * The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by GET /accounts?customer_reference=. For orders of earlier builds it ends with the reference itself.
+   * The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by GET /accounts?customer_reference=.
    * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
    */
   code: string;
@@ -1219,7 +1219,7 @@ export interface JournalEntry {
 
 export interface Posting {
   /**
-   * The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by GET /accounts?customer_reference=. For orders of earlier builds it ends with the reference itself.
+   * The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by GET /accounts?customer_reference=.
    * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
    */
   account: string;
@@ -1236,7 +1236,7 @@ export interface Posting {
 
 export interface TrialBalanceRow {
   /**
-   * The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by GET /accounts?customer_reference=. For orders of earlier builds it ends with the reference itself.
+   * The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by GET /accounts?customer_reference=.
    * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
    */
   account: string;
@@ -1445,8 +1445,8 @@ export interface AuditHead {
     /** @pattern ^[0-9a-f]{64}$ */
     abandoned_root: string;
     audit_record: string;
-    /** The acceptance: by whom and why, and the earlier generations that it confirms. Absent in heads of builds that did not sign the acceptance. */
-    accepted?: {
+    /** The acceptance: by whom and why, and the generation of the abandoned head. */
+    accepted: {
       by: string;
       reason: string;
       /**
@@ -1454,7 +1454,6 @@ export interface AuditHead {
        * @max 9007199254740991
        */
       abandoned_generation: number;
-      confirms: number[];
     };
   };
   /** The beginning of the SHA-256 of the public key (SubjectPublicKeyInfo, DER), hexadecimal. */
@@ -3650,7 +3649,7 @@ export namespace Accounts {
   export namespace ReadAccount {
     export type RequestParams = {
       /**
-       * The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by GET /accounts?customer_reference=. For orders of earlier builds it ends with the reference itself.
+       * The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by GET /accounts?customer_reference=.
        * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
        */
       code: string;
@@ -3708,7 +3707,7 @@ export namespace Accounts {
   export namespace ListAccountEntries {
     export type RequestParams = {
       /**
-       * The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by GET /accounts?customer_reference=. For orders of earlier builds it ends with the reference itself.
+       * The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by GET /accounts?customer_reference=.
        * @pattern ^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$
        */
       code: string;

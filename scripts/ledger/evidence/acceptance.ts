@@ -19,7 +19,7 @@ import { streamOf } from '../../../streams/aggregate.ts'
 import { operatorContext } from '../operatorContext.ts'
 import { linesIn } from './files.ts'
 import { headsOf } from './headsCheck.ts'
-import { boundBy, generationsOf, type Restarts, restartsIn, unsignedOf } from './restarts.ts'
+import { boundBy, generationsOf, type Restarts, restartsIn } from './restarts.ts'
 import { RootComparison } from './roots.ts'
 
 /**
@@ -129,7 +129,7 @@ const readKnown = async ({ sql, headsFile, key, signal }: Within): Promise<Known
 const restartOf = (generation: number, { accepted, ...restart }: HeadRestart): Restart => ({
   generation,
   ...restart,
-  accepted_by: accepted?.by ?? '',
+  accepted_by: accepted.by,
 })
 
 /**
@@ -137,7 +137,7 @@ const restartOf = (generation: number, { accepted, ...restart }: HeadRestart): R
  * are signed decisions. The sealing seals the events after the kept ones again, and compares the heads. Undefined where there are none.
  */
 const applySigned = async ({ sql }: Within, { restarts, rowGeneration }: Known): Promise<Restart | undefined> => {
-  const lacking = [...restarts].filter(([generation, { accepted }]) => generation > rowGeneration && accepted)
+  const lacking = [...restarts].filter(([generation]) => generation > rowGeneration)
   const kept = Math.min(...lacking.map(([, { kept_size }]) => kept_size))
   if (lacking.length > 0 && (await treeSize(sql)) > kept) await cutTree(sql, kept)
   const applied = lacking.map(([generation, restart]) => restartOf(generation, restart))
@@ -148,7 +148,7 @@ const applySigned = async ({ sql }: Within, { restarts, rowGeneration }: Known):
 /** The events that are kept of the log. Throws a StartupError where it has lost nothing, and there is nothing to confirm. */
 const sizeToKeep = async (within: Within, known: Known): Promise<number> => {
   const { sql, ledger, world } = within
-  const { head, restarts, rowGeneration } = known
+  const { head, rowGeneration } = known
   const size = await treeSize(sql)
   const [newest] = await newestLeaves(sql, 1)
   // A follower that is behind would look like a log that was cut.
@@ -157,7 +157,7 @@ const sizeToKeep = async (within: Within, known: Known): Promise<number> => {
   try {
     const kept = await keptSize(within, comparisons, size)
     const isWhole = kept === size && size >= head.tree_size
-    if (isWhole && unsignedOf(restarts).length === 0 && rowGeneration <= head.generation)
+    if (isWhole && rowGeneration <= head.generation)
       throw new StartupError('The log has every sealed event as it was sealed, so that there is nothing to accept.')
     return kept
   } finally {
@@ -168,7 +168,7 @@ const sizeToKeep = async (within: Within, known: Known): Promise<number> => {
 /** Signs the head with which the next generation begins. */
 const signRestart = async (within: Within, known: Known): Promise<Head> => {
   const { sql, reason, world, key } = within
-  const { head, restarts } = known
+  const { head } = known
   const kept = await sizeToKeep(within, known)
   const unsigned = {
     v: 1 as const,
@@ -188,7 +188,6 @@ const signRestart = async (within: Within, known: Known): Promise<Head> => {
         by: operatorContext(SYSTEM_TENANT).subject,
         reason,
         abandoned_generation: head.generation,
-        confirms: [...unsignedOf(restarts)],
       },
     },
     consistency: [],

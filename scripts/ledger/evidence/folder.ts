@@ -19,7 +19,7 @@ import {
 } from './folderFindings.ts'
 import { type FileName, FILES, type Manifest } from './format.ts'
 import { checkHeads, headsOf } from './headsCheck.ts'
-import { type Restarts, restartsIn, sentencesOn, unsignedFindings } from './restarts.ts'
+import { type Restarts, restartsIn, sentencesOn } from './restarts.ts'
 import { RootComparison } from './roots.ts'
 import { readTrustedHeads } from './trustedHeads.ts'
 
@@ -173,7 +173,6 @@ export const verifyFolder = async (options: FolderOptions): Promise<readonly Che
         place: { tree_size: last?.tree_size ?? 0 },
       })
     const restarts = await restartsIn(linesIn(fileIn(folder, FILES.heads), signal), keys)
-    headsFindings.push(...unsignedFindings(restarts))
     if (last !== undefined && (last.generation !== manifest.head.generation || last.log !== manifest.log))
       headsFindings.push({
         kind: 'edited',

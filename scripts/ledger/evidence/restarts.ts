@@ -1,6 +1,5 @@
 import { type Head, type HeadRestart, isSigned, type PublicKeys } from '../../../src/evidence/heads.ts'
 import type { Line } from '../../../src/evidence/lines.ts'
-import type { Finding } from '../verify/check.ts'
 import { headIn } from './headsCheck.ts'
 
 /** The accepted restarts, from the signed heads with which their generations begin. */
@@ -41,26 +40,6 @@ export const sentencesOn = (restarts: Restarts): string =>
     .map(
       ([generation, { kept_size, abandoned_size, audit_record, accepted }]) =>
         ` Generation ${generation} begins with ${kept_size >= abandoned_size ? 'a confirmation: nothing was lost' : `an accepted loss: ${kept_size} of ${abandoned_size} sealed events were kept`} ` +
-        `(audit record ${audit_record}${accepted ? `, by ${accepted.by}: ${accepted.reason}` : ''}).`,
+        `(audit record ${audit_record}, by ${accepted.by}: ${accepted.reason}).`,
     )
     .join('')
-
-/** The generations up to a newest one whose restarts no acceptance has signed, and none has confirmed since. */
-export const unsignedOf = (restarts: Restarts): readonly number[] => {
-  const confirmed = new Set([...restarts.values()].flatMap(({ accepted }) => accepted?.confirms ?? []))
-  return [...restarts].flatMap(([generation, { accepted }]) =>
-    accepted === undefined && !confirmed.has(generation) ? [generation] : [],
-  )
-}
-
-export const WAY_OUT =
-  'Compare its audit record with what you know of the restore; npm run ledger -- evidence accept --reason TEXT confirms it with a signature.'
-
-export const unsignedFindings = (restarts: Restarts): readonly Finding[] =>
-  unsignedOf(restarts).map(generation => ({
-    kind: 'unsigned_restart',
-    detail:
-      `Generation ${generation} begins with a restart that no acceptance has signed (audit record ` +
-      `${restarts.get(generation)?.audit_record}): an earlier build made it, or a writer of the database. ${WAY_OUT}`,
-    place: { generation },
-  }))

@@ -7,8 +7,6 @@ import { Unavailable } from '../../ports.ts'
 /** The connections of a pool, and the turns in front of them. */
 
 export const CONNECT_TIMEOUT_MS = 2_000
-/** A tenant with heavy statements uses a processor of Postgres for half of the time, beside others. */
-export const HEAVY_PAUSE_FACTOR = 1
 
 /** A connection, which must be released; `isBroken` closes it. */
 export type Connection = { readonly client: PoolClient; readonly release: (isBroken?: boolean) => void }
@@ -18,9 +16,9 @@ export type Connect = () => Promise<Connection>
  * Tenants take turns for the connections of a pool (src/fairness/turns.ts); the service's own work does not wait in
  * their queue. Throws Unavailable: nothing was sent, because there was no turn in time, or no connection.
  */
-export const connectInTurn = (pool: Pool, pauseFactor: number): Connect => {
+export const connectInTurn = (pool: Pool, timeShareBesideOthers: number): Connect => {
   const clock = { monotonicMs: () => performance.now(), sleep: (timeMs: number) => sleep(timeMs) }
-  const limits = { ...HELD_UNTIL_DONE, pauseFactor, waitMaxMs: CONNECT_TIMEOUT_MS }
+  const limits = { ...HELD_UNTIL_DONE, timeShareBesideOthers, waitMaxMs: CONNECT_TIMEOUT_MS }
   const turns = new Turns({ ...limits, turns: () => pool.options.max }, clock)
   return async () => {
     const account = currentAccount()

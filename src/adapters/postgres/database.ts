@@ -9,7 +9,7 @@ import { LRUCache } from 'lru-cache'
 import { type ClientConfig, Pool, type PoolClient } from 'pg'
 import { type Database, type Row, type Snapshot, Unavailable } from '../../ports.ts'
 import { withBinaryArrays } from './arrayParameters.ts'
-import { CONNECT_TIMEOUT_MS, type Connect, type Connection, connectInTurn, HEAVY_PAUSE_FACTOR } from './connections.ts'
+import { CONNECT_TIMEOUT_MS, type Connect, type Connection, connectInTurn } from './connections.ts'
 import { copyOf } from './copiedRows.ts'
 import { endsConnection, mayWrite, snapshotError, statementError } from './errors.ts'
 import { holdExclusively, type LeaseOptions, leaseDefaults } from './lease.ts'
@@ -176,6 +176,9 @@ const clientConfig = (options: DatabaseOptions): ClientConfig => {
   }
 }
 
+/** With heavy statements, a tenant uses a processor of Postgres for half of the time beside others. */
+const HEAVY_SHARE = 1 / 2
+
 /**
  * Opens a database. Connects with the first statement. int8 is returned as bigint, numeric as string, timestamptz as an
  * RFC 3339 string in UTC with milliseconds, json parsed; json arrays must be given as text.
@@ -198,7 +201,7 @@ export const openDatabase = (options: DatabaseOptions): Database => {
   // The pool replaces broken idle connections; without a listener their errors would end the process.
   pool.on('error', () => undefined)
   pool.on('connect', client => void client.on('error', () => undefined))
-  const connect = connectInTurn(pool, options.statements === 'heavy' ? HEAVY_PAUSE_FACTOR : 0)
+  const connect = connectInTurn(pool, options.statements === 'heavy' ? HEAVY_SHARE : 1)
   const nameOf = statementNames()
   const lease = { ...leaseDefaults, ...options.lease }
   let closing: Promise<void> | undefined

@@ -65,7 +65,7 @@ export const moveTables = async (sql: Sql, tables: readonly string[], from: stri
 const createTables = async (sql: Sql, { statements, tables }: Rebuildable, live: string): Promise<void> => {
   await dropTables(sql, BUILDING_SCHEMA, tables)
   await sql(`set local search_path to ${BUILDING_SCHEMA}`)
-  for (const statement of statements) await sql(statement)
+  await sql(statements)
   await sql(`set local search_path to "${live}"`)
 }
 

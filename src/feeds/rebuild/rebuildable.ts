@@ -2,7 +2,7 @@ import { READ_MODEL_FOLDERS } from '../../../projections/index.ts'
 import type { Sql } from '../../ports.ts'
 import { tablesCreatedBy } from '../../schema/createdTables.ts'
 import { BUILDING_SCHEMA } from '../../schema/rebuildSchemas.ts'
-import { statementsOf } from '../ledgerTables.ts'
+import { tableFile } from '../ledgerTables.ts'
 import type { ReadModel } from '../readModel.ts'
 import { readModels } from '../readModels.ts'
 
@@ -19,7 +19,7 @@ export type Rebuildable = {
   readonly model: ReadModel
   readonly tables: readonly string[]
   /** Creates the tables with their indexes, in the first schema of the search path. */
-  readonly statements: readonly string[]
+  readonly statements: string
 }
 
 /** Undefined for a name that this build does not know. `models`: those of the projector. */
@@ -30,8 +30,8 @@ export const rebuildableOf = async (
   const table = READ_MODEL_FOLDERS[projection]
   const model = models.find(({ name }) => name === table)
   if (model === undefined) return undefined
-  const statements = await statementsOf(projection)
-  return { projection, model, tables: statements.flatMap(tablesCreatedBy), statements }
+  const statements = await tableFile(projection)
+  return { projection, model, tables: tablesCreatedBy(statements), statements }
 }
 
 /** The schema of the live tables. */

@@ -58,6 +58,7 @@ export const checkedCall = async (services: Services, { req, res, declared, prin
     lastEventId: headerOf(req, 'last-event-id'),
     minPosition: declared.isList ? minPositionOf(headerOf(req, 'if-min-position')) : undefined,
     prefer: preferenceOf(headerOf(req, 'prefer'), waitMaxMs(deadlineOf(declared))),
+    nextTurn: () => turnOf(res).enter(),
     onClose: (callback: () => void): void => (res.closed ? callback() : void res.once('close', callback)),
   }
 }

@@ -44,13 +44,8 @@ const headSchema = z
         abandoned_root: hashSchema,
         audit_record: z.string(),
         accepted: z
-          .object({ by: z.string(), reason: z.string(), abandoned_generation: z.int(), confirms: z.array(z.int()) })
-          .optional()
-          .meta({
-            description:
-              'The acceptance: by whom and why, and the earlier generations that it confirms. Absent in heads of builds that did not sign ' +
-              'the acceptance.',
-          }),
+          .object({ by: z.string(), reason: z.string(), abandoned_generation: z.int() })
+          .meta({ description: 'The acceptance: by whom and why, and the generation of the abandoned head.' }),
       })
       .optional()
       .meta({ description: 'The accepted loss of events with which a generation begins.' }),

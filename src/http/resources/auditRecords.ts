@@ -78,7 +78,7 @@ const listAuditRecords = route({
   }),
   ...listOf(recordSchema),
   handler: async call => {
-    const reply = await readPage(call, { name: 'audit_v2', page: auditPage, render })
+    const reply = await readPage(call, { name: 'audit_v1', page: auditPage, render })
     await recordLook(call, 'list_audit_records', null)
     return reply
   },

@@ -1,14 +1,10 @@
 import { fold, type ResourceRow } from '../../../projections/projection.ts'
 import type { Rejection } from '../../../streams/decider.ts'
-import type { Recorded } from '../../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../../streams/ids.ts'
 import type { CreationResult } from '../../commands/idempotency/creation.ts'
 import type { Entity, Kind } from '../../commands/entities.ts'
 import type { Loaded } from '../../commands/aggregateRepository.ts'
 import { hasErased, NO_TEXTS, type Texts, tokensOf, withTexts } from '../../personalTexts/personalTexts.ts'
-import { createPauses } from '../../commands/longReads.ts'
-import { type EndTurn, TurnRefused } from '../../fairness/turns.ts'
-import { callerOf } from '../access/rateLimits.ts'
 import { etagOf, isNotModified } from '../request/conditional.ts'
 import { problemOfKeyConflict, problemOfRejection } from '../response/rejectionDetails.ts'
 import { Problem } from '../response/problemCatalogue.ts'
@@ -80,54 +76,34 @@ export const readOne = async <K extends Kind>(
   return { status: 200, body: render(withTexts(row, texts)), headers }
 }
 
-/** Long reads take turns: the events up to a time have to be folded from the first one. Throws Problem. */
+/**
+ * The events of a page. Each page is read in a turn of its own (src/fairness/turns.ts), so that a long history costs its
+ * own tenant time and nobody else.
+ */
+const AS_OF_PAGE = 20
+
+/** Folded from the first event, since an earlier state is stored nowhere. Throws Problem. */
 const rowAsOf = async <K extends Kind>(
   call: AnyCall,
   entity: Entity<K>,
   id: Id<IdPrefix>,
   asOf: string,
 ): Promise<K['row']> => {
-  const { ledger, principal } = call
-  const first = await ledger.aggregates.first(entity, id)
-  if (first?.metadata.tenant !== principal.tenant) throw new Problem('resource_not_found')
-  const end = await longReadOf(call)
-  try {
-    const pause = createPauses(ledger.world)
-    return visible(call, await foldUntil(ledger.aggregates.events(entity, id), entity, Date.parse(asOf), pause))
-  } finally {
-    end()
-  }
-}
-
-const foldUntil = async <K extends Kind>(
-  events: AsyncIterable<Recorded<K['event']>>,
-  { projection }: Entity<K>,
-  untilMs: number,
-  pause: () => Promise<void>,
-): Promise<K['row'] | undefined> => {
+  const { aggregates } = call.ledger
+  const first = await aggregates.first(entity, id)
+  if (first?.metadata.tenant !== call.principal.tenant) throw new Problem('resource_not_found')
+  const untilMs = Date.parse(asOf)
   let row: K['row'] | undefined
-  for await (const recorded of events) {
+  for (let from = 0n; ; from += BigInt(AS_OF_PAGE)) {
+    await call.nextTurn()
+    const page = await Array.fromAsync(aggregates.events(entity, id, { from, limit: AS_OF_PAGE }))
     // The first later event ends the loop, although clocks of other machines may have given earlier times to events
     // after it: the order of the stream is the order of the decisions.
-    if (projection === undefined || Date.parse(recorded.metadata.at) > untilMs) break
-    row = fold(projection, row, recorded)
-    await pause()
+    const later = page.findIndex(({ metadata }) => Date.parse(metadata.at) > untilMs)
+    for (const recorded of later < 0 ? page : page.slice(0, later))
+      row = entity.projection && fold(entity.projection, row, recorded)
+    if (later >= 0 || page.length < AS_OF_PAGE) return visible(call, row)
   }
-  return row
-}
-
-/** Waits for the turn of a long read; a caller who hangs up leaves the queue. Throws Problem. */
-const longReadOf = async ({ ledger, principal, onClose }: AnyCall): Promise<EndTurn> => {
-  const closed = new AbortController()
-  onClose(() => closed.abort())
-  const account = { tenant: principal.tenant, caller: callerOf(principal) }
-  return ledger.longReads.enter(account, closed.signal).catch((error: unknown) => {
-    if (!(error instanceof TurnRefused)) throw error
-    if (error.reason === 'too_many' || error.reason === 'gone') throw new Problem('overloaded')
-    throw new Problem('rate_limited', {
-      detail: 'Too many reads with as_of are waiting in your tenant; send fewer at once.',
-    })
-  })
 }
 
 /**

@@ -4,30 +4,24 @@ import type { PersonalReference } from '../../commands/paymentInitiation.ts'
 import { type PersonalText, storeUnlessBound } from '../../personalTexts/personalTexts.ts'
 import type { LogCall } from '../route.ts'
 
-/**
- * The references of payments in requests: events and read models have tokens in their place. In the log of an earlier
- * build they have the references themselves, and everything here leaves them as they are.
- */
+/** The references of payments in requests: events and read models have tokens in their place. */
 
 type AnyCall = LogCall<unknown, unknown, unknown>
 
-/** Undefined without a reference, and in a log of an earlier build. */
-const personalTextOf = async (
-  { ledger, principal: { tenant } }: AnyCall,
-  text: string | null | undefined,
-): Promise<PersonalText | undefined> =>
-  typeof text === 'string' && (await ledger.hasKeyedReferences())
-    ? { tenant, kind: 'payment_reference', text }
-    : undefined
+const personalTextOf = ({ principal: { tenant } }: AnyCall, text: string): PersonalText => ({
+  tenant,
+  kind: 'payment_reference',
+  text,
+})
 
 /** The reference of a new payment. `digest` stands for it in the idempotency record. */
-export const personalReferenceOf = async (
+export const referenceOf = async (
   call: AnyCall,
   text: string | null,
-): Promise<(PersonalReference & { readonly digest: string }) | undefined> => {
+): Promise<(PersonalReference & { readonly digest: string }) | null> => {
+  if (text === null) return null
   const { ledger, personalTexts } = call
-  const personal = await personalTextOf(call, text)
-  if (personal === undefined) return undefined
+  const personal = personalTextOf(call, text)
   return {
     digest: await personalTexts.digest(personal),
     stream: keyedId('ref', await ledger.idSecret(), [personal.tenant, personal.text]),
@@ -42,10 +36,8 @@ const NO_REFERENCE = ''
 export const columnFilters = async (
   call: AnyCall,
   text: string | undefined,
-): Promise<{ readonly reference?: string }> => {
-  const personal = await personalTextOf(call, text)
-  return personal === undefined ? {} : { reference: (await call.personalTexts.find(personal)) ?? NO_REFERENCE }
-}
+): Promise<{ readonly reference?: string }> =>
+  text === undefined ? {} : { reference: (await call.personalTexts.find(personalTextOf(call, text))) ?? NO_REFERENCE }
 
 type Filters = Readonly<Record<string, string>>
 
@@ -57,10 +49,10 @@ export type ExportFilters = {
 }
 
 export const exportFilters = async (call: AnyCall, filters: Filters): Promise<ExportFilters> => {
-  const personal = await personalTextOf(call, filters['reference'])
-  if (personal === undefined) return { compared: filters, find: async () => filters }
+  const { reference } = filters
+  if (reference === undefined) return { compared: filters, find: async () => filters }
   return {
-    compared: { ...filters, reference: await call.personalTexts.digest(personal) },
-    find: async () => ({ ...filters, ...(await columnFilters(call, personal.text)) }),
+    compared: { ...filters, reference: await call.personalTexts.digest(personalTextOf(call, reference)) },
+    find: async () => ({ ...filters, ...(await columnFilters(call, reference)) }),
   }
 }

@@ -9,7 +9,7 @@ import { idOfKey } from '../../commands/idempotency/record.ts'
 import type { CreationResult } from '../../commands/idempotency/creation.ts'
 import { type NewPayment, pay, replayPayment } from '../../commands/payments.ts'
 import { readPage } from './collection.ts'
-import { columnFilters, personalReferenceOf } from './paymentReferences.ts'
+import { columnFilters, referenceOf } from './paymentReferences.ts'
 import { idempotencyRecordOf } from '../request/idempotencyKey.ts'
 import { renderPaymentOperation } from './operations.ts'
 import { operationSchema } from './operationSchema.ts'
@@ -130,14 +130,14 @@ type CreateCall = LogCall<unknown, unknown, z.output<typeof newPayment>, 'requir
 
 const paymentOf = async (call: CreateCall): Promise<NewPayment> => {
   const { body, idempotency, leftMs, prefer } = call
-  const personal = await personalReferenceOf(call, body.reference)
-  const request = personal === undefined ? body : { ...body, reference: personal.digest }
+  const reference = await referenceOf(call, body.reference)
+  const request = { ...body, reference: reference?.digest ?? null }
   const idempotencyRecord = idempotencyRecordOf(idempotency, call, request)
   const id = idOfKey('pay', idempotency)
   const { respondAsync, waitMs: preferredMs = respondAsync ? 0 : leftMs } = prefer
   return {
     ...body,
-    personal,
+    reference,
     amount: BigInt(body.amount),
     id,
     idempotencyRecord,

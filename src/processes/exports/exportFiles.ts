@@ -7,7 +7,7 @@ import { WITHOUT_DISK } from '../../schema/commitWithoutDisk.ts'
  * operation's stream names as complete is a file; chunks of other attempts are garbage and are deleted.
  */
 
-/** The size of one write, of one read, and so the memory that a file of any size takes. */
+/** The length of every stored chunk but the last of a file, and so the memory that a file of any size takes. */
 const CHUNK_BYTES = 256 * 1024
 /** Deletion goes in batches, because the database ends a statement that takes too long. */
 const DELETED_AT_ONCE = 64
@@ -98,14 +98,6 @@ export const isComplete = async (sql: Sql, { id, attempt }: Attempt, byteCount: 
 const CHUNK = 'from export_chunks where operation_id = $1 and attempt = $2 and seq = $3'
 
 /**
- * The length of all chunks but the last, taken from the first one, because an older build may have used another length.
- */
-const chunkBytesOf = async (sql: Sql, { id, attempt }: Attempt): Promise<number> => {
-  const [first] = await sql<{ length: number }>(`select octet_length(bytes) as length ${CHUNK}`, [id, attempt, 0])
-  return first?.length ?? CHUNK_BYTES
-}
-
-/**
  * The bytes from `first` up to but not including `end`, one chunk read at a time. Ends early when the chunks are gone.
  */
 export async function* bytesOf(
@@ -113,7 +105,7 @@ export async function* bytesOf(
   { id, attempt }: Attempt,
   { first, end }: { readonly first: bigint; readonly end: bigint },
 ): AsyncGenerator<Uint8Array> {
-  const chunkBytes = BigInt(await chunkBytesOf(sql, { id, attempt }))
+  const chunkBytes = BigInt(CHUNK_BYTES)
   for (let at = first; at < end; ) {
     const seq = at / chunkBytes
     const [chunk] = await sql<{ bytes: string }>(`select encode(bytes, 'base64') as bytes ${CHUNK}`, [id, attempt, seq])

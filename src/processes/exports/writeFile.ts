@@ -80,7 +80,7 @@ export const writeExportFile = async (
   exportAttempt: ExportAttempt,
   signal: AbortSignal,
 ): Promise<FileSummary> => {
-  const { database, formats, ledger } = dependencies
+  const { database, formats } = dependencies
   const { terms, tenant } = exportAttempt
   const source = exportedReadModels[terms.resource]
   const selection = { tenant, filters: terms.filters }
@@ -100,7 +100,7 @@ export const writeExportFile = async (
     for await (const rows of batches(source.rows(selection), BATCH_ROWS)) {
       signal.throwIfAborted()
       const tokens = tokensOf(rows)
-      const texts = await readTexts({ sql, ledger }, tenant, tokens)
+      const texts = await readTexts(sql, tenant, tokens)
       const shown = tokens.length === 0 ? rows : rows.map(row => withTexts(row, texts))
       await sink.write(writer.write(shown.map(source.view)))
       rowCount += rows.length

@@ -1,9 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
-import { randomId } from '../../../src/lib/identifiers.ts'
-import { createPersonalTexts } from '../../../src/personalTexts/personalTexts.ts'
-import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
-import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
+import { type Answer, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
 import { isReplay, newKey, pay, recordOf } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { askFor, download, fetched } from '../../support/exportSteps.ts'
@@ -122,26 +119,6 @@ describe('the reference of a payment', () => {
     expect(rows).to.deep.equal([])
     expect(await storedTexts(text)).to.deep.equal([])
     expect(JSON.stringify((await eventsOf(`operation-${id}`)).map(({ data }) => data))).not.to.include(text)
-  })
-
-  it('in the log of an earlier build is the text that was given, also one that is like a token', async () => {
-    const earlier = await startProcess({
-      services: usual => {
-        const unkeyed = { ...usual.ledger, hasKeyedReferences: async () => false }
-        return { ...usual, ledger: unkeyed, personalTexts: createPersonalTexts(usual.database.sql, unkeyed) }
-      },
-    })
-    const through = clientOf(earlier.api)
-    const order = await through.post('/orders', { ...anOrder(), customer_reference: aReference() })
-    const customer = (await eventsOf(`order-${order.body.id}`))[0]?.data['customer_reference'] as string
-    for (const text of [customer, randomId('prf', realWorld())]) {
-      const made = await paid(text, newKey(), through)
-      expect([made.status, made.body.reference]).to.deep.equal([201, text])
-      const read = await through.get(`/payments/${made.body.id}`)
-      expect([read.text, read.headers.get('etag')]).to.deep.equal([made.text, made.headers.get('etag')])
-      const history = await through.get(`/payments/${made.body.id}/history`)
-      expect(history.body.items[0].data.reference).to.equal(text)
-    }
   })
 
   it('is null after its erasure, stays taken, and its key replays without it', async () => {

@@ -27,9 +27,9 @@ const createGatedTurns = () => {
   const overtakenBy: number[] = []
   const clock = { monotonicMs: () => performance.now(), sleep: (ms: number) => sleep(ms) }
   const turns = new Turns({ ...REQUEST_LIMITS, turns: () => (isOpen ? AT_WORK : 0) }, clock)
-  const enter: Turns['enter'] = async (account, signal, size) => {
+  const enter: Turns['enter'] = async (account, signal) => {
     const before = greedyBegun
-    const end = await turns.enter(account, signal, size)
+    const end = await turns.enter(account, signal)
     if (account.tenant === TENANT) overtakenBy.push(greedyBegun - before)
     else greedyBegun += 1
     return end

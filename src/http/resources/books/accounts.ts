@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { accountAt, accountsPage, type AccountAt, entriesPage } from '../../../../projections/books/queries.ts'
 import { accountView, entryView, trialBalanceRow } from '../../../../projections/bookViews.ts'
-import { isPersonalToken } from '../../../personalTexts/personalTexts.ts'
 import { type AnyRoute, type Call, route } from '../../route.ts'
 import { currencySchema, resourceById, textSchema } from '../commonSchemas.ts'
 import { listOf, pageQuery } from '../paging.ts'
@@ -15,21 +14,17 @@ const byCode = z.object({ code: accountCodeSchema })
 
 type Listing = Call<unknown, { readonly customer_reference?: string | undefined }, unknown>
 
-/**
- * The values of the column for a customer: the token of the reference, and the reference itself, which accounts from
- * events of earlier builds have.
- */
-const customersOf = async ({ query, principal, personalTexts }: Listing): Promise<readonly string[] | undefined> => {
+/** The token of the customer that is asked for; no account has the empty one. Undefined without the filter. */
+const customerOf = async ({ query, principal, personalTexts }: Listing): Promise<string | undefined> => {
   const { customer_reference: text } = query
   if (text === undefined) return undefined
-  const token = await personalTexts.find({ tenant: principal.tenant, kind: 'customer_reference', text })
-  return [...(isPersonalToken(text) ? [] : [text]), ...(token === undefined ? [] : [token])]
+  return (await personalTexts.find({ tenant: principal.tenant, kind: 'customer_reference', text })) ?? ''
 }
 
 const accountPage =
-  (customers?: readonly string[]) =>
+  (customer?: string) =>
   (at: PageAt, { currency }: BookFilters) =>
-    accountsPage({ ...at, currency, customers })
+    accountsPage({ ...at, currency, customer })
 const keyOf = ({ code }: AccountAt): string => code
 
 const listAccounts = route({
@@ -45,8 +40,7 @@ const listAccounts = route({
   }),
   ...listOf(accountSchema),
   order: ['code'],
-  handler: async call =>
-    readBooksPage(call, { page: accountPage(await customersOf(call)), keyOf, render: accountView }),
+  handler: async call => readBooksPage(call, { page: accountPage(await customerOf(call)), keyOf, render: accountView }),
 })
 
 const readAccount = route({

@@ -22,7 +22,7 @@ export const accountCodeSchema = z
   .meta({
     description:
       'The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by ' +
-      'GET /accounts?customer_reference=. For orders of earlier builds it ends with the reference itself.',
+      'GET /accounts?customer_reference=.',
     examples: ['cash.USD', 'receivables.USD.prs_01JB3N8Q6Z4T1V7W9XAC2E5GHK'],
   })
 

@@ -7,10 +7,10 @@ import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import type { TestService } from './service.ts'
 
 /**
- * Appends an order as a build created it that had no tokens: its event, and so its fact, has the customer reference itself, which
- * may be long. Resolves to the id of the order.
+ * Appends an order with a long text as the token of its customer reference, which no request can cause: its fact may exceed what
+ * the broker takes. Resolves to the id of the order.
  */
-export const createOrderAsEarlierBuild = async (
+export const createOrderWithLargeFact = async (
   { addresses }: Pick<TestService, 'addresses'>,
   { tenant, customer_reference }: { readonly tenant: string; readonly customer_reference: string },
 ): Promise<string> => {

@@ -1,0 +1,99 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { expect } from 'chai'
+import { type Account, strangerAccount } from '../../src/fairness/account.ts'
+import { type EndTurn, HELD_UNTIL_DONE, Turns } from '../../src/fairness/turns.ts'
+import { createManualClock } from '../support/manualClock.ts'
+
+const QUIET: Account = { tenant: 'quiet', caller: 'only' }
+const busy = (n: number): Account => ({ tenant: 'busy', caller: `caller-${n}` })
+const TURNS = 16
+
+type Piece = { readonly end: EndTurn; leftMs: number }
+
+/**
+ * Runs work that shares one processor, which takes `costMs` alone. The busy account always has work waiting. Resolves to
+ * the pieces that it ended, and to the most that were in progress at once, in `timeMs`.
+ */
+const run = async ({
+  costMs,
+  timeMs = 1_000,
+  account = busy,
+  isAlone = false,
+}: {
+  readonly costMs: number
+  readonly timeMs?: number
+  readonly account?: (n: number) => Account
+  readonly isAlone?: boolean
+}): Promise<{ readonly ended: number; readonly most: number }> => {
+  const clock = createManualClock()
+  const turns = new Turns({ ...HELD_UNTIL_DONE, turns: () => TURNS, timeShareBesideOthers: 1 / 2 }, clock)
+  const pieces = new Set<Piece>()
+  let [ended, most, waiting] = [0, 0, 0]
+  const add = async (n: number): Promise<void> => {
+    waiting++
+    const end = await turns.enter(account(n))
+    waiting--
+    pieces.add({ end, leftMs: costMs })
+  }
+  for (let passedMs = 0, n = 0; passedMs < timeMs; passedMs++) {
+    if (!isAlone && passedMs % 100 === 0) turns.tryEnter(QUIET)?.()
+    while (waiting < TURNS) void add(n++)
+    await nextTurn()
+    most = Math.max(most, pieces.size)
+    const inProgress = [...pieces]
+    await clock.pass(1)
+    for (const piece of inProgress) {
+      piece.leftMs -= 1 / inProgress.length
+      if (piece.leftMs > 1e-9) continue
+      pieces.delete(piece)
+      piece.end()
+      ended++
+    }
+  }
+  return { ended, most }
+}
+
+describe('the time that the work of a tenant takes', () => {
+  for (const costMs of [1, 2, 5, 20])
+    it(`is half of all time beside another tenant, when a piece of work takes ${costMs} ms`, async () => {
+      const { ended } = await run({ costMs })
+      expect((ended * costMs) / 1_000).to.be.within(0.4, 0.56)
+    })
+
+  it('is all time for a tenant that is alone', async () => {
+    const { ended } = await run({ costMs: 5, isAlone: true })
+    expect(ended * 5).to.be.at.least(950)
+  })
+
+  it('is divided by the number of callers, not multiplied', async () => {
+    const [one, many] = [await run({ costMs: 5, account: () => busy(0) }), await run({ costMs: 5 })]
+    expect(many.ended).to.be.closeTo(one.ended, 5)
+  })
+
+  it('counts fourfold for strangers', async () => {
+    const { ended } = await run({ costMs: 2, account: n => strangerAccount(`192.0.2.${n}`) })
+    expect((ended * 2) / 1_000).to.be.within(0.1, 0.25)
+  })
+
+  it('is expected by what its work took before: of expensive work a single piece is in progress', async () => {
+    expect((await run({ costMs: 20, timeMs: 3_000 })).ended).to.be.greaterThan(60)
+    const turns = new Turns(
+      { ...HELD_UNTIL_DONE, turns: () => TURNS, timeShareBesideOthers: 1 / 2 },
+      createManualClock(),
+    )
+    turns.tryEnter(QUIET)?.()
+    expect(turns.tryEnter(busy(1))).to.not.equal(undefined)
+  })
+
+  it('gives no debt to a tenant for what it used while it was alone', async () => {
+    const clock = createManualClock()
+    const turns = new Turns({ ...HELD_UNTIL_DONE, turns: () => TURNS, timeShareBesideOthers: 1 / 2 }, clock)
+    for (let n = 0; n < 100; n++) {
+      const end = turns.tryEnter(busy(n))
+      await clock.pass(50)
+      end?.()
+    }
+    turns.tryEnter(QUIET)?.()
+    expect(turns.tryEnter(busy(0))).to.not.equal(undefined)
+  })
+})
