@@ -9,7 +9,7 @@ import type { Readable, Writable } from 'node:stream'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { StartupError, systemCode } from '../startupError.ts'
+import { StartupError, systemCode } from '../lib/startupError.ts'
 
 export type ChildOptions = {
   /** The name in messages, such as `postgres`. */

@@ -3,7 +3,7 @@ import jwksClient, { type SigningKey } from 'jwks-rsa'
 import { z } from 'zod'
 import type { Algorithm } from './compactToken.ts'
 import type { World } from '../ports.ts'
-import { createRevalidated, type Revalidated, type RevalidationTimes } from '../staleWhileRevalidate.ts'
+import { createRevalidated, type Revalidated, type RevalidationTimes } from '../lib/staleWhileRevalidate.ts'
 import type { FetchJwks } from './fetchJwks.ts'
 import { MIN_RSA_BITS } from './keySetFlaws.ts'
 

@@ -30,7 +30,7 @@ import {
   Unavailable,
 } from '../../src/ports.ts'
 import { RANGE_MAX } from '../../src/feeds/positionRanges.ts'
-import { realWorld } from '../../src/clockAndRandomness.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 import {

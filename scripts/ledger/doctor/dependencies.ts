@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { openClient, refusalOf } from '../../../src/adapters/kafka/client.ts'
-import type { Config } from '../../../src/config.ts'
+import type { Config } from '../../../src/settings/config.ts'
 import { fetchJwksFrom } from '../../../src/identity/fetchJwks.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
 import { withoutPassword } from '../connections.ts'

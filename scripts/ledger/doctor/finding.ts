@@ -1,4 +1,4 @@
-import { withoutSecrets } from '../../../src/redaction.ts'
+import { withoutSecrets } from '../../../src/lib/redaction.ts'
 
 /** The outcome of one check. A finding says in `way_out` how to mend it. */
 export type Check =

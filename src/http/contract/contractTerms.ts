@@ -1,6 +1,6 @@
-import { DEFAULT_IDEMPOTENCY_RETENTION_MS } from '../../commands/idempotencyRetention.ts'
+import { DEFAULT_IDEMPOTENCY_RETENTION_MS } from '../../settings/retention.ts'
 import type { Scope } from '../../identity/principal.ts'
-import { DEFAULT_RATE_LIMITS, type RatePolicy } from '../../limits.ts'
+import { DEFAULT_RATE_LIMITS, type RatePolicy } from '../../settings/limits.ts'
 import { BODY_MAX_BYTES } from '../request/body.ts'
 import { DEPTH_MAX, MEMBERS_MAX } from '../request/json.ts'
 import { PROBLEMS, type ErrorCode, retryOf } from '../problems/problemCatalogue.ts'

@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
-import { canonicalJson } from '../../commands/identifiers.ts'
+import { canonicalJson } from '../../lib/identifiers.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 
 /** The cursors of lists. */
