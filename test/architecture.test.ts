@@ -40,9 +40,6 @@ describe('the repository', () => {
   for (const [name, rule] of Object.entries(rules))
     it(`follows the rule ${name}`, () => expect(violations(rule)).to.deep.equal([]))
 
-  it('puts the subject first in the descriptions of the contract, which are the comments of the generated client', () =>
-    expect(rules['subjectsFirst']?.(sourceOf('scripts/client/src/generated.ts'))).to.deep.equal([]))
-
   it('follows the rule fileLength in tables and styles', () =>
     expect(
       filesUnder('')

@@ -17,11 +17,12 @@ import { profilePayments } from './profile.ts'
 import { publish } from './publish.ts'
 import { reads } from './reads.ts'
 import { rebuild } from './rebuild.ts'
+import { steady } from './steady.ts'
 import { tableOf } from './table.ts'
 
 /** Measures of the full form, and those that run only when they are named. */
 const MEASURES_OF_FULL: readonly Measure[] = [payments, reads, appends, cold, rebuild, publish, exporting]
-const MEASURES: readonly Measure[] = [...MEASURES_OF_FULL, growth]
+const MEASURES: readonly Measure[] = [...MEASURES_OF_FULL, growth, steady]
 const MEASURES_OF_QUICK: readonly Measure[] = [payments, reads]
 const SIZES = [10_000, 1_000_000]
 const FULL: Size = { seconds: 9, rounds: 3, payments: 20_000, paymentsToRead: 1_000, sizes: SIZES }

@@ -129,7 +129,7 @@ const profileAt = async (profiling: Profiling, connections: number) => {
   harness.log(`preparing approved invoices for ${connections} connections`)
   const next = partsOf(await caller.invoices(Math.ceil(invoices) + connections), connections, true)
   await caller.untilFeedsCaughtUp()
-  const phase = { name, side: pay(service.addresses, caller, connections, next) }
+  const phase = { name, side: pay(service.addresses, caller, { connections, next }) }
   await phase.side(WARM_SECONDS)
   harness.log(`profiling POST /payments at ${connections}`)
   const { sample, ...counted } = await profileCpu(profiling, phase)

@@ -36,7 +36,7 @@ const linesOf = (difference: Difference): readonly string[] => [
 const countOf = (count: number, effect: string): string => `${count} ${effect} difference${count === 1 ? '' : 's'}`
 
 const WAY_OUT =
-  'A breaking change needs a new version: leave the released shape to a translator in src/http/versions, give the new shape a ' +
+  'A breaking change needs a new version: leave the released shape to a translator in src/http/translation, give the new shape a ' +
   'date of its own with a migration guide (CONTRIBUTING.md, "An API version"), then run npm run contract -- release <date>.'
 
 /** The differences of one version in words, breaking ones first. */

@@ -1,5 +1,5 @@
 import { createLocalCounter } from '../adapters/rateLimiter/counters.ts'
-import { createLocalSlots, type SlotCounter } from '../http/access/localSlots.ts'
+import { createLocalSlots, type SlotCounter } from '../http/admission/localSlots.ts'
 import type { RateCounter } from '../ports.ts'
 import type { Channel } from './channel.ts'
 import type { LimitOperations } from './sharedLimits.ts'

@@ -1,5 +1,5 @@
 import { createLocalCounter } from '../adapters/rateLimiter/counters.ts'
-import { createLocalSlots } from '../http/access/localSlots.ts'
+import { createLocalSlots } from '../http/admission/localSlots.ts'
 import type { PrimaryOperations } from './protocol.ts'
 
 /**

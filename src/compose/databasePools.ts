@@ -11,7 +11,7 @@ import type { Database } from '../ports.ts'
 export const REQUESTS_POOL_MAX = 10
 export const LISTS_POOL_MAX = 4
 export const FEEDS_POOL_MAX = 8
-/** Event streams share all but one to read history; one is for the poll of the tail (http/resources/events/tail.ts). */
+/** Event streams share all but one to read history; one is for the poll of the tail (http/reading/tail.ts). */
 export const EVENT_STREAMS_POOL_MAX = 5
 /** Downloads of exports and counts of facts: short statements, many in a row, which must not delay look-ups. */
 export const BULK_POOL_MAX = 3

@@ -73,7 +73,7 @@ export const startHttp = async (
   dependencies: HttpDependencies,
   cleanup: CleanupStack,
 ): Promise<void> => {
-  const { port, socket, publicUrl, database, ledger, log, siblings } = dependencies
+  const { port, socket, database, ledger, log, siblings } = dependencies
   const { audience } = config
   const isApi = config.roles.includes('api')
   const revocations = await openRevocations({
@@ -109,7 +109,6 @@ export const startHttp = async (
     routes: isApi ? routes : healthRoutes,
     pipeline: createRequestPipeline(services, authenticate),
     log,
-    publicUrl,
     stopping: stopping.signal,
     ...(embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}),
   })

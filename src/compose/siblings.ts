@@ -1,4 +1,4 @@
-import type { SlotCounter } from '../http/access/localSlots.ts'
+import type { SlotCounter } from '../http/admission/localSlots.ts'
 import type { RateCounter } from '../ports.ts'
 import type { Receiving } from '../http/server/server.ts'
 import type { FeedStates } from './feeds.ts'

@@ -7,13 +7,16 @@ import type { Principal } from '../identity/principal.ts'
 import type { World } from '../ports.ts'
 import { type Authenticate, createAccessControl } from './access/accessControl.ts'
 import { type NamedResource, withMissingFirst } from './access/existence.ts'
+import { challengeOf } from './access/challenge.ts'
 import { createIdentification } from './access/identification.ts'
 import { checkedCall } from './request/requestValidation.ts'
 import { traceparentOf } from './request/correlation.ts'
 import { withDenialRecording } from './access/denialRecording.ts'
 import { deadlineOf, withDeadline, unavailableAsProblem, unavailableAs503 } from './response/deadlines.ts'
 import { createAnswerByKey } from './response/usedKeys.ts'
-import type { AnyRoute, Reply, Services } from './route.ts'
+import { Problem } from './problems/problemCatalogue.ts'
+import type { AnyRoute, Reply } from './route.ts'
+import type { Services } from './services.ts'
 
 /** The request pipeline: identification, access control and every check of a request, in the order of the contract. */
 
@@ -63,7 +66,14 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
     const { principal, account } = await identify(req, res, declared)
     return workFor(account, () => answerTo(principal, { req, res, declared }))
   }
-  return (req, res, declared) => unavailableAsProblem(declared, () => answer(req, res, declared))
+  return async (req, res, declared) => {
+    try {
+      return await unavailableAsProblem(declared, () => answer(req, res, declared))
+    } catch (error) {
+      if (error instanceof Problem) res.locals['challenge'] = challengeOf(error, services.publicUrl)
+      throw error
+    }
+  }
 }
 
 type Request = { readonly req: Incoming; readonly res: Outgoing; readonly declared: AnyRoute }

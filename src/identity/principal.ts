@@ -40,6 +40,10 @@ export type Principal = {
   readonly quota?: RateLimit
 }
 
+/** The identity by which limits and capacity are divided among callers. */
+export const callerOf = ({ tenant, subject, client }: Pick<Principal, 'tenant' | 'subject' | 'client'>): string =>
+  JSON.stringify([tenant, subject, client])
+
 /** The names of tenants in tokens, rate limits and rows; the system tenant is excluded. */
 export const TENANT_PATTERN = new RegExp(`^(?!${SYSTEM_TENANT}$)[a-z0-9][a-z0-9-]{0,62}$`)
 

@@ -33,6 +33,49 @@ const FAIRNESS = 'src/fairness/\\w+\\.ts'
 /** The tables that are not read models, and the advisory locks. */
 const SCHEMA = 'src/schema/\\w+\\.ts'
 
+/** The folders and files of src/http in their order: each imports from itself and from those before it. */
+const HTTP_ROOMS = [
+  'versions/',
+  'problems/',
+  'admission/',
+  'reading/',
+  'services.ts',
+  'route.ts',
+  'response/',
+  'request/',
+  'access/',
+  // Shared by the resources.
+  'resources/(?:collection|commonReplies|commonSchemas|operationSchema|paging).ts',
+  'resources/books/',
+  'resources/events/',
+  'resources/identity/',
+  'resources/subscriptions/',
+  'resources/',
+  'translation/',
+  'contract/',
+  'requestPipeline.ts',
+  'server/',
+  'index.ts',
+]
+
+/** Modules outside of src/http that each of its files may import. */
+const OUTSIDE_HTTP = [
+  'src/(identity|commands|personalTexts|evidence)/.+',
+  // A list states the position up to which it is projected; operators see the lag of read models, and rebuild them.
+  'src/feeds/(accountCodes|checkpoints|lag|rebuild/requests)\\.ts',
+  // The content of an export is read where its process wrote it.
+  'src/processes/exports/export(Erasures|Files)\\.ts',
+  ...STREAMS,
+  ...PROJECTIONS,
+  LIB,
+  PROMISES,
+  PORTS,
+  FAIRNESS,
+  NODE,
+  'express|zod|zod-openapi|jose|lru-cache|p-limit',
+  TELEMETRY_API,
+]
+
 const importRules: readonly ImportRule[] = [
   { layer: 'the list of aggregates', files: /^streams\/index\.ts$/, may: ['streams/[^/]+/index\\.ts'] },
   {
@@ -105,26 +148,11 @@ const importRules: readonly ImportRule[] = [
       TELEMETRY_API,
     ],
   },
-  {
-    layer: 'http',
-    files: /^src\/http\//,
-    may: [
-      'src/(http|identity|commands|personalTexts|evidence)/.+',
-      // A list states the position up to which it is projected; operators see the lag of read models, and rebuild them.
-      'src/feeds/(accountCodes|checkpoints|lag|rebuild/requests)\\.ts',
-      // The content of an export is read where its process wrote it.
-      'src/processes/exports/export(Erasures|Files)\\.ts',
-      ...STREAMS,
-      ...PROJECTIONS,
-      LIB,
-      PROMISES,
-      PORTS,
-      FAIRNESS,
-      NODE,
-      'express|zod|zod-openapi|jose|lru-cache|p-limit',
-      TELEMETRY_API,
-    ],
-  },
+  ...HTTP_ROOMS.map((room, index) => ({
+    layer: `http/${room}`,
+    files: new RegExp(`^src/http/${room}`),
+    may: [`src/http/(${HTTP_ROOMS.slice(0, index + 1).join('|')}).*`, ...OUTSIDE_HTTP],
+  })),
   {
     layer: 'identity',
     files: /^src\/identity\//,
@@ -175,11 +203,15 @@ const importRules: readonly ImportRule[] = [
     may: ['src/.+', 'streams/.+', 'projections/.+', '.+'],
   },
   { layer: 'the benchmarks', files: /^scripts\/bench\//, may: ['(?!test/).+'] },
-  { layer: 'the published client', files: /^scripts\/client\/src\//, may: ['scripts/client/src/.+'] },
+  {
+    layer: 'the published client',
+    files: /^scripts\/client\/src\//,
+    may: ['scripts/client/src/.+', 'src/lib/requestedPause\\.ts'],
+  },
   {
     layer: 'the generator of the client',
     files: /^scripts\/client\/generate\.ts$/,
-    may: ['src/http/(contract/openapi|index)\\.ts', 'swagger-typescript-api', NODE],
+    may: ['src/http/(contract/openapi|index)\\.ts', NODE],
   },
   {
     layer: 'the contract',

@@ -46,22 +46,6 @@ const functionLength: Rule = ({ path, text }) =>
             `${EXPLAINED_FUNCTION_LINES_MAX} with a comment "Long because …" beside it`,
         )
 
-/** Sentences whose subject is a clause or a pronoun: the style asks for the subject by its name. */
-const NAMELESS_SUBJECT = /(?:^|[.!?:;][)"'”]?\s+|^[-*]\s+)(?:What|Whoever|Whatever|Whose|Who|Nobody)\b/gm
-const subjectsFirst: Rule = ({ text }) =>
-  commentsOf(text).flatMap(comment =>
-    [...comment.text.matchAll(NAMELESS_SUBJECT)].map(
-      ({ 0: words, index }) =>
-        `line ${comment.line + lineAt(comment.text, index) - 1}: a sentence begins with ${words.trim().split(/\s+/).at(-1)}`,
-    ),
-  )
-
-const IMPORTS = /^(?:#!.*\n)?(?:\s*(?:import\b|export (?:type )?[{*])(?:[^'"]*?from)? '[^']+')*\s*/
-const fileHeader: Rule = ({ path, text }) =>
-  isTest(path) || text.replace(IMPORTS, '').startsWith('/**')
-    ? []
-    : ['no comment after the imports that begins with the purpose of the file']
-
 const parameterCount: Rule = ({ text }) =>
   functionsOf(text)
     .filter(({ parameters }) => parameters > PARAMETERS_MAX)
@@ -162,8 +146,6 @@ const noAbsolutePaths: Rule = ({ text }) => found(text, /\/(?:home|Users|root|wo
 export const rules: Readonly<Record<string, Rule>> = {
   fileLength,
   functionLength,
-  subjectsFirst,
-  fileHeader,
   parameterCount,
   noSkippedTests,
   noTestsImported,

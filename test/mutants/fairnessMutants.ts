@@ -36,7 +36,7 @@ export const FAIRNESS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'each caller of a tenant has a tenant limit of its own',
-    file: 'src/http/access/rateLimits.ts',
+    file: 'src/http/admission/rateLimits.ts',
     find: `count(counter, tenant, tenantPolicy(policy))`,
     replace: `count(counter, caller, tenantPolicy(policy))`,
   },

@@ -347,7 +347,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'each API key of a tenant has a quota of its own',
     issue: 'B13',
-    file: 'src/http/access/rateLimits.ts',
+    file: 'src/http/admission/rateLimits.ts',
     find: `count(local, tenant, 'api_keys')`,
     replace: `count(local, caller, 'api_keys')`,
   },

@@ -28,7 +28,7 @@ const FILES_OF_ONE_WORKER: readonly FileGroup[] = [
 const PARALLEL_FILES = new Set(['test/simulation/simulation.test.ts'])
 
 /** Files that compare measured times. */
-const EXCLUSIVE_FILES = new Set(['test/faults/attackers.test.ts', 'test/http/server/overload.test.ts'])
+const EXCLUSIVE_FILES = new Set(['test/faults/attackers.test.ts', 'test/http/admission/overload.test.ts'])
 
 /** All files that this plan names. */
 export const NAMED_FILES: readonly string[] = [...FILES_OF_ONE_WORKER.flat(), ...PARALLEL_FILES, ...EXCLUSIVE_FILES]

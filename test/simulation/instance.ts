@@ -15,7 +15,7 @@ import {
   createTail,
   type Services,
 } from '../../src/http/index.ts'
-import type { Admission } from '../../src/http/server/requestTurn.ts'
+import type { Admission } from '../../src/http/admission/requestTurn.ts'
 import { DEFAULT_BYTES } from '../../src/settings/limits.ts'
 import type { RequestPipeline } from '../../src/http/requestPipeline.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'

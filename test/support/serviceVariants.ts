@@ -20,7 +20,7 @@ import {
   type Services,
 } from '../../src/http/index.ts'
 import type { ResolveVersion } from '../../src/http/versions/requestedVersion.ts'
-import { type Admission, createAdmission } from '../../src/http/server/requestTurn.ts'
+import { type Admission, createAdmission } from '../../src/http/admission/requestTurn.ts'
 import { createPendingBodies } from '../../src/fairness/pendingBodies.ts'
 import { type RefusalReason, TurnRefused } from '../../src/fairness/turns.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
@@ -132,7 +132,6 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
     routes,
     pipeline: createRequestPipeline(services, different.authenticate ?? (async () => caller)),
     log: silent,
-    publicUrl: addresses.api,
     admission: different.admission ?? createAdmission(ledger.world, () => Infinity),
     addressOf: createAddressOf(different.trustedProxies ?? []),
     ...(different.resolveVersion ? { resolveVersion: different.resolveVersion } : {}),

@@ -2,10 +2,11 @@ import type { Request as Incoming, Response as Outgoing } from 'express'
 import type { TenantState } from '../../../streams/tenant/index.ts'
 import { authorize } from '../../identity/authorize.ts'
 import type { Principal, Scope } from '../../identity/principal.ts'
-import { networkOf } from '../server/clientAddress.ts'
-import { exceededBy, type RateLimits } from './rateLimits.ts'
-import { insufficientScope, Problem, statusOf } from '../response/problemCatalogue.ts'
-import type { AnyRoute, Call, Services } from '../route.ts'
+import { networkOf } from '../request/clientAddress.ts'
+import { exceededBy, rateHeaders, type RateLimits } from '../admission/rateLimits.ts'
+import { insufficientScope, Problem, statusOf } from '../problems/problemCatalogue.ts'
+import type { AnyRoute } from '../route.ts'
+import type { Call, Services } from '../services.ts'
 
 /** Access control: authentication, rate limits, tenant status and scopes. */
 
@@ -47,7 +48,7 @@ export const createAccessControl = (
     authenticateCounting: countingFailures(rateLimits, authenticate),
     countRequest: async (principal, declared, res) => {
       const counted = await rateLimits.count(principal, declared.rateClass)
-      res.locals['rateUsage'] = counted
+      res.locals['rateHeaders'] = rateHeaders(counted)
       res.locals['tenant'] = principal.tenant
       res.locals['client'] = principal.client
       const exceeded = exceededBy(counted)

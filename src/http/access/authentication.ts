@@ -4,7 +4,7 @@ import type { Principal } from '../../identity/principal.ts'
 import type { KeyRefused, Refused } from '../../identity/credentialRefusals.ts'
 import type { TokenVerifier } from '../../identity/tokenVerifier.ts'
 import type { Authenticate, BeforeWork } from './accessControl.ts'
-import { Problem } from '../response/problemCatalogue.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 
 /** Authentication of a request by its one credential: a bearer token or an API key. */
 

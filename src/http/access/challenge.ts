@@ -1,4 +1,4 @@
-import { type ErrorCode, PROBLEMS, type Problem, statusOf } from '../response/problemCatalogue.ts'
+import { type ErrorCode, PROBLEMS, type Problem, statusOf } from '../problems/problemCatalogue.ts'
 
 /** The header `WWW-Authenticate` of RFC 6750, section 3, with `resource_metadata` of RFC 9728, section 5.1. */
 
@@ -13,15 +13,15 @@ const errorOf = (code: ErrorCode): BearerError | undefined => {
 }
 
 /** The header's value for this problem; undefined for problems that another credential would not solve. */
-export const challengeOf = ({ code, extras }: Problem, publicUrl: string | undefined): string | undefined => {
+export const challengeOf = ({ code, extras }: Problem, publicUrl: string): string | undefined => {
   const error = errorOf(code)
   if (error === undefined && statusOf(code) !== 401) return undefined
   const parameters = {
-    resource_metadata: publicUrl === undefined ? undefined : `${publicUrl}${PROTECTED_RESOURCE_PATH}`,
+    resource_metadata: `${publicUrl}${PROTECTED_RESOURCE_PATH}`,
     error,
     error_description: error && PROBLEMS[code].title,
     scope: error === 'insufficient_scope' ? extras.scopes?.join(' ') : undefined,
   }
   const present = Object.entries(parameters).filter(([, value]) => value !== undefined)
-  return present.length === 0 ? 'Bearer' : `Bearer ${present.map(([name, value]) => `${name}="${value}"`).join(', ')}`
+  return `Bearer ${present.map(([name, value]) => `${name}="${value}"`).join(', ')}`
 }

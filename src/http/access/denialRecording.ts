@@ -12,7 +12,7 @@ import {
   subscriptionEntity,
 } from '../../commands/entities.ts'
 import type { Context, Ledger } from '../../commands/commandHandler.ts'
-import { type ErrorCode, Problem } from '../response/problemCatalogue.ts'
+import { type ErrorCode, Problem } from '../problems/problemCatalogue.ts'
 
 /**
  * Records the denials of audited operations: those whose route in src/http/resources has the member `audited`. Grants

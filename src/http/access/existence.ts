@@ -10,7 +10,7 @@ import {
   subscriptionEntity,
 } from '../../commands/entities.ts'
 import { Unavailable } from '../../ports.ts'
-import { Problem, statusOf } from '../response/problemCatalogue.ts'
+import { Problem, statusOf } from '../problems/problemCatalogue.ts'
 
 /**
  * The precedence of 404: a request that names a resource which its caller cannot see is 404, also when its content is

@@ -1,9 +1,8 @@
 import type { Request as Incoming, Response as Outgoing } from 'express'
 import type { Account } from '../../fairness/account.ts'
-import type { Principal } from '../../identity/principal.ts'
-import { turnOf } from '../server/requestTurn.ts'
+import { callerOf, type Principal } from '../../identity/principal.ts'
+import { turnOf } from '../admission/requestTurn.ts'
 import type { AccessControl } from './accessControl.ts'
-import { callerOf } from './rateLimits.ts'
 import type { AnyRoute } from '../route.ts'
 
 /** Identification of the caller, and the turn of its account. */

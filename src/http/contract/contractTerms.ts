@@ -3,8 +3,8 @@ import type { Scope } from '../../identity/principal.ts'
 import { DEFAULT_RATE_LIMITS, type RatePolicy } from '../../settings/limits.ts'
 import { BODY_MAX_BYTES } from '../request/body.ts'
 import { DEPTH_MAX, MEMBERS_MAX } from '../request/json.ts'
-import { PROBLEMS, type ErrorCode, retryOf } from '../response/problemCatalogue.ts'
-import { HEADERS_MAX_BYTES, URL_MAX_CHARS } from '../server/framing.ts'
+import { PROBLEMS, type ErrorCode, retryOf } from '../problems/problemCatalogue.ts'
+import { HEADERS_MAX_BYTES, URL_MAX_CHARS } from '../request/framing.ts'
 import { DAY_MS } from '../../lib/time.ts'
 
 /** The parts of openapi.json that belong to no operation: scopes, tags, limits, and the table of all error codes. */

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { cloudEventSchema, type FactKind, kindsIn, schemaPathOf, SOURCE } from '../../../streams/facts.ts'
 import { aggregates } from '../../../streams/index.ts'
 import type { JsonObject } from '../../ports.ts'
-import { Problem } from '../response/problemCatalogue.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 import { type AnyRoute, route } from '../route.ts'
 
 /** The documents that `dataschema` links to: JSON Schema 2020-12 of each version of each fact, and of the envelope. */

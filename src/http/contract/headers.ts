@@ -3,7 +3,7 @@ import { ENTITY_TAG, ENTITY_TAGS } from '../request/conditional.ts'
 import { CORRELATION_ID, TRACEPARENT } from '../request/correlation.ts'
 import { KEY_HEADER } from '../request/idempotencyKey.ts'
 import type { AnyRoute, ResponseSpec } from '../route.ts'
-import { POSITION } from '../resources/commonSchemas.ts'
+import { POSITION } from '../request/position.ts'
 import { OLDEST_VERSION, type Version, VERSIONS } from '../versions/index.ts'
 
 /** The headers of openapi.json: each is declared once as a component, and operations refer to it. */

@@ -11,11 +11,11 @@ import { createExamples } from './examples.ts'
 import { describeParameters } from './parameterDescriptions.ts'
 import { descriptionOf, securityOf, termsOf } from './operationTerms.ts'
 import { failureOf } from './problemResponses.ts'
-import { statusOf } from '../response/problemCatalogue.ts'
+import { statusOf } from '../problems/problemCatalogue.ts'
 import { type AnyRoute, type ResponseSpec, route } from '../route.ts'
-import { errorsOf } from '../errorCodesOfRoute.ts'
+import { errorsOf } from './errorCodesOfRoute.ts'
 import type { Version } from '../versions/index.ts'
-import { inVersion } from '../versions/translation.ts'
+import { inVersion } from '../translation/translation.ts'
 
 /** openapi.json, derived from the same route declarations as the router. */
 

@@ -1,5 +1,5 @@
 import type { PrincipalKind } from '../../identity/principal.ts'
-import { isForApiKeys } from '../errorCodesOfRoute.ts'
+import { isForApiKeys } from './errorCodesOfRoute.ts'
 import { deadlineOf } from '../response/deadlines.ts'
 import type { AnyRoute } from '../route.ts'
 

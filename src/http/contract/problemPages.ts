@@ -7,7 +7,7 @@ import {
   Problem,
   retryOf,
   type RetryStrategy,
-} from '../response/problemCatalogue.ts'
+} from '../problems/problemCatalogue.ts'
 import { type AnyRoute, route } from '../route.ts'
 
 /** The pages that the `type` of a problem links to: one for each error code, made from the problem catalogue. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { ZodOpenApiResponseObject } from 'zod-openapi'
 import { failureHeadersOf } from './headers.ts'
-import { documentOf, type ErrorCode, Problem, PROBLEMS, retryOf, statusOf } from '../response/problemCatalogue.ts'
+import { documentOf, type ErrorCode, Problem, PROBLEMS, retryOf, statusOf } from '../problems/problemCatalogue.ts'
 
 /** The error responses of openapi.json: endpoints with the same codes for a status refer to one response. */
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { TEXT_PAGE_POLICY } from '../response/contentSecurityPolicy.ts'
-import { Problem } from '../response/problemCatalogue.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { isVersion, OLDEST_VERSION, type Version } from '../versions/index.ts'
 import { type Release, RELEASES, successorOf } from '../versions/releases.ts'

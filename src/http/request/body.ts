@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { RequestTurn } from '../server/requestTurn.ts'
+import type { RequestTurn } from '../admission/requestTurn.ts'
 import { parseJson } from './json.ts'
-import { Problem } from '../response/problemCatalogue.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 import type { AnyRoute } from '../route.ts'
 
 /** Request bodies: their media type, their size, the wait for them, and their JSON. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { Problem } from '../response/problemCatalogue.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 
 /** Entity tags, If-Match, If-None-Match and If-Range (RFC 9110 §8.8.3 and §13.1). */
 

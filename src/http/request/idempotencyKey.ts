@@ -6,9 +6,10 @@ import type { Principal } from '../../identity/principal.ts'
 import type { JsonObject } from '../../ports.ts'
 import { type AnyEvent, isRejection, type Rejection } from '../../../streams/decider.ts'
 import type { IdempotencyRecord } from '../../../streams/idempotencyRecord.ts'
-import { Problem } from '../response/problemCatalogue.ts'
-import { problemOfKeyConflict, problemOfRejection } from '../response/rejectionDetails.ts'
-import type { AnyRoute, Call } from '../route.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
+import { problemOfKeyConflict, problemOfRejection } from '../problems/rejectionDetails.ts'
+import type { AnyRoute } from '../route.ts'
+import type { Call } from '../services.ts'
 
 /** The Idempotency-Key header: its syntax, its scope, and the idempotency record that a command stores for it. */
 

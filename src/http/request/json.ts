@@ -1,4 +1,4 @@
-import { Problem, type Violation } from '../response/problemCatalogue.ts'
+import { Problem, type Violation } from '../problems/problemCatalogue.ts'
 import { pointerOf } from './violations.ts'
 
 /** A strict JSON parser for request bodies: limits, duplicate members, inexact numbers and invalid text. */

@@ -1,6 +1,6 @@
-import { Problem } from '../response/problemCatalogue.ts'
-import type { Preference } from '../route.ts'
-import { positionSchema } from '../resources/commonSchemas.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
+import type { Preference } from '../services.ts'
+import { positionSchema } from './position.ts'
 
 /** The headers Prefer and If-Min-Position. */
 

@@ -1,4 +1,4 @@
-import { originFormOf } from '../server/framing.ts'
+import { originFormOf } from './framing.ts'
 
 /** The normal form of request targets, before routing. */
 

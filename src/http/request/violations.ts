@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { Violation } from '../response/problemCatalogue.ts'
+import type { Violation } from '../problems/problemCatalogue.ts'
 
 /** Violations of a schema, as the members of a problem document. */
 

@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import { type ListedRow, type PageRequest, type PageRow, pageOfRows, type Query } from '../../../projections/page.ts'
 import { positionOf } from '../../feeds/checkpoints.ts'
-import { Problem } from '../response/problemCatalogue.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 import { definedOnly, keyInCursor, pageReply } from './paging.ts'
 import { withTexts } from '../../personalTexts/personalTexts.ts'
 import { PRIVATE_CACHING, textsFor } from './commonReplies.ts'
-import type { Call, Reply } from '../route.ts'
+import type { Reply } from '../route.ts'
+import type { Call } from '../services.ts'
 
 /** Lists that come from read models, and the wait until a read model has reached a position. */
 

@@ -6,9 +6,10 @@ import type { Entity, Kind } from '../../commands/entities.ts'
 import type { Loaded } from '../../commands/aggregateRepository.ts'
 import { hasErased, NO_TEXTS, type Texts, tokensOf, withTexts } from '../../personalTexts/personalTexts.ts'
 import { etagOf, isNotModified } from '../request/conditional.ts'
-import { problemOfKeyConflict, problemOfRejection } from '../response/rejectionDetails.ts'
-import { Problem } from '../response/problemCatalogue.ts'
-import type { LogCall, Reply } from '../route.ts'
+import { problemOfKeyConflict, problemOfRejection } from '../problems/rejectionDetails.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
+import type { Reply } from '../route.ts'
+import type { LogCall } from '../services.ts'
 
 /** The replies that all resources share: reads by id, and replies to commands. */
 

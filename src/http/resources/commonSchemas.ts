@@ -102,16 +102,6 @@ export const textSchema = z
   .max(TEXT_CHARS_MAX)
   .refine(text => !text.includes('\u0000'), { message: 'No U+0000.' })
 
-/** The maximum of bigint in Postgres. */
-const POSITION_MAX = 2n ** 63n - 1n
-
-/** A position of the log, as text, since it may exceed what a double can represent. */
-export const POSITION = /^\d{1,19}$/
-export const positionSchema = z
-  .string()
-  .regex(POSITION, { error: 'A whole number.', abort: true })
-  .refine(text => BigInt(text) <= POSITION_MAX, { message: `At most ${POSITION_MAX}.` })
-
 /** The members of every resource. */
 export const resourceShape = {
   version: z.int().min(0).meta({ description: 'A number that increases with every change.' }),

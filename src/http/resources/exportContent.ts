@@ -8,12 +8,13 @@ import { mayHaveErased } from '../../processes/exports/exportErasures.ts'
 import { bytesOf, isComplete } from '../../processes/exports/exportFiles.ts'
 import { SCOPE_OF } from '../../identity/resourceScopes.ts'
 import { isNotModified } from '../request/conditional.ts'
-import { Problem } from '../response/problemCatalogue.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 import { type ByteRange, rangeOf } from '../request/ranges.ts'
 import { hasErased } from '../../personalTexts/personalTexts.ts'
 import { PRIVATE_CACHING, textsFor, visibleRow } from './commonReplies.ts'
 import { NOT_MODIFIED } from './commonSchemas.ts'
-import { type Call, route, type Streamed } from '../route.ts'
+import { route, type Streamed } from '../route.ts'
+import type { Call } from '../services.ts'
 
 /** GET /exports/{id}/content: the file of an export, whole or one range of its bytes. */
 

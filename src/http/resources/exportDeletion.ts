@@ -5,8 +5,9 @@ import { operationEntity } from '../../commands/entities.ts'
 import { deleteFile } from '../../processes/exports/exportFiles.ts'
 import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
 import { Unavailable } from '../../ports.ts'
-import { problemOfRejection } from '../response/rejectionDetails.ts'
-import { type Call, route } from '../route.ts'
+import { problemOfRejection } from '../problems/rejectionDetails.ts'
+import { route } from '../route.ts'
+import type { Call } from '../services.ts'
 import { visibleRow } from './commonReplies.ts'
 
 /** The endpoint that deletes the file of an export. */

@@ -19,10 +19,11 @@ import { orderFilters } from './orderSchemas.ts'
 import { definedOnly } from './paging.ts'
 import { postingFilters } from './books/bookSchemas.ts'
 import { paymentFilters } from './payments.ts'
-import { Problem } from '../response/problemCatalogue.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 import { replyToCreation, replyToReplay, readOne, textsFor } from './commonReplies.ts'
 import { exportFilters } from './paymentReferences.ts'
-import { type AnyRoute, type Call, type LogCall, type Reply, route } from '../route.ts'
+import { type AnyRoute, type Reply, route } from '../route.ts'
+import type { Call, LogCall } from '../services.ts'
 import { metadataSchema, timeSchema, NOT_MODIFIED } from './commonSchemas.ts'
 
 /** The endpoints that create exports and read their manifests. */

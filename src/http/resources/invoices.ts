@@ -12,9 +12,10 @@ import type { JsonObject } from '../../ports.ts'
 import { readPage } from './collection.ts'
 import { authorizeApproval } from '../../identity/approvalPolicy.ts'
 import { idempotencyRecordIfKeyed, idempotencyRecordOf } from '../request/idempotencyKey.ts'
-import { Problem } from '../response/problemCatalogue.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 import { replyToCommand, replyToCreation, replyToReplay, ifMatchOf, readOne, visibleRow } from './commonReplies.ts'
-import { type AnyRoute, type Call, route } from '../route.ts'
+import { type AnyRoute, route } from '../route.ts'
+import type { Call } from '../services.ts'
 import {
   amountSchema,
   asOfQuery,

@@ -11,7 +11,7 @@ import { type PersonalText, storeUnlessBound, withTexts } from '../../personalTe
 import { decisionOn } from '../../commands/streamGrowth.ts'
 import { readPage } from './collection.ts'
 import { idempotencyRecordIfKeyed, idempotencyRecordOf } from '../request/idempotencyKey.ts'
-import { Problem } from '../response/problemCatalogue.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 import {
   replyToCommand,
   replyToCreation,
@@ -22,7 +22,8 @@ import {
   textsFor,
   visibleState,
 } from './commonReplies.ts'
-import { type AnyRoute, type Call, type LogCall, type Reply, route } from '../route.ts'
+import { type AnyRoute, type Reply, route } from '../route.ts'
+import type { Call, LogCall } from '../services.ts'
 import { asOfQuery, resourceById, textSchema, TOO_MANY_KEYS } from './commonSchemas.ts'
 import { newOrder, orderFilters, orderPatch, orderSchema, render, storedLines } from './orderSchemas.ts'
 import { pageQuery, listOf } from './paging.ts'

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import type { Call, Reply } from '../route.ts'
+import type { Reply } from '../route.ts'
+import type { Call } from '../services.ts'
 import { timeParameter } from './commonSchemas.ts'
 
 /**

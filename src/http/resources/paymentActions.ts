@@ -8,7 +8,8 @@ import { Unavailable } from '../../ports.ts'
 import { idempotencyRecordOf } from '../request/idempotencyKey.ts'
 import { paymentSchema, renderPayment } from './payments.ts'
 import { replyToCommand, replyToCreation, replyToReplay, textsFor } from './commonReplies.ts'
-import { type AnyRoute, type Call, type LogCall, type Reply, route } from '../route.ts'
+import { type AnyRoute, type Reply, route } from '../route.ts'
+import type { Call, LogCall } from '../services.ts'
 import { amountSchema, textSchema } from './commonSchemas.ts'
 
 /** The endpoints that settle, fail and refund existing payments. */

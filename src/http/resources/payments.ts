@@ -14,7 +14,8 @@ import { idempotencyRecordOf } from '../request/idempotencyKey.ts'
 import { renderPaymentOperation } from './operations.ts'
 import { operationSchema } from './operationSchema.ts'
 import { replyToCreation, readOne } from './commonReplies.ts'
-import { type AnyRoute, type LogCall, type Preference, type Reply, route } from '../route.ts'
+import { type AnyRoute, type Reply, route } from '../route.ts'
+import type { LogCall, Preference } from '../services.ts'
 import {
   amountSchema,
   asOfQuery,

@@ -14,8 +14,9 @@ import {
   type RebuildRow,
   requestRebuild,
 } from '../../feeds/rebuild/requests.ts'
-import { Problem } from '../response/problemCatalogue.ts'
-import { type AnyRoute, type Call, type Reply, route } from '../route.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
+import { type AnyRoute, type Reply, route } from '../route.ts'
+import type { Call } from '../services.ts'
 import { projectionSchema, rebuildRequest, rebuildSchema, rebuildView } from './projectionSchemas.ts'
 
 /**

@@ -2,7 +2,7 @@ import { REQUEST_DEADLINE_MS } from '../../settings/timeBudgets.ts'
 import { bytesText, QuotaExceeded } from '../../commands/quotas/byteQuota.ts'
 import { Contended } from '../../commands/commandHandler.ts'
 import { Unavailable, type World } from '../../ports.ts'
-import { Problem } from './problemCatalogue.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 import type { AnyRoute, Reply } from '../route.ts'
 
 /** Deadlines of requests, and the problems of failing dependencies, which must not appear as internal errors. */

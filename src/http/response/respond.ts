@@ -2,24 +2,24 @@ import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { workFor } from '../../fairness/currentAccount.ts'
 import { exactJson } from '../../../projections/exactAmounts.ts'
-import type { RequestTurn } from '../server/requestTurn.ts'
-import { challengeOf } from '../access/challenge.ts'
+import type { RequestTurn } from '../admission/requestTurn.ts'
 import { coded } from './contentCoding.ts'
-import { documentOf, type Problem, retryOf, statusOf } from './problemCatalogue.ts'
-import { rateHeaders, type RateUsage } from '../access/rateLimits.ts'
+import { documentOf, type Problem, retryOf, statusOf } from '../problems/problemCatalogue.ts'
 import type { Reply, Streamed } from '../route.ts'
 import { OLDEST_VERSION } from '../versions/index.ts'
 import type { RequestedVersion } from '../versions/requestedVersion.ts'
 
 /** Writes responses: replies of handlers, streams and problem documents, with the headers of every response. */
 
+type Headers = Readonly<Record<string, string>>
+
 /** The results of the checks so far, in the `locals` of the Express response. */
 type Locals = {
   readonly correlationId?: string
   readonly requestedVersion?: RequestedVersion
-  /** The service's public address. */
-  readonly publicUrl?: string
-  readonly rateUsage?: readonly RateUsage[]
+  readonly rateHeaders?: Headers
+  /** The value of WWW-Authenticate. */
+  readonly challenge?: string
   readonly turn?: RequestTurn
   /** For the metric of requests: the code of the problem, and the time of the first byte of a streamed response. */
   errorCode?: string
@@ -33,11 +33,9 @@ const commonHeaders = ({ locals }: Response): Record<string, string> => ({
   'API-Version': locals.requestedVersion?.version ?? OLDEST_VERSION,
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff',
-  ...(locals.rateUsage ? rateHeaders(locals.rateUsage) : {}),
+  ...locals.rateHeaders,
   ...locals.requestedVersion?.deprecation,
 })
-
-type Headers = Readonly<Record<string, string>>
 
 /** The headers of a response, with the links of both: to the next page, and about the version. */
 const withCommonHeaders = (res: Response, own: Headers = {}): Headers => {
@@ -119,7 +117,7 @@ export const sendProblem = (req: IncomingMessage, res: Response, problem: Proble
   const bytes = Buffer.from(JSON.stringify(documentOf(problem, { instance, correlationId })))
   const status = statusOf(problem.code)
   const { after_seconds } = retryOf(problem.code, problem.extras)
-  const challenge = challengeOf(problem, res.locals.publicUrl)
+  const { challenge } = res.locals
   res.writeHead(status, {
     ...commonHeaders(res),
     'Content-Type': 'application/problem+json',

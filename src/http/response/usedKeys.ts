@@ -1,8 +1,9 @@
 import { QuotaExceeded } from '../../commands/quotas/byteQuota.ts'
 import type { ScopedKey } from '../../commands/idempotency/record.ts'
 import { Unavailable } from '../../ports.ts'
-import type { AnyRoute, Call, Reply } from '../route.ts'
-import { Problem } from './problemCatalogue.ts'
+import type { AnyRoute, Reply } from '../route.ts'
+import type { Call } from '../services.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 
 /**
  * The answers to requests with an idempotency key. When Postgres fails or a quota is used up, the caller is told that

@@ -10,22 +10,22 @@ import type { ApiVersionUsage } from '../versions/apiVersionUsage.ts'
 import { probeAccount, strangerAccount } from '../../fairness/account.ts'
 import { workFor } from '../../fairness/currentAccount.ts'
 import type { Log } from '../../ports.ts'
-import { type AddressOf, createAddressOf, networkOf } from './clientAddress.ts'
+import { type AddressOf, createAddressOf, networkOf } from '../request/clientAddress.ts'
 import { announcedBytesOf, bodyArrived, sendContinueTo } from '../request/body.ts'
 import { createRequestMetrics } from './requestMetrics.ts'
 import type { RequestPipeline } from '../requestPipeline.ts'
 import { allowOf, routesByPath } from './routing.ts'
 import { correlationIdOf, traceIdOf } from '../request/correlation.ts'
-import { framingFault } from './framing.ts'
+import { framingFault } from '../request/framing.ts'
 import { type IssuerHandler, mountIssuer } from './issuerMount.ts'
-import { type Admission, createRequestTurn, turnOf } from './requestTurn.ts'
-import { Problem } from '../response/problemCatalogue.ts'
+import { type Admission, createRequestTurn, turnOf } from '../admission/requestTurn.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 import { sendProblem, sendReply } from '../response/respond.ts'
 import type { AnyRoute } from '../route.ts'
 import { normalizeUrl } from '../request/url.ts'
 import { VERSIONS } from '../versions/index.ts'
 import { requestedVersionOf, type ResolveVersion, resolveVersionWithout } from '../versions/requestedVersion.ts'
-import { routeIn } from '../versions/translation.ts'
+import { routeIn } from '../translation/translation.ts'
 
 /**
  * The request listener: framing checks, turns, the router that is made from the routes, and the request log.
@@ -42,8 +42,6 @@ export type AppDependencies = {
   readonly addressOf?: AddressOf
   /** The embedded issuer and the path that it is mounted at. */
   readonly issuer?: { readonly path: string; readonly handler: IssuerHandler }
-  /** The service's public address. */
-  readonly publicUrl: string
   /** Counts the requests of identified callers by version, route and client. */
   readonly usage?: Pick<ApiVersionUsage, 'count'>
   /** The version of each request by its header; by default every version is served. */
@@ -74,7 +72,6 @@ export const createApp = (dependencies: AppDependencies): RequestListener => {
       address,
       turn,
       startedAt: performance.now(),
-      publicUrl: dependencies.publicUrl,
       requestedVersion: resolveVersion(versionHeaderOf(req)),
     }
     const response = Object.assign(res, { locals })

@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express'
 import { Unavailable } from '../../ports.ts'
-import { Problem } from '../response/problemCatalogue.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 import { setCommonHeaders } from '../response/respond.ts'
 
 /** Mounts the embedded issuer below its path, with the headers and problem documents of the other endpoints. */

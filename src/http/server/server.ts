@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo, Server as SocketServer, Socket } from 'node:net'
-import { HEADERS_MAX_BYTES, URL_MAX_CHARS } from './framing.ts'
+import { HEADERS_MAX_BYTES, URL_MAX_CHARS } from '../request/framing.ts'
 import { createMalformedRequestHandler, refuseConnect } from './malformedRequests.ts'
-import { createPipelining } from './pipelining.ts'
+import { createPipelining } from '../admission/pipelining.ts'
 
 /** The HTTP server: its limits and timeouts, and its graceful shutdown. */
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { Problem } from '../../../src/http/response/problemCatalogue.ts'
+import { Problem } from '../../../src/http/problems/problemCatalogue.ts'
 import { anOrder, type Client, clientOf, newKey } from '../../support/client.ts'
 import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'

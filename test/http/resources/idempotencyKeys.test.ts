@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { routes } from '../../../src/http/index.ts'
-import { PROBLEMS } from '../../../src/http/response/problemCatalogue.ts'
+import { PROBLEMS } from '../../../src/http/problems/problemCatalogue.ts'
 import { anOrder, approvedInvoice, type Client, clientOf, newKey } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { caller, startVariant } from '../../support/serviceVariants.ts'

@@ -3,15 +3,8 @@ import { ACCOUNT_CODE } from '../../../feeds/accountCodes.ts'
 import { ENTRY_KINDS, type EntryKind } from '../../../../projections/bookings.ts'
 import { ACCOUNT_TYPES, DIRECTIONS } from '../../../../projections/chartOfAccounts.ts'
 import { idSchema } from '../../../../streams/ids.ts'
-import {
-  amountSchema,
-  currencySchema,
-  exponentSchema,
-  positionSchema,
-  sumSchema,
-  timeParameter,
-  timeSchema,
-} from '../commonSchemas.ts'
+import { positionSchema } from '../../request/position.ts'
+import { amountSchema, currencySchema, exponentSchema, sumSchema, timeParameter, timeSchema } from '../commonSchemas.ts'
 import { createdQuery } from '../paging.ts'
 
 /** The schemas of accounts, journal entries and the trial balance. */

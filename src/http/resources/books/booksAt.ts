@@ -2,8 +2,8 @@ import { BOOKS, BOOKS_CATEGORIES } from '../../../../projections/books/projectio
 import { type BooksAt, positionAt } from '../../../../projections/books/queries.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
 import { reachedPosition } from '../collection.ts'
-import { Problem } from '../../response/problemCatalogue.ts'
-import type { Call } from '../../route.ts'
+import { Problem } from '../../problems/problemCatalogue.ts'
+import type { Call } from '../../services.ts'
 
 /**
  * The position as of which a request for the books is answered. The books may lag behind the log, and they lack parked

@@ -1,6 +1,6 @@
 import { type FeedPlace, isAfter } from '../../../../projections/facts/queries.ts'
 import { withSchemaBaseUrl } from '../../../../streams/facts.ts'
-import type { SharedFact } from './caughtUpStreams.ts'
+import type { SharedFact } from '../../reading/caughtUpStreams.ts'
 import { bindingOf, type EventsCall, type Found, sealPlace, typesFor } from './readFacts.ts'
 
 /** The output of one event stream: facts and comments, and the places that follow from them. */

@@ -1,9 +1,9 @@
 import type { Account } from '../../../fairness/account.ts'
 import { TurnRefused } from '../../../fairness/turns.ts'
-import { callerOf } from '../../access/rateLimits.ts'
-import { Problem } from '../../response/problemCatalogue.ts'
+import { callerOf } from '../../../identity/principal.ts'
+import { Problem } from '../../problems/problemCatalogue.ts'
 import type { Streamed } from '../../route.ts'
-import type { LiveQueue } from './caughtUpStreams.ts'
+import type { LiveQueue } from '../../reading/caughtUpStreams.ts'
 import { createSender, type Sendable, type Sender } from './eventSender.ts'
 import { type EventsCall, readFacts, startPlaceOf } from './readFacts.ts'
 

@@ -7,10 +7,12 @@ import { FACTS } from '../../../commands/manifests.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
 import { scopesOfCategory } from '../../../identity/resourceScopes.ts'
 import { reachedPosition, waitApplied } from '../collection.ts'
-import { Problem } from '../../response/problemCatalogue.ts'
+import { Problem } from '../../problems/problemCatalogue.ts'
 import { PRIVATE_CACHING } from '../commonReplies.ts'
-import { type AnyRoute, type Call, type Reply, route } from '../../route.ts'
-import { positionSchema, timeSchema } from '../commonSchemas.ts'
+import { type AnyRoute, type Reply, route } from '../../route.ts'
+import type { Call } from '../../services.ts'
+import { positionSchema } from '../../request/position.ts'
+import { timeSchema } from '../commonSchemas.ts'
 
 /** GET /events/manifest: count and hash of the facts in a range, by which a consumer proves that it has all of them. */
 

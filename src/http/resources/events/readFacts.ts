@@ -3,9 +3,10 @@ import { type FactsPageRow, factsPage, type FeedPlace, placeBefore } from '../..
 import type { Query } from '../../../../projections/page.ts'
 import { type CloudEvent, FACT_TYPES } from '../../../../streams/facts.ts'
 import { readableFactTypes, TENANT_FACT_TYPES, scopesOfFacts } from '../../../identity/resourceScopes.ts'
-import type { Call } from '../../route.ts'
+import type { Call } from '../../services.ts'
 import { keyInCursor } from '../paging.ts'
-import { positionSchema, textSchema, timeParameter } from '../commonSchemas.ts'
+import { positionSchema } from '../../request/position.ts'
+import { textSchema, timeParameter } from '../commonSchemas.ts'
 import { pageQuery } from '../paging.ts'
 
 /** Reads the facts projection for the pages and the streams of GET /events. */

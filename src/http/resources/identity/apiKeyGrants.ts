@@ -3,8 +3,8 @@ import type { ApiKeySecrets } from '../../../identity/apiKeySecrets.ts'
 import type { Principal } from '../../../identity/principal.ts'
 import type { ApiKeyId } from '../../../../streams/ids.ts'
 import { noApiKeys } from '../../access/authentication.ts'
-import { insufficientScope, Problem } from '../../response/problemCatalogue.ts'
-import type { Call, LogCall } from '../../route.ts'
+import { insufficientScope, Problem } from '../../problems/problemCatalogue.ts'
+import type { Call, LogCall } from '../../services.ts'
 
 /** The checks, the quota and the new secret of an API key that is issued or rotated. */
 

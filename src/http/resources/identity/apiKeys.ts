@@ -26,7 +26,8 @@ import {
   visibleRow,
   visibleState,
 } from '../commonReplies.ts'
-import { type AnyRoute, type LogCall, type Reply, route } from '../../route.ts'
+import { type AnyRoute, type Reply, route } from '../../route.ts'
+import type { LogCall } from '../../services.ts'
 import { resourceById } from '../commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from '../paging.ts'
 

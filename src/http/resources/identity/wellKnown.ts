@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { SCOPES } from '../../../identity/principal.ts'
 import { PROTECTED_RESOURCE_PATH } from '../../access/challenge.ts'
-import { Problem } from '../../response/problemCatalogue.ts'
+import { Problem } from '../../problems/problemCatalogue.ts'
 import { type AnyRoute, route } from '../../route.ts'
 
 /** Discovery documents for clients: RFC 9728, RFC 8414 and OpenID Connect Discovery. */

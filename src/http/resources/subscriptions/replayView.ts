@@ -7,9 +7,9 @@ import { subscriptionEntity } from '../../../commands/entities.ts'
 import { replayIdOf, replayOfOperation } from '../../../commands/subscriptions/ids.ts'
 import { Unavailable } from '../../../ports.ts'
 import type { OperationView } from '../operationSchema.ts'
-import { Problem } from '../../response/problemCatalogue.ts'
+import { Problem } from '../../problems/problemCatalogue.ts'
 import { visibleRow } from '../commonReplies.ts'
-import type { Call } from '../../route.ts'
+import type { Call } from '../../services.ts'
 
 /** The operation of a replay: a view of the subscription's stream, without a record of its own. */
 

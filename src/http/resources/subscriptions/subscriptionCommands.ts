@@ -5,10 +5,10 @@ import type { Loaded } from '../../../commands/aggregateRepository.ts'
 import { type KindOf, subscriptionEntity } from '../../../commands/entities.ts'
 import { handle } from '../../../commands/commandHandler.ts'
 import { allowanceBy } from '../../../commands/subscriptions/permission.ts'
-import { insufficientScope, Problem } from '../../response/problemCatalogue.ts'
-import { problemOfRejection } from '../../response/rejectionDetails.ts'
+import { insufficientScope, Problem } from '../../problems/problemCatalogue.ts'
+import { problemOfRejection } from '../../problems/rejectionDetails.ts'
 import { changedHeaders, visibleState } from '../commonReplies.ts'
-import type { LogCall } from '../../route.ts'
+import type { LogCall } from '../../services.ts'
 import type { Start } from './subscriptionSchemas.ts'
 
 /** Permissions, the start position and the execution of commands on subscriptions. */

@@ -13,7 +13,8 @@ import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
 import { confirmByMs } from '../../../commands/subscriptions/confirmation.ts'
 import { topicNamesOf } from '../../../commands/subscriptions/topicNames.ts'
 import { scopesOfFacts, TENANT_FACT_TYPES, type TenantFactType } from '../../../identity/resourceScopes.ts'
-import { metadataSchema, positionSchema, resourceShape, timeParameter, timeSchema } from '../commonSchemas.ts'
+import { positionSchema } from '../../request/position.ts'
+import { metadataSchema, resourceShape, timeParameter, timeSchema } from '../commonSchemas.ts'
 
 /** The request and response schemas of subscriptions. */
 

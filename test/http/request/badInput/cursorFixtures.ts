@@ -1,5 +1,5 @@
 import { openDatabase } from '../../../../src/adapters/postgres/database.ts'
-import { createCursors, type Cursors } from '../../../../src/http/request/cursor.ts'
+import { createCursors, type Cursors } from '../../../../src/http/reading/cursor.ts'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf, pay } from '../../../support/client.ts'
 import { eventually } from '../../../support/eventually.ts'
 import type { TestService } from '../../../support/service.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import { createCursors } from '../../../../src/http/request/cursor.ts'
+import { createCursors } from '../../../../src/http/reading/cursor.ts'
 import type { Answer } from '../../../support/client.ts'
 import { send } from '../../../support/rawHttp.ts'
 import { type BadInputFixtures, type Case, refusesAll, type Refusal, acceptsAll } from './cases.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { openEventStore } from '../../../../src/adapters/eventstoredb/eventStore.ts'
-import { isErrorCode } from '../../../../src/http/response/problemCatalogue.ts'
+import { isErrorCode } from '../../../../src/http/problems/problemCatalogue.ts'
 import type { EventStore } from '../../../../src/ports.ts'
 import { type Answer, type Client, clientOf, isOverloaded, retryWhile } from '../../../support/client.ts'
 import { sharedService, type TestService, writtenBy } from '../../../support/service.ts'

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { type AddressInfo, connect } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect } from 'chai'
-import { createPipelining } from '../../../src/http/server/pipelining.ts'
+import { createPipelining } from '../../../src/http/admission/pipelining.ts'
 import { eventually } from '../../support/eventually.ts'
 
 const REQUEST = 'GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n'

@@ -4,7 +4,7 @@ import { type Account, isAnonymous } from '../../fairness/account.ts'
 import { createAdaptiveTurns } from '../../fairness/loopDelay.ts'
 import { createPendingBodies, type PendingBodies } from '../../fairness/pendingBodies.ts'
 import { type EndTurn, type RefusalReason, type TurnLimits, TurnRefused, Turns } from '../../fairness/turns.ts'
-import { Problem } from '../response/problemCatalogue.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 
 /** The turn of a request: it begins when the caller is known, pauses while the body arrives, and ends with the response. */
 

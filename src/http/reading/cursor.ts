@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { canonicalJson } from '../../lib/identifiers.ts'
-import { Problem } from '../response/problemCatalogue.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 import { DAY_MS } from '../../lib/time.ts'
 
 /** The cursors of lists. */

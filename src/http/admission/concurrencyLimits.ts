@@ -1,8 +1,7 @@
-import type { Principal } from '../../identity/principal.ts'
+import { callerOf, type Principal } from '../../identity/principal.ts'
 import { type ConcurrencyLimitSettings, type ConcurrencyPolicy, tenantPolicy } from '../../settings/limits.ts'
-import { Problem } from '../response/problemCatalogue.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 import { createLocalSlots, type SlotCounter } from './localSlots.ts'
-import { callerOf } from './rateLimits.ts'
 
 /** Limits of what a caller, and all callers of its tenant together, may have in progress at once. */
 

@@ -1,7 +1,7 @@
-import type { Principal } from '../../identity/principal.ts'
+import { callerOf, type Principal } from '../../identity/principal.ts'
 import { type CallerRate, type RateLimitSettings, type RatePolicy, tenantPolicy } from '../../settings/limits.ts'
 import type { RateCounter, RateLimit } from '../../ports.ts'
-import { Problem } from '../response/problemCatalogue.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 
 /** Rate limits of callers and tenants, their headers and their problems. */
 
@@ -13,24 +13,18 @@ export type RateUsage = {
   readonly resetMs: number
 }
 
-export type RateClass = CallerRate
-
 export type RateLimits = {
   /**
    * Counts a request against the limits of all requests first, then against those of its class, and each time against
    * the caller's before the tenant's: a caller over its limit takes nothing from the other callers of its tenant.
    */
-  readonly count: (principal: Principal, rateClass: RateClass) => Promise<readonly RateUsage[]>
+  readonly count: (principal: Principal, rateClass: CallerRate) => Promise<readonly RateUsage[]>
   /** Counts a failed authentication from this network. */
   readonly countFailure: (network: string) => Promise<RateUsage>
 }
 
 /** Cheap requests are counted per instance, expensive ones across all instances. */
 export type Counters = { readonly local: RateCounter; readonly shared: RateCounter }
-
-/** The identity by which limits and capacity are divided among callers. */
-export const callerOf = ({ tenant, subject, client }: Pick<Principal, 'tenant' | 'subject' | 'client'>): string =>
-  JSON.stringify([tenant, subject, client])
 
 const MS_PER_SECOND = 1_000
 export const secondsUntilReset = ({ resetMs }: RateUsage): number => Math.max(1, Math.ceil(resetMs / MS_PER_SECOND))
@@ -41,7 +35,7 @@ export const createRateLimits = (settings: RateLimitSettings, { local, shared }:
     limit,
     ...(await counter.count(`${policy}:${key}`, limit)),
   })
-  const limitsOf = ({ tenant, subject, client, kind, quota }: Principal, rateClass: RateClass): readonly Count[] => {
+  const limitsOf = ({ tenant, subject, client, kind, quota }: Principal, rateClass: CallerRate): readonly Count[] => {
     const caller = callerOf({ tenant, subject, client })
     const count =
       (counter: RateCounter, key: string, policy: RatePolicy): Count =>

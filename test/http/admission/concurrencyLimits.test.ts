@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { createConcurrencyLimits } from '../../../src/http/access/concurrencyLimits.ts'
-import { Problem } from '../../../src/http/response/problemCatalogue.ts'
+import { createConcurrencyLimits } from '../../../src/http/admission/concurrencyLimits.ts'
+import { Problem } from '../../../src/http/problems/problemCatalogue.ts'
 import { readConfig } from '../../../src/settings/config.ts'
 import { DEFAULT_CONCURRENCY_LIMITS } from '../../../src/settings/limits.ts'
 import { caller } from '../../support/serviceVariants.ts'

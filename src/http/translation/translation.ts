@@ -1,7 +1,7 @@
 import type { AnyRoute } from '../route.ts'
 import { translator as version20261101 } from './2026-11-01.ts'
 import type { Translator } from './changes.ts'
-import { NEWEST_VERSION, type OlderVersion, type Version, VERSIONS } from './index.ts'
+import { NEWEST_VERSION, type OlderVersion, type Version, VERSIONS } from '../versions/index.ts'
 
 /**
  * The routes of an older contract, made from those of the newest: a translated route checks requests by the older

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { expect } from 'chai'
 import { readConfig } from '../../../src/settings/config.ts'
-import { createAddressOf, networkOf } from '../../../src/http/server/clientAddress.ts'
+import { createAddressOf, networkOf } from '../../../src/http/request/clientAddress.ts'
 import { expectLinearCost } from '../../support/linearCost.ts'
 
 /** Quadratic time would cost a hundred times as much per character. */

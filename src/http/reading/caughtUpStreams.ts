@@ -1,8 +1,8 @@
-import type { TailFact } from '../../../../projections/facts/queries.ts'
-import type { Account } from '../../../fairness/account.ts'
-import { workForAll } from '../../../fairness/currentAccount.ts'
-import type { RunInTurn } from '../../../fairness/loopTime.ts'
-import type { World } from '../../../ports.ts'
+import type { TailFact } from '../../../projections/facts/queries.ts'
+import type { Account } from '../../fairness/account.ts'
+import { workForAll } from '../../fairness/currentAccount.ts'
+import type { RunInTurn } from '../../fairness/loopTime.ts'
+import type { World } from '../../ports.ts'
 
 /** Open responses of GET /events that have caught up, each with a queue of new facts of its tenant. */
 

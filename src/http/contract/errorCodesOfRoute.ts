@@ -1,5 +1,5 @@
-import type { ErrorCode } from './response/problemCatalogue.ts'
-import type { AnyRoute } from './route.ts'
+import type { ErrorCode } from '../problems/problemCatalogue.ts'
+import type { AnyRoute } from '../route.ts'
 
 /** The error codes that an endpoint can return, as far as they follow from its declaration. */
 

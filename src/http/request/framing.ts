@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { Problem } from '../response/problemCatalogue.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 
 /** Framing checks: refuses requests that Node accepts but another HTTP implementation may parse differently. */
 

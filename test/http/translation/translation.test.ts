@@ -6,7 +6,7 @@ import { routes } from '../../../src/http/index.ts'
 import type { AnyRoute } from '../../../src/http/route.ts'
 import { NEWEST_VERSION, OLDEST_VERSION, VERSIONS } from '../../../src/http/versions/index.ts'
 import { resolveVersionWithout } from '../../../src/http/versions/requestedVersion.ts'
-import { inVersion, routeIn } from '../../../src/http/versions/translation.ts'
+import { inVersion, routeIn } from '../../../src/http/translation/translation.ts'
 
 type Body = Readonly<Record<string, unknown>>
 

@@ -1,0 +1,13 @@
+import { z } from 'zod'
+
+/** Positions of the log in requests and responses. */
+
+/** The maximum of bigint in Postgres. */
+const POSITION_MAX = 2n ** 63n - 1n
+
+/** A position of the log, as text, since it may exceed what a double can represent. */
+export const POSITION = /^\d{1,19}$/
+export const positionSchema = z
+  .string()
+  .regex(POSITION, { error: 'A whole number.', abort: true })
+  .refine(text => BigInt(text) <= POSITION_MAX, { message: `At most ${POSITION_MAX}.` })
