@@ -9,6 +9,7 @@ import { StartupError } from '../lib/startupError.ts'
 import { ChildNotStarted } from './childProcess.ts'
 import { acceptConnections } from './connections.ts'
 import { type Children, startChildren } from './children.ts'
+import { createSerialQueue } from '../lib/serialQueue.ts'
 
 /**
  * The primary process of a service of several processes. It holds the data directory, starts the embedded services,
@@ -89,12 +90,8 @@ const observeProcesses = (config: Config, cleanup: CleanupStack, children: () =>
 
 /** Two publications at once would write the same file. */
 const inOrder = (work: () => Promise<void>): (() => Promise<void>) => {
-  let last: Promise<unknown> = Promise.resolve()
-  return () => {
-    const mine = last.then(work)
-    last = mine.catch(() => undefined)
-    return mine
-  }
+  const queue = createSerialQueue()
+  return () => queue(work)
 }
 
 const ended = (signal: AbortSignal): Promise<never> =>

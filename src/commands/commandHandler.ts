@@ -12,6 +12,7 @@ import type { AggregateRepository, Loaded } from './aggregateRepository.ts'
 import { CHANGES_MAX, decisionOn } from './streamGrowth.ts'
 import { newEventOf, recordedOf } from '../lib/storedEvents.ts'
 import { pauseBefore } from '../settings/timeBudgets.ts'
+import { createSerialQueues } from '../lib/serialQueue.ts'
 
 /** The command handler: executes a command on one stream, in the only optimistic loop of the service. */
 
@@ -67,23 +68,11 @@ export type CommandRequest<K extends Kind> = {
 const ATTEMPTS_MAX = 12
 
 export const createLedger = (store: EventStore, world: World, byteQuota = NO_BYTE_QUOTA): Ledger => {
-  const tails = new Map<string, Promise<unknown>>()
-  const inTurn = <T>(stream: string, work: () => Promise<T>): Promise<T> => {
-    const before = tails.get(stream) ?? Promise.resolve()
-    const mine = before.then(work, work)
-    tails.set(stream, mine)
-    const leave = (): void => {
-      if (tails.get(stream) === mine) tails.delete(stream)
-    }
-    mine.then(leave, leave)
-    return mine
-  }
   const done = (): void => undefined
-  const idle = (stream: string): Promise<void> | undefined => tails.get(stream)?.then(done, done)
   const aggregates = createAggregateRepository(store)
   const idSecret = createLogSecret({ store, world })
   const effect = { noteEffect: done, hasEffect: () => false }
-  return { store, world, aggregates, byteQuota, idSecret, ...effect, inTurn, idle, changesMax: CHANGES_MAX }
+  return { store, world, aggregates, byteQuota, idSecret, ...effect, ...createSerialQueues(), changesMax: CHANGES_MAX }
 }
 
 const recordAll = <E extends AnyEvent>(

@@ -12,7 +12,6 @@ import {
   durationFrom,
   eventStoreUrl,
   flag,
-  HOUR_MS,
   issuerUrl,
   list,
   pepper,
@@ -21,12 +20,12 @@ import {
   processCount,
   publicUrl,
   rateLimits,
-  SECOND_MS,
   workloadClaim,
 } from './values.ts'
 import { CRASH_POINTS } from '../lib/crashPoints.ts'
 import { INSECURITY_NAMES } from './insecureSettings.ts'
 import { DEFAULT_BYTES } from './limits.ts'
+import { DAY_MS, HOUR_MS, SECOND_MS } from '../lib/time.ts'
 
 /** The settings of the environment, with their formats and defaults. */
 
@@ -34,7 +33,7 @@ export const ROLES = ['api', 'projector', 'publisher', 'worker'] as const
 export type Role = (typeof ROLES)[number]
 
 const DEFAULT_HEADS_EVERY_MS = 10_000
-const DEFAULT_SUBSCRIPTION_CONFIRMATION_MS = 90 * 24 * HOUR_MS
+const DEFAULT_SUBSCRIPTION_CONFIRMATION_MS = 90 * DAY_MS
 
 export const environment = z.object({
   NODE_ENV: z.enum(['production', 'development', 'test']).optional(),

@@ -9,13 +9,11 @@ import {
 } from './limits.ts'
 import type { RateLimit } from '../ports.ts'
 import { StartupError } from '../lib/startupError.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../lib/time.ts'
 
 /** The formats of the values of settings. */
 
-export const SECOND_MS = 1_000
-export const HOUR_MS = 60 * 60 * 1000
-const DAY_MS = 24 * HOUR_MS
-const DURATION_UNITS_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: 60_000, h: 3_600_000, d: DAY_MS }
+const DURATION_UNITS_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS }
 
 export const duration = z
   .string()

@@ -14,7 +14,7 @@ import {
 } from '../../src/feeds/parkedEvents.ts'
 import { removeDelivery } from '../../src/feeds/subscriptionCheckpoints.ts'
 import { openParking } from '../../src/feeds/parking.ts'
-import { createSerialQueue } from '../../src/feeds/serialQueue.ts'
+import { createSerialQueue } from '../../src/lib/serialQueue.ts'
 import { createTimer } from '../../src/feeds/timer.ts'
 import { openDeliveryWithParking } from '../../src/feeds/deliveryWithParking.ts'
 import type { Outgoing } from '../../src/feeds/retriesBeforeParking.ts'

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { SYSTEM_TENANT } from '../../../streams/envelope.ts'
 import type { Database, Sql, World } from '../../ports.ts'
 import { type ByteQuota, maxBytesFor, QuotaExceeded, type QuotaUse } from './byteQuota.ts'
+import { DAY_MS } from '../../lib/time.ts'
 
 /**
  * Counts the bytes of each tenant and day in Postgres, for all instances. Bytes are counted in memory and added about
@@ -16,7 +17,6 @@ const RETRY_MS = 5_000
 const AHEAD_SHARE = 0.02
 const KEPT_DAYS = 30
 const TENANTS_MAX = 10_000
-const DAY_MS = 24 * 60 * 60 * 1000
 
 export type TenantBytes = ByteQuota & {
   /** Adds what is counted in memory alone. */

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { Database, Sql, World } from '../../ports.ts'
+import { DAY_MS } from '../../lib/time.ts'
 
 /**
  * The confirmation of subscriptions by their creators. An outside issuer does not tell whom it has removed, so a
@@ -8,7 +9,6 @@ import type { Database, Sql, World } from '../../ports.ts'
  * subscription without a row counts as seen on the day of the first check, also after Postgres was restored.
  */
 
-const DAY_MS = 24 * 60 * 60 * 1000
 const FLUSH_MS = 5_000
 const RETRY_MS = 30_000
 /** The callers that a process knows to have noted today, and those that wait to be noted. */

@@ -30,11 +30,11 @@ import {
   resourceById,
 } from './commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from './paging.ts'
+import { DAY_MS } from '../../lib/time.ts'
 
 /** The endpoints of invoices. */
 
 const TERM_DAYS = 30
-const DAY_MS = 24 * 60 * 60 * 1000
 
 const newInvoice = z
   .strictObject({
