@@ -43,7 +43,7 @@ const CONTRACT_SUITES = [
 /** Tests over HTTP. They load every file, so they are run only for bugs whose effect a caller sees. */
 export const HTTP_SUITES = [
   'request/conditional',
-  'access/rateLimits',
+  'admission/rateLimits',
   'resources/collection',
   'resources/reading',
   'resources/readModelWait',

@@ -81,7 +81,7 @@ export const readOne = async <K extends Kind>(
  * The events of a page. Each page is read in a turn of its own (src/fairness/turns.ts), so that a long history costs its
  * own tenant time and nobody else.
  */
-const AS_OF_PAGE = 20
+export const AS_OF_PAGE = 20
 
 /** Folded from the first event, since an earlier state is stored nowhere. Throws Problem. */
 const rowAsOf = async <K extends Kind>(
