@@ -13,8 +13,9 @@ import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 import { context, typesIn } from './fixtures.ts'
 import { type Chances, createScheduler } from './scheduler.ts'
+import { breadth } from '../support/breadth.ts'
 
-const SEEDS = 200
+const SEEDS = breadth(50, 200)
 const secret = Buffer.alloc(32, 1)
 const scope = { tenant: 'acme', subject: 'clerk', client: 'shop', operation: 'raise_invoice' }
 

@@ -10,10 +10,11 @@ import { createVirtualWorld } from '../support/virtualWorld.ts'
 import { id } from '../streams/samples.ts'
 import { approveInvoice, context, newPayment, typesIn } from './fixtures.ts'
 import { type Chances, createScheduler } from './scheduler.ts'
+import { breadth } from '../support/breadth.ts'
 
 /** Settlement of a payment whose creating request is still in progress. */
 
-const SEEDS = 200
+const SEEDS = breadth(50, 200)
 const COMMANDS = [{ type: 'SettlePayment' }, { type: 'FailPayment', code: 'card_declined' }] as const
 
 type Command = (typeof COMMANDS)[number]

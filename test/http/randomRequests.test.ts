@@ -7,11 +7,12 @@ import { isOverloaded, newKey, parsedJson, retryWhile, pay } from '../support/cl
 import { type Document, type RandomRequest, randomRequests } from '../support/randomRequests.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 import { removeFolder } from '../support/folders.ts'
+import { breadth } from '../support/breadth.ts'
 
 /** Random requests: those that openapi.json describes, and slightly invalid ones. */
 
 const TENANT = 'random'
-const REQUESTS = 20_000
+const REQUESTS = breadth(3_000, 20_000)
 const CONCURRENCY = 24
 /** A token lives for five minutes, less than the test on a slow machine. */
 const REQUESTS_PER_TOKEN = 1_000

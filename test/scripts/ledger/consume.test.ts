@@ -11,6 +11,7 @@ import { eventually } from '../../support/eventually.ts'
 import { sharedService } from '../../support/service.ts'
 import { start } from '../cli.ts'
 import { emptyFolder, ledger, serving, tidyUp } from './fixtures.ts'
+import { breadth } from '../../support/breadth.ts'
 
 type Fact = {
   readonly id: string
@@ -23,7 +24,7 @@ type Found = Pick<Fact, 'id' | 'type' | 'subject' | 'position'>
 
 /** Several pages of a hundred facts. */
 const ORDERS = 320
-const KILLS = 6
+const KILLS = breadth(3, 6)
 
 describe('ledger consume', () => {
   const tenant = `consume-${newKey().slice(0, 8)}`
