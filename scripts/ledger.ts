@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander'
-import { StartupError } from '../src/startupError.ts'
+import { StartupError } from '../src/lib/startupError.ts'
 import { Unavailable } from '../src/ports.ts'
 import { apiErrorSentence } from './ledger/apiErrors.ts'
 import { printNotice } from './ledger/print.ts'

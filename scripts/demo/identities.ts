@@ -1,5 +1,5 @@
-import type { Addresses } from '../../src/addressesFile.ts'
-import type { Config } from '../../src/config.ts'
+import type { Addresses } from '../../src/compose/addressesFile.ts'
+import type { Config } from '../../src/settings/config.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { createLedgerClient } from '../client/src/index.ts'
 import { DemoFailure } from './demoFailure.ts'

@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os'
 import { Command } from 'commander'
 import { READ_SCOPES } from '../../src/identity/principal.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import type { ApiKey, ApiKeyWithSecret, NewApiKey } from '../client/src/index.ts'
 import { type CallerOptions, type KeyedOptions, keyOf, keyOption, ledgerOf, PAGE_LIMIT } from './apiClient.ts'
 import { tokenOptions } from './tokenOption.ts'

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
 import { Command } from 'commander'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import type { NewReplay, NewSubscription, Subscription } from '../client/src/index.ts'
 import { type CallerOptions, type KeyedOptions, keyOf, keyOption, ledgerOf, PAGE_LIMIT } from './apiClient.ts'
 import { tokenOptions } from './tokenOption.ts'

@@ -1,4 +1,4 @@
-import { requestedPauseMs } from '../../../src/requestedPause.ts'
+import { requestedPauseMs } from '../../../src/lib/requestedPause.ts'
 import { EffectUnknownError, LedgerError, NoAnswerError } from './errors.ts'
 import type { Problem } from './generated.ts'
 

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { isId } from '../../../streams/ids.ts'
-import { StartupError } from '../../../src/startupError.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 import type * as client from '../../client/src/index.ts'
 import { createLedgerClient, EffectUnknownError, type LedgerClient, LedgerError } from '../../client/src/index.ts'
 import { PAGE_LIMIT } from '../apiClient.ts'

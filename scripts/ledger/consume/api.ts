@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { StartupError } from '../../../src/startupError.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 import { createLedgerClient, LedgerError, type Operations } from '../../client/src/index.ts'
 import { type Digest, type Fact, factSchema, type Range } from './fact.ts'
 

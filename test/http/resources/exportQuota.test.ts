@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
-import { readConfig } from '../../../src/config.ts'
+import { readConfig } from '../../../src/settings/config.ts'
 import type { Database } from '../../../src/ports.ts'
 import { type Answer, anOrder, type Client, clientOf } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'

@@ -71,7 +71,7 @@ describe('the published TypeScript client', () => {
     directory = await mkdtemp(join(tmpdir(), 'ledger-client-'))
     await cp(inRepository('scripts/client'), join(directory, 'scripts/client'), { recursive: true })
     await rm(join(directory, 'scripts/client/dist'), { recursive: true, force: true })
-    await cp(inRepository('src/requestedPause.ts'), join(directory, 'src/requestedPause.ts'))
+    await cp(inRepository('src/lib/requestedPause.ts'), join(directory, 'src/lib/requestedPause.ts'))
     await cp(inRepository('package.json'), join(directory, 'package.json'))
     await writeFile(join(directory, 'scripts/client/src/generated.ts'), generatedTypes())
     user = join(directory, 'user')
