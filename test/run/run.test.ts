@@ -281,7 +281,7 @@ describe('the unit tests', () => {
 
 describe('the files of a soak run with more repetitions', () => {
   it('are those whose number of repetitions depends on it', () => {
-    const files = ['test/simulation/simulation.test.ts', 'test/streams/order.test.ts', 'test/faults/publisher.test.ts']
+    const files = ['test/http/randomRequests.test.ts', 'test/streams/order.test.ts', 'test/faults/publisher.test.ts']
     expect(repeatingFilesOf(files)).to.deep.equal([files[0], files[2]])
   })
 })
