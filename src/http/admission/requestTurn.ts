@@ -57,7 +57,9 @@ const problemOf = (account: Account, reason: RefusalReason): Problem => {
   const caller = isAnonymous(account) ? 'Your network has' : 'You have'
   const whose = reason === 'caller' ? caller : 'Your tenant has'
   const max = REQUEST_LIMITS.waitingMax[reason]
-  return new Problem('rate_limited', { detail: `${whose} ${max} requests waiting; send fewer at once.` })
+  return new Problem('rate_limited', {
+    detail: `${whose} ${max} requests waiting, the maximum. Send fewer requests at once.`,
+  })
 }
 
 /**

@@ -50,7 +50,7 @@ export const finishedExport = async (call: ExportCall): Promise<OperationRow> =>
     if (!(await isComplete(database.sql, row, byte_count ?? 0n))) throw new Problem('export_expired')
     return row
   }
-  throw new Problem('resource_not_found', { detail: `There is no file: the export is ${row.state}.` })
+  throw new Problem('resource_not_found', { detail: `The export has no file: it is ${row.state}.` })
 }
 
 /** Records the access before the first byte of the response is sent. */

@@ -118,8 +118,8 @@ const createOnce = async (call: Call<unknown, unknown, NewExport>) => {
 const acceptedReply = <R extends Reply | undefined>(reply: R): R => reply && { ...reply, status: 202 }
 
 const refusalOf = ({ callerMax, tenantMax, tenantMaxBytes }: ExportLimits) => ({
-  caller: `You may have ${callerMax} unfinished exports at once. Retry when one of them has ended.`,
-  tenant: `Your tenant may have ${tenantMax} unfinished exports at once. Retry when one of them has ended.`,
+  caller: `You have ${callerMax} unfinished exports, the maximum. Try again when one of them has finished.`,
+  tenant: `Your tenant has ${tenantMax} unfinished exports, the maximum. Try again when one of them has finished.`,
   bytes:
     `The export files of your tenant have reached their limit of ${tenantMaxBytes} bytes. ` +
     'Delete files that you no longer need (DELETE /exports/{id}), or wait until some expire.',

@@ -29,7 +29,7 @@ type AnyCall = Call<unknown, unknown, unknown>
 /** Throws Problem for a caller of another tenant: read models are those of all tenants. */
 const permitOperator = ({ principal, operatorsTenant }: AnyCall): void => {
   if (operatorsTenant === undefined || principal.tenant !== operatorsTenant)
-    throw new Problem('policy_denied', { detail: 'This is for the operators of the installation.' })
+    throw new Problem('policy_denied', { detail: 'Only operators of this installation may do this.' })
 }
 
 const PARKED =

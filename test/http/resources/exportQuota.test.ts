@@ -64,7 +64,7 @@ describe('the quota of exports', () => {
     const operation = await client.get(`/operations/${body.id}`)
     expect(operation.body).to.include({ state: 'cancelled', result: null, error: null })
     const content = await client.get(`/exports/${body.id}/content`)
-    expect(content.body).to.include({ status: 404, detail: 'There is no file: the export is cancelled.' })
+    expect(content.body).to.include({ status: 404, detail: 'The export has no file: it is cancelled.' })
     const [first, second] = deleted.map(({ headers }) => headers.get('ledger-position'))
     expect(first).to.match(/^\d+$/)
     expect(second).to.equal(first)

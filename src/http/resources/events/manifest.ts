@@ -64,7 +64,7 @@ type Range = { readonly from: bigint; readonly to: bigint }
 
 const invertedRange = (): Problem =>
   new Problem('validation_failed', {
-    errors: [{ pointer: '?from', code: 'too_big', detail: 'The range ends before it begins.' }],
+    errors: [{ pointer: '?from', code: 'too_big', detail: 'The range ends before it starts.' }],
   })
 
 const tooLong = (end: bigint): Problem =>
@@ -73,7 +73,7 @@ const tooLong = (end: bigint): Problem =>
       {
         pointer: '?to',
         code: 'too_big',
-        detail: `The range has more than ${FACTS_MAX} facts, which is the most at once. Ask for it in parts: this one may end at ${end}.`,
+        detail: `The range has more than ${FACTS_MAX} facts, the maximum of one request. Request it in parts; the first one may end at ${end}.`,
       },
     ],
   })

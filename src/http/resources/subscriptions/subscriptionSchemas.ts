@@ -40,7 +40,7 @@ export const newSubscription = z
     types: z
       .array(typeSchema)
       .min(1)
-      .refine(types => new Set(types).size === types.length, { message: 'Each type once.' })
+      .refine(types => new Set(types).size === types.length, { message: 'Name each type only once.' })
       .meta({ description: 'The types of fact; each requires the read scope of its resource.', uniqueItems: true }),
     start: z.union([z.enum(['beginning', 'now']), fromPosition, fromTime]),
     principal: z

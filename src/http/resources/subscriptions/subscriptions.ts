@@ -63,7 +63,7 @@ const takeSlot = async (
   id: string,
 ): Promise<void> => {
   if (await takeSubscriptionSlot(database, { tenant, id, max })) return
-  const detail = `A tenant may have ${max} subscriptions; one that is deleted counts until its topics are removed.`
+  const detail = `A tenant may have ${max} subscriptions. A deleted one counts until its topics are removed.`
   throw new Problem('quota_exceeded', { detail })
 }
 
