@@ -22,7 +22,7 @@ export type Service = {
   readonly addresses: Addresses
   /** The file of the log, or `stdout`. */
   readonly logs: string
-  /** Resolves to the reason when the service cannot go on: a dependency ended, or the log is another one. */
+  /** Resolves to the reason when the service cannot go on: a dependency ended, or the event log is another. */
   readonly failed: Promise<Error>
   /** Drains requests, then closes everything in reverse order of its start. Idempotent. */
   readonly close: () => Promise<void>

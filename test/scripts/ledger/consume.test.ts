@@ -213,7 +213,7 @@ describe('ledger consume', () => {
     const { stdout: words } = await promisify(execFile)('bash', ['-c', command])
     expect([already, words]).to.deep.equal([
       100,
-      `${(await served()).length - 100} new facts, 0 that were there already, up to position ${(await readState()).position}, in ${folder}\n`,
+      `${(await served()).length - 100} new facts, 0 already present, up to position ${(await readState()).position}, in ${folder}\n`,
     ])
     await expectWhole()
   })

@@ -96,7 +96,10 @@ describe('npm run ledger -- keys', () => {
   })
 
   const refusals: Readonly<Record<string, readonly [args: readonly string[], sentence: RegExp]>> = {
-    'no caller is named': [['keys', 'list'], /^Say for whom: --tenant, or a token of your own in LEDGER_TOKEN/],
+    'no caller is named': [
+      ['keys', 'list'],
+      /^Name the tenant with --tenant, or put a token of your own into LEDGER_TOKEN/,
+    ],
     'the service refuses': [[...ISSUE, '--days', '91'], /\/expires_in_days: .*\(validation_failed, /],
     'a scope is unknown': [
       ['keys', 'issue', ...OF_TENANT, '--name', 'x', '--scope', 'orders:own'],
