@@ -47,7 +47,7 @@ export type RequestTurn = {
   readonly resize: (bodyBytes: number) => void
   /** Ends the turn and registers the pending body. */
   readonly awaitBody: (bytes: number, giveUp: () => void) => void
-  /** Ends the turn for good: the response was sent, or goes on as a stream. */
+  /** Ends the turn: the response was sent, or continues as a stream. */
   readonly end: () => void
 }
 

@@ -86,7 +86,7 @@ const contentOf =
       await send(piece)
       sent += BigInt(piece.length)
     }
-    if (sent !== end - first) throw new Error(`${sent} bytes of ${id} were found in place of ${end - first}.`)
+    if (sent !== end - first) throw new Error(`${sent} bytes of ${id} were found instead of ${end - first}.`)
   }
 
 /** no-transform, since ranges and digest are those of the stored bytes. */

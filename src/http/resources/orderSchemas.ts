@@ -55,7 +55,7 @@ export const orderSchema = z
     customer_reference: z
       .string()
       .nullable()
-      .meta({ description: 'Null also when an operator has erased it; the ETag is another one then.' }),
+      .meta({ description: 'Also null after an operator has erased it, which changes the ETag.' }),
     description: z.string().nullable(),
     currency: currencySchema,
     exponent: exponentSchema,

@@ -39,7 +39,7 @@ const readReferenceFirst = async (call: ById): Promise<void> => {
 }
 
 /**
- * As `readReferenceFirst`. If the settlement has ended, by this request or another one, the request goes on, because a
+ * As `readReferenceFirst`. If the settlement has ended, by this request or another, the request continues, because a
  * 503, which promises no effect, would be wrong.
  */
 const readReferenceUnlessSettled = async (call: ById): Promise<void> => {

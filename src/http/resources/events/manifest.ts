@@ -31,8 +31,8 @@ const query = z.object({
   from: positionSchema.optional().meta({ description: 'The first position of the range; 0 by default.' }),
   to: positionSchema.optional().meta({
     description:
-      'The last position of the range, inclusive; by default the last one whose facts are known, or that of ' +
-      `the fact with the number ${FACTS_MAX}: to_position says so, and the next range begins after it.`,
+      'The last position of the range, inclusive; by default the last one whose facts are known, or the position of ' +
+      `fact number ${FACTS_MAX}: to_position says so, and the next range begins after it.`,
   }),
 })
 type ManifestCall = Call<undefined, z.output<typeof query>, undefined>

@@ -72,7 +72,7 @@ export const subscriptionSchema = z
     principal: z.string().nullable(),
     acl: z.enum(['pending', 'granted', 'not_enforced', 'none']).meta({
       description:
-        'granted: only the principal reads the topic, in consumer groups whose names begin with that of the topic; ' +
+        'granted: only the principal reads the topic, in consumer groups whose names begin with the name of the topic; ' +
         'not_enforced: the broker has no authorizer; none: there is no principal; pending: there is no topic yet, or access was withdrawn.',
     }),
     position: z.string().meta({ description: 'Every fact up to this position of the log is delivered or parked.' }),
