@@ -326,11 +326,11 @@ describe('ledger consume', () => {
 
   it('reports missing options in one sentence', async () => {
     const sentences = [
-      [['consume', '--copy', folder], /^Whose facts\? --tenant .* LEDGER_TOKEN\.\n$/],
+      [['consume', '--copy', folder], /^Name the tenant with --tenant .* LEDGER_TOKEN\.\n$/],
       [['consume', '--copy', folder, '--tenant', 'ledger'], /reserved/],
       [['consume', '--copy', folder, '--tenant', tenant, '--topic', 'invoices'], /^There is no topic "invoices": /],
       [['consume', 'verify', '--copy', join(folder, 'none'), '--tenant', tenant], /^There is no copy in /],
-      [['consume', '--copy', join(folder, 'k'), '--from', 'kafka'], /^No broker is known: set KAFKA_BROKERS\.\n$/],
+      [['consume', '--copy', join(folder, 'k'), '--from', 'kafka'], /^No Kafka broker is configured: set KAFKA_BROKERS\.\n$/],
     ] as const
     for (const [args, sentence] of sentences) {
       const { code, stdout, stderr } = await ledger(args)
