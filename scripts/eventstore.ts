@@ -3,7 +3,7 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { startEmbeddedServices } from '../src/embedded/startEmbedded.ts'
 import { openDataDirectory } from '../src/embedded/dataDirectory.ts'
-import { StartupError } from '../src/startupError.ts'
+import { StartupError } from '../src/lib/startupError.ts'
 
 const PORT_DEFAULT = 2113
 const PORT_MAX = 65_535

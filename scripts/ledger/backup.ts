@@ -1,7 +1,7 @@
 import { lstat, mkdir, mkdtemp, readdir, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { Command } from 'commander'
-import { StartupError, systemCode } from '../../src/startupError.ts'
+import { StartupError, systemCode } from '../../src/lib/startupError.ts'
 import { copyFolder, isWithin, syncFolder } from './backup/copyFolder.ts'
 import { backUpPostgres } from './backup/postgresBackup.ts'
 import { findConnections } from './connections.ts'

@@ -8,7 +8,7 @@ import {
   removeClient,
   rotateClientSecret,
 } from '../../src/embedded/issuer/clients.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { issuerDirectory, scopesOf, SEEN_WITHIN } from './embeddedIssuer.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'

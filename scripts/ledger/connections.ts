@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
-import { type Addresses, readAddresses } from '../../src/addressesFile.ts'
-import { type Config, readConfig } from '../../src/config.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { type Addresses, readAddresses } from '../../src/compose/addressesFile.ts'
+import { type Config, readConfig } from '../../src/settings/config.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { printNotice } from './print.ts'
 
 /**

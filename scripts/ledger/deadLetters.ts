@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { recordAuditedDecision } from '../../src/commands/recordAuditedDecision.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import {
   type ParkedEvent,
   type ParkedKey,

@@ -1,5 +1,5 @@
 import { text } from 'node:stream/consumers'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { findConnections } from './connections.ts'
 
 /** Shared functions of the commands for the embedded issuer. */

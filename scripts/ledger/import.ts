@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
 import { Command } from 'commander'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { type CallerOptions, tokensOf } from './apiClient.ts'
 import { createLedgerPayments } from './bankStatement/ledgerPayments.ts'
 import { type Status, STATUSES } from './bankStatement/outcomes.ts'

@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { lineFromStdin } from './embeddedIssuer.ts'
 
 /** The options that give a command the caller's own token. */

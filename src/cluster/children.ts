@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Config, Role } from '../config.ts'
-import type { Sample } from '../metrics.ts'
+import type { Config, Role } from '../settings/config.ts'
+import type { Sample } from '../lib/metrics.ts'
 import type { Log } from '../ports.ts'
 import { type ChildEvents, type ChildProcess, superviseChild } from './childProcess.ts'
 import { interrupted } from './feedStates.ts'

@@ -1,14 +1,15 @@
-import type { Service, Starting } from '../compose.ts'
-import type { Config } from '../config.ts'
-import { createCleanupStack, type CleanupStack } from '../cleanupStack.ts'
+import type { Service, Starting } from '../compose/service.ts'
+import type { Config } from '../settings/config.ts'
+import { createCleanupStack, type CleanupStack } from '../lib/cleanupStack.ts'
 import { addressesOf, openDirectoryAndLog, openStores, publish, serveMetrics } from '../compose/machine.ts'
 import { observeProcess } from '../compose/processMetrics.ts'
-import { joinedTexts, metricsText, observe } from '../metrics.ts'
+import { joinedTexts, metricsText, observe } from '../lib/metrics.ts'
 import type { Log } from '../ports.ts'
-import { StartupError } from '../startupError.ts'
+import { StartupError } from '../lib/startupError.ts'
 import { ChildNotStarted } from './childProcess.ts'
 import { acceptConnections } from './connections.ts'
 import { type Children, startChildren } from './children.ts'
+import { createSerialQueue } from '../lib/serialQueue.ts'
 
 /**
  * The primary process of a service of several processes. It holds the data directory, starts the embedded services,
@@ -89,12 +90,8 @@ const observeProcesses = (config: Config, cleanup: CleanupStack, children: () =>
 
 /** Two publications at once would write the same file. */
 const inOrder = (work: () => Promise<void>): (() => Promise<void>) => {
-  let last: Promise<unknown> = Promise.resolve()
-  return () => {
-    const mine = last.then(work)
-    last = mine.catch(() => undefined)
-    return mine
-  }
+  const queue = createSerialQueue()
+  return () => queue(work)
 }
 
 const ended = (signal: AbortSignal): Promise<never> =>

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { systemCode, StartupError } from '../startupError.ts'
+import { systemCode, StartupError } from '../lib/startupError.ts'
 
 /**
  * The operators' port: GET /metrics in the text format of Prometheus. It is not the port of the API, so that callers of

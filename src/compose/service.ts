@@ -1,31 +1,90 @@
 import type { Server } from 'node:net'
 import { openEventStore } from '../adapters/eventstoredb/eventStore.ts'
-import { createCleanupStack, type CleanupStack } from '../cleanupStack.ts'
-import { realWorld } from '../clockAndRandomness.ts'
+import { createCleanupStack, type CleanupStack } from '../lib/cleanupStack.ts'
+import { realWorld } from '../lib/clockAndRandomness.ts'
 import { createLedger, type Ledger } from '../commands/commandHandler.ts'
-import { IdSecretLost } from '../commands/idSecret.ts'
-import { AnotherLog, adoptLog, checkLog, type SeenFact } from '../commands/logIdentity.ts'
-import { openTenantBytes } from '../commands/tenantBytes.ts'
-import { APPEND_DEADLINE_MS } from '../commands/timeBudgets.ts'
-import type { Config } from '../config.ts'
+import { IdSecretLost } from '../logIdentity/idSecret.ts'
+import { AnotherLog, adoptLog, checkLog, type SeenFact } from '../logIdentity/logIdentity.ts'
+import { openTenantBytes } from '../commands/quotas/tenantBytes.ts'
+import { APPEND_DEADLINE_MS } from '../settings/timeBudgets.ts'
+import type { Config } from '../settings/config.ts'
 import { createLedgerTables } from '../feeds/ledgerTables.ts'
-import { warningOf } from '../insecureSettings.ts'
+import { warningOf } from '../settings/insecureSettings.ts'
 import { type Database, type Log, Unavailable } from '../ports.ts'
 import { createTables } from '../schema/tables.ts'
-import { StartupError } from '../startupError.ts'
+import { StartupError } from '../lib/startupError.ts'
+import { metricsText } from '../lib/metrics.ts'
 import { openPools, poolSizesOf } from './databasePools.ts'
 import type { FeedStates } from './feeds.ts'
-import { issuerOf, publicUrlOf } from './machine.ts'
+import type { Addresses } from './addressesFile.ts'
+import {
+  addressesOf,
+  chooseListeningPlace,
+  issuerOf,
+  openDirectoryAndLog,
+  openStores,
+  publicUrlOf,
+  publish,
+  serveMetrics,
+} from './machine.ts'
+import { observeProcess } from './processMetrics.ts'
 import { observeService } from './serviceMetrics.ts'
 import { hasSigningKey } from './signingKey.ts'
 import { rememberSchemaBaseUrl } from './schemaBaseUrl.ts'
 import { withTracedAppends } from './tracedStore.ts'
 import type { Siblings } from './siblings.ts'
 
-/** The service in one process: its adapters, the HTTP server, and the feeds of its roles. */
+/**
+ * The composition of the service. In one process it is `compose`; with several, src/cluster calls `startService` in each.
+ * Its adapters, the HTTP server, and the feeds of its roles are opened here.
+ */
 
 /** Ends a start that waits, and is called with the reason of the wait. */
 export type Starting = { readonly signal: AbortSignal; readonly onWaiting: (reason: string) => void }
+
+export type Service = {
+  readonly addresses: Addresses
+  /** The file of the log, or `stdout`. */
+  readonly logs: string
+  /** Resolves to the reason when the service cannot go on: a dependency ended, or the event log is another. */
+  readonly failed: Promise<Error>
+  /** Drains requests, then closes everything in reverse order of its start. Idempotent. */
+  readonly close: () => Promise<void>
+}
+
+const UNCONTROLLED: Starting = { signal: new AbortController().signal, onWaiting: () => undefined }
+
+/** Starts the service. When a step fails, everything that was started before is closed. */
+export const compose = async (config: Config, starting: Starting = UNCONTROLLED): Promise<Service> => {
+  let log: Log | undefined
+  const cleanup = createCleanupStack(error => log?.error({ error }, 'a resource did not close'))
+  try {
+    return await start(config, cleanup, { ...starting, onLog: opened => void (log = opened) })
+  } catch (error) {
+    await cleanup.run()
+    throw error
+  }
+}
+
+type StartingWithLog = Starting & { readonly onLog: (log: Log) => void }
+
+const start = async (config: Config, cleanup: CleanupStack, starting: StartingWithLog): Promise<Service> => {
+  const { log, place } = await openDirectoryAndLog(config, cleanup)
+  starting.onLog(log)
+  const failed = Promise.withResolvers<Error>()
+  const stores = await openStores(config, cleanup, log, failed.resolve)
+  const listening = await chooseListeningPlace(config, cleanup)
+  observeProcess()
+  const metrics = await serveMetrics(config, cleanup, () => metricsText({ process: 'service' }))
+  const addresses = addressesOf(config, { port: listening.port, stores, metrics, pids: { service: process.pid } })
+  const onListening = (): Promise<void> => publish(config, addresses, cleanup)
+  await startService(
+    { config, log, ...stores, ...listening, onListening, onRefused: failed.resolve },
+    cleanup,
+    starting,
+  )
+  return { addresses, logs: place, failed: failed.promise, close: cleanup.run }
+}
 
 export type ServiceOptions = {
   readonly config: Config

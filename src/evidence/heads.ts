@@ -1,6 +1,6 @@
 import { createHash, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import { z } from 'zod'
-import { canonicalJson } from '../commands/identifiers.ts'
+import { canonicalJson } from '../lib/identifiers.ts'
 import { isConsistent } from './merkle.ts'
 
 /** Signed heads: the size and the root of the tree at a time, with the proof that the tree of the head before is its beginning. */

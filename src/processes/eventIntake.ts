@@ -19,7 +19,7 @@ import {
 } from '../feeds/parkedEvents.ts'
 import { openParking, type Parking, storedEventOf } from '../feeds/parking.ts'
 import { REQUESTS_POLL_MS } from '../feeds/parkingRequests.ts'
-import { createSerialQueue } from '../feeds/serialQueue.ts'
+import { createSerialQueue } from '../lib/serialQueue.ts'
 import type { Timer } from '../feeds/timer.ts'
 import type { Run } from '../feeds/feedLoop.ts'
 import type { Database, EventStore, StoredEvent, World } from '../ports.ts'

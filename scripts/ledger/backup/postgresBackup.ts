@@ -1,7 +1,7 @@
 import { open, readdir, stat } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { Client, DatabaseError } from 'pg'
-import { StartupError } from '../../../src/startupError.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 import { copyFolder, keepOwner, syncFolder } from './copyFolder.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { type FileHandle, open, stat } from 'node:fs/promises'
-import { StartupError, systemCode } from '../../../src/startupError.ts'
+import { StartupError, systemCode } from '../../../src/lib/startupError.ts'
 import { readCamt053 } from './camt053.ts'
 import { readCsvStatement } from './csvStatement.ts'
 import { type StatementLine, StatementError } from './statementLine.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { CURRENCIES, exponentOf } from '../../../streams/money.ts'
-import { StartupError } from '../../../src/startupError.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 
 /** One line of a bank statement, in the form that both file formats are read into. */
 

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { openClient, refusalOf } from '../../../src/adapters/kafka/client.ts'
-import type { Config } from '../../../src/config.ts'
+import type { Config } from '../../../src/settings/config.ts'
 import { fetchJwksFrom } from '../../../src/identity/fetchJwks.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
 import { withoutPassword } from '../connections.ts'
-import { type Check, finding, notUsed, ok, orFinding, reasonOf, within } from './finding.ts'
+import { type Check, finding, notUsed, ok, orFinding, reasonOf, answered } from './finding.ts'
 import { checkTopics } from './topics.ts'
 
 /** Checks whether each dependency responds, by the same clients that the service uses. */
@@ -14,7 +14,7 @@ type Attempt<T> = { readonly value: T; readonly took: string } | { readonly fail
 const attempt = async <T>(work: () => Promise<T>, explain = reasonOf): Promise<Attempt<T>> => {
   const startedAtMs = performance.now()
   try {
-    const value = await within(work())
+    const value = await answered(work())
     return { value, took: `${Math.round(performance.now() - startedAtMs)} ms` }
   } catch (error) {
     return { failed: explain(error) }

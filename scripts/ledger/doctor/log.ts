@@ -1,5 +1,5 @@
-import { realWorld } from '../../../src/clockAndRandomness.ts'
-import { AnotherLog, checkLog, type Compared, logIn } from '../../../src/commands/logIdentity.ts'
+import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
+import { AnotherLog, checkLog, type Compared, logIn } from '../../../src/logIdentity/logIdentity.ts'
 import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { type Check, finding, notUsed, ok } from './finding.ts'
 

@@ -1,5 +1,5 @@
-import { bytesText } from '../../../src/commands/byteQuota.ts'
-import { tenantsAbove } from '../../../src/commands/tenantBytes.ts'
+import { bytesText } from '../../../src/commands/quotas/byteQuota.ts'
+import { tenantsAbove } from '../../../src/commands/quotas/tenantBytes.ts'
 import type { Database } from '../../../src/ports.ts'
 import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { type Check, finding, ok } from './finding.ts'

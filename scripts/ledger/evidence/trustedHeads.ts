@@ -1,6 +1,6 @@
 import type { Head } from '../../../src/evidence/heads.ts'
 import type { Line } from '../../../src/evidence/lines.ts'
-import { StartupError } from '../../../src/startupError.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 import type { Finding } from '../verify/check.ts'
 import type { Manifest } from './format.ts'
 import { headIn } from './headsCheck.ts'

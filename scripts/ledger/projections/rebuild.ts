@@ -1,7 +1,7 @@
 import { READ_MODEL_NAMES } from '../../../projections/index.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
-import { realWorld } from '../../../src/clockAndRandomness.ts'
-import { randomId } from '../../../src/commands/identifiers.ts'
+import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
+import { randomId } from '../../../src/lib/identifiers.ts'
 import { recordAuditedDecision } from '../../../src/commands/recordAuditedDecision.ts'
 import {
   acceptDifferences,
@@ -12,7 +12,7 @@ import {
   requestRebuild,
 } from '../../../src/feeds/rebuild/requests.ts'
 import type { Database } from '../../../src/ports.ts'
-import { StartupError } from '../../../src/startupError.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 import { findConnections, howToStart } from '../connections.ts'
 import { operatorContext, withLedger } from '../operatorContext.ts'
 import { print, printJson } from '../print.ts'

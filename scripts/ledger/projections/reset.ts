@@ -1,10 +1,10 @@
 import { Command } from 'commander'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
-import { resetTables } from '../../../src/commands/tablesReset.ts'
+import { resetTables } from '../../../src/logIdentity/tablesReset.ts'
 import { openDataDirectory } from '../../../src/embedded/dataDirectory.ts'
 import { startEmbeddedServices } from '../../../src/embedded/startEmbedded.ts'
-import { StartupError } from '../../../src/startupError.ts'
-import { createCleanupStack, type CleanupStack } from '../../../src/cleanupStack.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
+import { createCleanupStack, type CleanupStack } from '../../../src/lib/cleanupStack.ts'
 import { print, printJson, printNotice } from '../print.ts'
 import { findConnections } from '../connections.ts'
 

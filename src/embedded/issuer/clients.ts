@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { ClientMetadata } from 'oidc-provider'
 import { z } from 'zod'
 import { SCOPES } from '../../identity/principal.ts'
-import { StartupError } from '../../startupError.ts'
+import { StartupError } from '../../lib/startupError.ts'
 import { createRegistry, scopesSchema, tenantSchema } from './registrationFile.ts'
 
 /** The registered OAuth clients of the embedded issuer. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { SCOPES, type Scope } from '../../identity/principal.ts'
-import { StartupError } from '../../startupError.ts'
+import { StartupError } from '../../lib/startupError.ts'
 import {
   generatePassword,
   hashPassword,

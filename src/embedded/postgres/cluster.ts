@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 import { directoryRefusal } from '../dataDirectory.ts'
 import type { PostgresBinaries } from './binaries.ts'
 import type { Launch } from './launch.ts'
-import { StartupError, systemCode } from '../../startupError.ts'
+import { StartupError, systemCode } from '../../lib/startupError.ts'
 
 export type Cluster = { readonly path: string; readonly user: string; readonly password: string }
 

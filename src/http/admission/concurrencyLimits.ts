@@ -1,5 +1,5 @@
 import { callerOf, type Principal } from '../../identity/principal.ts'
-import { type ConcurrencyLimitSettings, type ConcurrencyPolicy, tenantPolicy } from '../../limits.ts'
+import { type ConcurrencyLimitSettings, type ConcurrencyPolicy, tenantPolicy } from '../../settings/limits.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 import { createLocalSlots, type SlotCounter } from './localSlots.ts'
 

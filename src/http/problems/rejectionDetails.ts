@@ -1,5 +1,5 @@
 import type { Rejection } from '../../../streams/decider.ts'
-import type { KeyConflict } from '../../commands/idempotencyKeyConflicts.ts'
+import type { KeyConflict } from '../../commands/idempotency/conflicts.ts'
 import { isErrorCode, Problem, type ProblemExtras } from './problemCatalogue.ts'
 
 /**

@@ -1,6 +1,6 @@
 import type { Request as Incoming, Response as Outgoing } from 'express'
 import type { z } from 'zod'
-import { waitMaxMs } from '../../commands/timeBudgets.ts'
+import { waitMaxMs } from '../../settings/timeBudgets.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { deadlineOf } from '../response/deadlines.ts'
 import { Problem, PROBLEMS, type Violation } from '../problems/problemCatalogue.ts'

@@ -3,7 +3,7 @@ import { type ListedRow, type PageRequest, type PageRow, pageOfRows, type Query 
 import { positionOf } from '../../feeds/checkpoints.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 import { definedOnly, keyInCursor, pageReply } from './paging.ts'
-import { withTexts } from '../../commands/personalTexts.ts'
+import { withTexts } from '../../personalTexts/personalTexts.ts'
 import { PRIVATE_CACHING, textsFor } from './commonReplies.ts'
 import type { Reply } from '../route.ts'
 import type { Call } from '../services.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { idSchema, type PaymentId } from '../../../streams/ids.ts'
 import { paymentEntity } from '../../commands/entities.ts'
-import { idOfKey } from '../../commands/identifiers.ts'
+import { idOfKey } from '../../commands/idempotency/record.ts'
 import { type NewRefund, refund, replayRefund } from '../../commands/refunds.ts'
 import { settle } from '../../commands/settlements.ts'
 import { Unavailable } from '../../ports.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { READ_MODEL_NAMES } from '../../../projections/index.ts'
-import { randomId } from '../../commands/identifiers.ts'
+import { randomId } from '../../lib/identifiers.ts'
 import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
 import { checkpointPositions } from '../../feeds/checkpoints.ts'
 import { FOLLOWED_READ_MODELS, lagsOf } from '../../feeds/lag.ts'

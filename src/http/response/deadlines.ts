@@ -1,5 +1,5 @@
-import { REQUEST_DEADLINE_MS } from '../../commands/timeBudgets.ts'
-import { bytesText, QuotaExceeded } from '../../commands/byteQuota.ts'
+import { REQUEST_DEADLINE_MS } from '../../settings/timeBudgets.ts'
+import { bytesText, QuotaExceeded } from '../../commands/quotas/byteQuota.ts'
 import { Contended } from '../../commands/commandHandler.ts'
 import { Unavailable, type World } from '../../ports.ts'
 import { Problem } from '../problems/problemCatalogue.ts'

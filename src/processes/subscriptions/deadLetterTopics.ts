@@ -1,7 +1,7 @@
 import { factsAt } from '../../../projections/facts/queries.ts'
 import { reasonForTenant } from '../../../projections/parkedReasons.ts'
 import type { CloudEvent } from '../../../streams/facts.ts'
-import { topicNamesOf } from '../../commands/subscriptionTopicNames.ts'
+import { topicNamesOf } from '../../commands/subscriptions/topicNames.ts'
 import { markAnnounced, type ParkedEvent, unannounced } from '../../feeds/parkedEvents.ts'
 import { factMessageOf } from '../../feeds/factMessage.ts'
 import type { FactMessage } from '../../ports.ts'

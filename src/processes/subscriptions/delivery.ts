@@ -1,7 +1,7 @@
 import { subscribedFacts } from '../../../projections/facts/queries.ts'
 import { type CloudEvent, kindsIn } from '../../../streams/facts.ts'
 import { aggregates } from '../../../streams/index.ts'
-import { topicNamesOf } from '../../commands/subscriptionTopicNames.ts'
+import { topicNamesOf } from '../../commands/subscriptions/topicNames.ts'
 import { positionOf } from '../../feeds/checkpoints.ts'
 import { type DeliveryWithParking, openDeliveryWithParking } from '../../feeds/deliveryWithParking.ts'
 import type { Outgoing } from '../../feeds/retriesBeforeParking.ts'

@@ -1,4 +1,4 @@
-import type { IsStillAllowed } from '../../commands/subscriptionPermission.ts'
+import type { IsStillAllowed } from '../../commands/subscriptions/permission.ts'
 import type { Ledger } from '../../commands/commandHandler.ts'
 import type { Database, FactBus, Log } from '../../ports.ts'
 

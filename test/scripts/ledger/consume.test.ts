@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
+import { retryOf } from '../../../src/http/problems/problemCatalogue.ts'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
 import { inParallel, newKey, pay, retryingFetch } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -131,7 +132,8 @@ describe('ledger consume', () => {
       const isExpired = url?.includes('cursor=') === true && (expired += 1) === 1
       const served = await retryingFetch(`${api}${url}`, { headers: { authorization: headers.authorization ?? '' } })
       response.writeHead(isExpired ? 400 : served.status, { 'content-type': 'application/json' })
-      response.end(isExpired ? '{"code":"cursor_expired"}' : await served.text())
+      const problem = { code: 'cursor_expired', retry: retryOf('cursor_expired') }
+      response.end(isExpired ? JSON.stringify(problem) : await served.text())
     })
     const { code, stdout, stderr } = await consume('--api', gate)
     expect(JSON.parse(stdout)).to.include({ taken: 0, repeated: (await copied()).length - 151 })
@@ -330,7 +332,10 @@ describe('ledger consume', () => {
       [['consume', '--copy', folder, '--tenant', 'ledger'], /reserved/],
       [['consume', '--copy', folder, '--tenant', tenant, '--topic', 'invoices'], /^There is no topic "invoices": /],
       [['consume', 'verify', '--copy', join(folder, 'none'), '--tenant', tenant], /^There is no copy in /],
-      [['consume', '--copy', join(folder, 'k'), '--from', 'kafka'], /^No Kafka broker is configured: set KAFKA_BROKERS\.\n$/],
+      [
+        ['consume', '--copy', join(folder, 'k'), '--from', 'kafka'],
+        /^No Kafka broker is configured: set KAFKA_BROKERS\.\n$/,
+      ],
     ] as const
     for (const [args, sentence] of sentences) {
       const { code, stdout, stderr } = await ledger(args)

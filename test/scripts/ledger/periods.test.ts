@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
-import { realWorld } from '../../../src/clockAndRandomness.ts'
+import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
 import { createLedger, type Ledger } from '../../../src/commands/commandHandler.ts'
 import { closePeriod } from '../../../src/commands/periods.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'

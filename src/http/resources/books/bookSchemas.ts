@@ -1,5 +1,5 @@
 import { type GlobalMeta, z } from 'zod'
-import { ACCOUNT_CODE } from '../../../commands/accountCodes.ts'
+import { ACCOUNT_CODE } from '../../../feeds/accountCodes.ts'
 import { ENTRY_KINDS, type EntryKind } from '../../../../projections/bookings.ts'
 import { ACCOUNT_TYPES, DIRECTIONS } from '../../../../projections/chartOfAccounts.ts'
 import { idSchema } from '../../../../streams/ids.ts'

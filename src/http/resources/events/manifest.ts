@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { categoryOfTopic, MANIFEST_TOPICS } from '../../../../projections/factTopics.ts'
-import { waitMaxMs } from '../../../commands/timeBudgets.ts'
+import { waitMaxMs } from '../../../settings/timeBudgets.ts'
 import { nthFact } from '../../../../projections/facts/queries.ts'
 import { proveFacts } from '../../../commands/factCounts.ts'
 import { FACTS } from '../../../commands/manifests.ts'

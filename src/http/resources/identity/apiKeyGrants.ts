@@ -1,4 +1,4 @@
-import { takeApiKeySlot } from '../../../commands/apiKeyQuota.ts'
+import { reserve } from '../../../commands/quotas/reservations.ts'
 import type { ApiKeySecrets } from '../../../identity/apiKeySecrets.ts'
 import type { Principal } from '../../../identity/principal.ts'
 import type { ApiKeyId } from '../../../../streams/ids.ts'
@@ -36,7 +36,9 @@ export const takeSlot = async (
   renewed: boolean,
 ): Promise<void> => {
   const { database, principal, apiKeysPerTenantMax: max } = call
-  if (await takeApiKeySlot(database, { tenant: principal.tenant, id, renewed, now: nowOf(call), max })) return
+  const kind = renewed ? 'api_key_renewals' : 'api_keys'
+  const place = { kind, tenant: principal.tenant, id, at: nowOf(call), max: { tenant: max } } as const
+  if ((await reserve(database, place)) === undefined) return
   throw new Problem('quota_exceeded', {
     detail: `The tenant has ${max} active API keys, the maximum. Revoke one, or wait until one expires.`,
   })

@@ -4,7 +4,7 @@ import type { DeliveryStart, SubscriptionCommand } from '../../../../streams/sub
 import type { Loaded } from '../../../commands/aggregateRepository.ts'
 import { type KindOf, subscriptionEntity } from '../../../commands/entities.ts'
 import { handle } from '../../../commands/commandHandler.ts'
-import { allowanceBy } from '../../../commands/subscriptionPermission.ts'
+import { allowanceBy } from '../../../commands/subscriptions/permission.ts'
 import { insufficientScope, Problem, scopesText } from '../../problems/problemCatalogue.ts'
 import { problemOfRejection } from '../../problems/rejectionDetails.ts'
 import { changedHeaders, visibleState } from '../commonReplies.ts'

@@ -10,8 +10,8 @@ import {
   PARKED_MAX,
 } from '../../../../projections/subscriptions/queries.ts'
 import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
-import { confirmByMs } from '../../../commands/subscriptionConfirmation.ts'
-import { topicNamesOf } from '../../../commands/subscriptionTopicNames.ts'
+import { confirmByMs } from '../../../commands/subscriptions/confirmation.ts'
+import { topicNamesOf } from '../../../commands/subscriptions/topicNames.ts'
 import { scopesOfFacts, TENANT_FACT_TYPES, type TenantFactType } from '../../../identity/resourceScopes.ts'
 import { positionSchema } from '../../request/position.ts'
 import { metadataSchema, resourceShape, timeParameter, timeSchema } from '../commonSchemas.ts'
