@@ -31,7 +31,7 @@ const readOptions = (): Options =>
         'payments, retries on purpose. Then compares what was planned with what the lists and the published facts say.',
     )
     .option('--keep', 'leave the service running afterwards', false)
-    .option('--limit <count>', 'only so many of the invoices', invoiceCount)
+    .option('--limit <count>', 'send only this number of invoices', invoiceCount)
     .addHelpText(
       'after',
       '\nUses the service of LEDGER_DATA_DIR (.data) if it runs; else starts it, on PORT or any free one, and stops\n' +

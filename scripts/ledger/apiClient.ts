@@ -34,7 +34,7 @@ export const tokensOf = async (options: CallerOptions, scopes: readonly string[]
   const given = await givenToken(options)
   if (given !== undefined) return async () => given
   if (tenant === undefined)
-    throw new StartupError(`Say for whom: --tenant, or a token of your own in ${TOKEN_SETTING}.`)
+    throw new StartupError(`Name the tenant with --tenant, or put a token of your own into ${TOKEN_SETTING}.`)
   return renewing(await embeddedIssuerFor({ tenant, subject, scopes: [...new Set(scopes)], user: false }))
 }
 

@@ -101,7 +101,7 @@ export const findConnections = async (api?: string): Promise<Connections> => {
 
 /** Instructions for the case that no service is known. */
 export const howToStart = (dataDir: string): string =>
-  `No service runs on ${dataDir}. Start it with npm start, or name the one that you mean by LEDGER_DATA_DIR.`
+  `No service runs on ${dataDir}. Start it with npm start, or name its data directory in LEDGER_DATA_DIR.`
 
 /** The connection string without its password, for display. */
 export const withoutPassword = (address: string): string =>

@@ -9,7 +9,7 @@ export const issuerDirectory = async (): Promise<string> => {
   const { config } = await findConnections()
   if (config.issuer === undefined) return config.dataDir
   throw new StartupError(
-    `OIDC_ISSUER is ${config.issuer}, which keeps its own: this command is for the embedded issuer.`,
+    `OIDC_ISSUER is ${config.issuer}, which keeps its own: this command works with the embedded issuer only.`,
   )
 }
 
@@ -23,4 +23,4 @@ export const lineFromStdin = async (what: 'password' | 'token'): Promise<string>
   return (await text(process.stdin)).split(/\r?\n/, 1)[0] ?? ''
 }
 
-export const SEEN_WITHIN = '\nThe service need not run; a running service applies the change within seconds.'
+export const SEEN_WITHIN = '\nThe service does not have to run; a running service applies the change within seconds.'

@@ -53,7 +53,8 @@ const exportEvidence = async ({ out, tenant: given, json }: Options): Promise<Ma
 }
 
 const run = async (options: Options): Promise<void> => {
-  if (!options.evidence) throw new StartupError('Say what to export: --evidence. Data of a tenant: POST /exports.')
+  if (!options.evidence)
+    throw new StartupError('Name what to export: --evidence. For data of a tenant, use POST /exports.')
   const manifest = await exportEvidence(options)
   if (manifest === undefined) return
   const { head, events, missing, surplus } = manifest

@@ -33,7 +33,8 @@ const NO_FINDINGS: ReadonlySet<string> = new Set<Status>(['matched', 'expected',
 
 const reportFor = async (file: StatementFile, path: string | undefined) => {
   if (path === undefined) return undefined
-  if (await file.isAt(path)) throw new StartupError(`${path} is the statement itself: give the report another name.`)
+  if (await file.isAt(path))
+    throw new StartupError(`${path} is the statement itself: choose another name for the report.`)
   return openReport(path)
 }
 

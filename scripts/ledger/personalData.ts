@@ -83,7 +83,7 @@ const subcommand = (name: string, description: string, json: string): Command =>
     .option('--json', `print JSON: ${json}`, false)
 
 const EFFECT = `
-After an erasure every instance shows null in place of the text within seconds, the ETags of these resources change, and
+After an erasure every instance shows null instead of the text within seconds, the ETags of these resources change, and
 files of exports that may have the text are expired. Events, facts, balances and proofs are the same as before, since they
 have the token only. The same text given again later gets another token; erase it again. Each command is an audit record
 (GET /audit-records) with the token, whose subject is the user of the operating system. After a restore of Postgres from a
@@ -99,7 +99,7 @@ export const personalDataCommand = new Command('personal-data')
   .addCommand(
     subcommand(
       'erase',
-      'Erases a text for ever; a repetition erases nothing more.',
+      'Erases a text permanently; a repetition erases nothing more.',
       '{tenant, erased: [token], erased_before: [token]}',
     ).action(erase),
   )

@@ -28,7 +28,7 @@ const plain = (_: string, value: unknown): unknown => {
 const revisionOf = (text: string | undefined): bigint | undefined => {
   if (text === undefined) return undefined
   if (/^\d{1,18}$/.test(text)) return BigInt(text)
-  throw new StartupError(`${JSON.stringify(text)} is no revision: a whole number from 0.`)
+  throw new StartupError(`${JSON.stringify(text)} is not a revision: a whole number from 0.`)
 }
 
 /** The fold of the aggregate that the stream belongs to: takes the events in order, returns the state after each. */
@@ -76,5 +76,8 @@ export const replayCommand = new Command('replay')
   .argument('<id>', 'the id of an order, invoice, payment or reference: ord_…, inv_…, pay_…, ref_…')
   .option('--at <revision>', 'ends after the event of this revision')
   .option('--json', 'print JSON, one line for each event: {revision, at, type, state}', false)
-  .addHelpText('after', '\nEvents of earlier versions are read as this build reads them. The look is an audit record.')
+  .addHelpText(
+    'after',
+    '\nEvents of earlier versions are read as this build reads them. The access is recorded (GET /audit-records).',
+  )
   .action(replay)

@@ -123,7 +123,7 @@ export const streamsCommand = new Command('streams').description('Shows the stor
     .addHelpText(
       'after',
       '\nThe data is shown as it is stored, in the schema version of its time (schema_version); secrets of the service are not.\n' +
-        'The look is an audit record.\n' +
+        'The access is recorded (GET /audit-records).\n' +
         'Reads the store of the running service, or of EVENTSTORE_URL. Exit code 2 if there is no such stream.',
     )
     .action(show),

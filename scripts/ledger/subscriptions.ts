@@ -25,7 +25,7 @@ const placeOf = (text: string): NewSubscription['start'] => {
   const time = timeIn(text)
   if (time !== undefined) return { time }
   throw new StartupError(
-    `${JSON.stringify(text)} is no place in the log: beginning, now, a position, or a time with its zone (RFC 3339).`,
+    `${JSON.stringify(text)} is not a place in the log: beginning, now, a position, or a time with its zone (RFC 3339).`,
   )
 }
 

@@ -93,7 +93,7 @@ const verify = (folder: string | undefined, { only, key, heads, asOf, json }: Op
 
 const timeFrom = (text: string): number => {
   const time = timeIn(text)
-  if (time === undefined) throw new StartupError(`${text} is no time with its zone, such as 2026-01-31T12:00:00Z.`)
+  if (time === undefined) throw new StartupError(`${text} is not a time with its zone, such as 2026-01-31T12:00:00Z.`)
   return Date.parse(time)
 }
 

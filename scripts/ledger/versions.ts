@@ -124,7 +124,7 @@ const retire = async (text: string, options: RetireOptions): Promise<void> => {
   const view = (await withDatabase(({ sql }) => readViews(sql))).find(other => other.version === version)
   const objection = view && view.state !== 'retired' ? objectionTo(view) : undefined
   if (objection !== undefined && !options.force)
-    throw new StartupError(`${objection} It was not retired; --force retires it all the same.`)
+    throw new StartupError(`${objection} It was not retired; --force retires it anyway.`)
   await change(version, objection === undefined ? 'retire_api_version' : 'force_retire_api_version', options)
 }
 
@@ -148,7 +148,7 @@ export const versionsCommand = new Command('versions')
     new Command('retire')
       .description('Switches a version off. Refused while it has traffic, or before its announced end.')
       .argument('<version>', 'the date of the version')
-      .option('--force', 'retire it all the same, which breaks its clients', false)
+      .option('--force', 'retire it anyway, which breaks its clients', false)
       .option(...JSON_OPTION)
       .action(retire),
   )

@@ -37,7 +37,7 @@ let notAnswering: readonly string[] = []
 let learnRevoked: (name: string) => void = () => undefined
 const cleanup = createCleanupStack(error => log?.error({ error }, 'a resource did not close'))
 
-const warn = (error: unknown): void => log?.warn({ error }, 'limits are counted in this process alone')
+const warn = (error: unknown): void => log?.warn({ error }, 'limits are counted in this process only')
 
 let started: Promise<void> | undefined
 let isEnding = false

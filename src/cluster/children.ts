@@ -102,10 +102,10 @@ export const startChildren = (config: Config, { log, settings, onChange, onWaiti
   }
 
   const onSilent: ChildEvents['onSilent'] = ({ name }) =>
-    log.error({ name }, 'a process does not answer, and gets no more connections')
+    log.error({ name }, 'a process is not responding and gets no more connections')
 
   const onEnded: ChildEvents['onEnded'] = ({ name, isApi }, how, pauseMs) => {
-    log.error({ name, how, pauseMs }, 'a process has ended, and is started again')
+    log.error({ name, how, pauseMs }, 'a process has exited and is being restarted')
     if (!isApi) feeds.interrupted()
   }
 

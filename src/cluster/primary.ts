@@ -44,7 +44,7 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   const metrics = await observeProcesses(config, cleanup, () => children)
   const addresses = async () =>
     addressesOf(config, { port, stores: await stores.promise, metrics, pids: children.pids() })
-  const published = createCleanupStack(error => log.error({ error }, 'the addresses cannot be removed'))
+  const published = createCleanupStack(error => log.error({ error }, 'cannot remove the published addresses'))
   let isClosing = false
   const publishNow = inOrder(async () => {
     const present = await addresses()
@@ -55,7 +55,7 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
     settings: stores.promise.then(({ databaseUrl, eventStoreUrl }) => ({ port, databaseUrl, eventStoreUrl })),
     onChange: () => {
       connections.distribute()
-      publishNow().catch((error: unknown) => log.error({ error }, 'the addresses cannot be published'))
+      publishNow().catch((error: unknown) => log.error({ error }, 'cannot publish the addresses'))
     },
     onWaiting: onceEach(starting.onWaiting),
     onFailed: failed.resolve,
@@ -96,7 +96,7 @@ const inOrder = (work: () => Promise<void>): (() => Promise<void>) => {
 
 const ended = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
-    const end = (): void => reject(new StartupError('It was ended before it was ready.'))
+    const end = (): void => reject(new StartupError('Stopped before it was ready.'))
     if (signal.aborted) end()
     signal.addEventListener('abort', end)
   })

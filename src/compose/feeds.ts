@@ -110,7 +110,7 @@ export const startFeeds = async (
 const onLeftBehind =
   (log: Log) =>
   (name: string, error: unknown): void =>
-    log.error({ name, error }, 'a read model failed; it is tried again later, and the others continue')
+    log.error({ name, error }, 'a read model failed; it will be tried again, and the others continue')
 
 const startProcesses = (
   { manifestEveryMs }: FeedSettings,

@@ -46,7 +46,7 @@ export type Service = {
   readonly addresses: Addresses
   /** The file of the log, or `stdout`. */
   readonly logs: string
-  /** Resolves to the reason when the service cannot go on: a dependency ended, or the log is another one. */
+  /** Resolves to the reason when the service cannot go on: a dependency ended, or the event log is another. */
   readonly failed: Promise<Error>
   /** Drains requests, then closes everything in reverse order of its start. Idempotent. */
   readonly close: () => Promise<void>
@@ -98,7 +98,7 @@ export type ServiceOptions = {
   readonly siblings?: Siblings
   /** Called when the HTTP server listens, which may be long before the event store answers. */
   readonly onListening?: () => Promise<void>
-  /** Called when the service cannot go on, because the log is another one. */
+  /** Called when the service cannot go on, because the event log does not belong to these tables. */
   readonly onRefused: (reason: Error) => void
 }
 
@@ -136,14 +136,14 @@ const untilAnswered = async (check: () => Promise<void>, log: Log, { signal, onW
   const report = (reason: string): void => {
     if (reason === reported) return
     reported = reason
-    log.warn({ reason }, 'the event store does not answer yet')
+    log.warn({ reason }, 'the event store is not responding yet')
     onWaiting(reason)
   }
   while (!signal.aborted) {
     if (await hasAnswered(check(), report)) return
     await realWorld().sleep(STORE_POLL_MS, signal)
   }
-  throw new StartupError('It was ended before the event store had answered.')
+  throw new StartupError('Stopped before the event store responded.')
 }
 
 /**
@@ -181,7 +181,7 @@ const openDependencies = async (options: ServiceOptions, cleanup: CleanupStack) 
   const apiProcesses = siblings?.apiProcesses ?? 1
   const world = realWorld(config.crashAt)
   const onFailure = (error: unknown): void =>
-    log.warn({ error }, 'the bytes of tenants are counted in this process alone; it is tried again')
+    log.warn({ error }, 'the stored bytes of tenants are counted in this process only; trying again')
   const bytesPerDay = config.tenantBytesPerDay
   const tenantBytes = openTenantBytes({ database: pools.database, world, bytesPerDay, onFailure })
   cleanup.defer(tenantBytes.close)
@@ -229,11 +229,11 @@ export const startService = async (
   const dependencies = await openDependencies(options, cleanup)
   const { ledger, database, feedsDatabase } = dependencies
   const check = (): Promise<void> => checkLogIdentity(ledger, database)
-  await hasAnswered(check(), reason => log.warn({ reason }, 'the event store does not answer yet'))
+  await hasAnswered(check(), reason => log.warn({ reason }, 'the event store is not responding yet'))
   // Feeds start once the identity of the log is checked. At shutdown they end after the HTTP server, whose requests may
   // wait for them.
   let states: FeedStates = new Map()
-  const feedCleanup = createCleanupStack(error => log.error({ error }, 'a feed did not end'))
+  const feedCleanup = createCleanupStack(error => log.error({ error }, 'a feed did not stop'))
   cleanup.defer(feedCleanup.run)
   const known = { publicUrl: publicUrlOf(config, port), isSet: config.publicUrl !== undefined }
   const schemaBaseUrl = await rememberSchemaBaseUrl(database, known)
@@ -253,7 +253,7 @@ export const startService = async (
     cleanup.defer(async () => stopObservingLag())
   }
   const refuse = (reason: Error): void => {
-    log.error({ reason: reason.message }, 'the log is another one')
+    log.error({ reason: reason.message }, 'the event log does not belong to these tables')
     onRefused(reason)
   }
   feedCleanup.defer(watchLog(ledger, database, refuse))

@@ -21,7 +21,7 @@ export const loadApiKeyPepper = async (dataDir: string): Promise<string> => {
   // A truncated pepper would silently invalidate every key.
   if (!PEPPER.test(content))
     throw new StartupError(
-      `The data directory's ${FOLDER}/${FILE_NAME} is damaged. Put it back, or remove it: another one is made, and every API key ends.`,
+      `The data directory's ${FOLDER}/${FILE_NAME} is damaged. Put it back, or remove it: a new one is created, and every existing API key becomes invalid.`,
     )
   return content.trimEnd()
 }

@@ -34,7 +34,7 @@ export const loadEvidenceKey = async (dataDir: string): Promise<KeyObject> => {
   } catch {
     throw new StartupError(
       `The data directory's ${FOLDER}/${FILE_NAME} is not an Ed25519 key. Put it back from a backup; with another key ` +
-        'auditors have to be told its fingerprint.',
+        'auditors must be told its fingerprint.',
     )
   }
 }

@@ -106,7 +106,7 @@ export const parseHead = (line: string): Head | { readonly unreadable: string } 
   try {
     const parsed = headSchema.safeParse(JSON.parse(line))
     if (parsed.success) return parsed.data
-    const { path, message } = parsed.error.issues[0] ?? { path: [], message: 'it is no head' }
+    const { path, message } = parsed.error.issues[0] ?? { path: [], message: 'it is not a head' }
     return { unreadable: `${path.join('.') || 'the line'}: ${message}` }
   } catch {
     return { unreadable: 'the line is not JSON' }

@@ -37,7 +37,7 @@ export type Services = {
   readonly exportBytesPerTenant: number
   /** How many subscriptions a tenant may have. */
   readonly subscriptionsPerTenantMax: number
-  /** How long a subscription goes on after its creator was last seen. */
+  /** How long a subscription continues after its creator was last seen. */
   readonly subscriptionConfirmationMs: number
   /** How long the creation of a subscription waits until its topic exists; zero where there is no broker. */
   readonly topicWaitMs: number

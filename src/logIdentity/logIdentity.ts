@@ -18,8 +18,8 @@ import { adoptReaderPositions, keepReaderPositions } from './readerPositions.ts'
 export class AnotherLog extends Error {
   constructor(found: string) {
     super(
-      `${found} Correct EVENTSTORE_URL or DATABASE_URL; or end every instance of the service and make the read models, ` +
-        'checkpoints and parked events anew from this log: npm run ledger -- projections reset --to-this-log',
+      `${found} Correct EVENTSTORE_URL or DATABASE_URL; or stop every instance of the service and rebuild the read models, ` +
+        'checkpoints and parked events from this log: npm run ledger -- projections reset --to-this-log',
     )
     this.name = 'AnotherLog'
   }

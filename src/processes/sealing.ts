@@ -135,7 +135,7 @@ const report = ({ progressed }: SealingProgress, { sealed: { frontier, head }, s
 
 /**
  * Writes the head to the file, and then to Postgres. The lock of the checkpoint holds back an acceptance until both have it. Throws
- * where the file has another last head than the one that this run goes on from.
+ * where the file has another last head than the one that this run continues from.
  */
 const appendHead = (
   { database, headFile, world }: SealingDependencies,

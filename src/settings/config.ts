@@ -94,7 +94,7 @@ const TOKEN_OF_COMMANDS = 'LEDGER_TOKEN'
 /** A sentence for each variable whose name resembles a setting and is none, so that it has no effect. */
 export const unknownSettingsIn = (env: NodeJS.ProcessEnv): readonly string[] =>
   namesLikeSettings(env, new Set([...SETTINGS, TOKEN_OF_COMMANDS])).map(
-    ({ name, meant }) => `${name} is no setting of the service${meant === undefined ? '.' : `; ${meant} is.`}`,
+    ({ name, meant }) => `${name} is not a setting of the service${meant === undefined ? '.' : `; ${meant} is.`}`,
   )
 
 const DEVELOPMENT_AUDIENCE = 'payment-ledger'
@@ -132,7 +132,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
         'production never falls back to the embedded services.',
     )
   if (given.OIDC_ISSUER !== undefined && given.OIDC_AUDIENCE === undefined)
-    throw new StartupError('OIDC_ISSUER is set and OIDC_AUDIENCE is not: without it any audience would do.')
+    throw new StartupError('OIDC_ISSUER is set and OIDC_AUDIENCE is not: without it any audience would be accepted.')
   if (given.OIDC_WORKLOAD_CLAIM !== undefined && given.OIDC_ISSUER === undefined)
     throw new StartupError('OIDC_WORKLOAD_CLAIM is set and OIDC_ISSUER is not: the embedded issuer has no such claim.')
   if (production && given.OIDC_ISSUER?.toLowerCase().startsWith('http:'))

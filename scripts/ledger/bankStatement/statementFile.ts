@@ -62,7 +62,7 @@ const openFile = async (path: string): Promise<FileHandle> => {
   }
   // Before it is opened, since opening a pipe waits for its writer.
   if (!(await stat(path).catch(refuse)).isFile())
-    throw new StartupError(`${path} is no regular file, which can be read twice.`)
+    throw new StartupError(`${path} is not a regular file, which can be read twice.`)
   return await open(path).catch(refuse)
 }
 

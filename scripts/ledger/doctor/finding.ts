@@ -42,7 +42,7 @@ export const orFinding = async (check: string, work: () => Promise<Check>): Prom
     return finding(
       check,
       `It cannot be checked: ${reasonOf(error)}`,
-      'Heal the dependencies that other findings name, and ask again.',
+      'Repair the dependencies that other findings name, then run doctor again.',
     )
   }
 }

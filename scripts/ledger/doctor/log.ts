@@ -13,9 +13,9 @@ export const compareLogs = async (compared: Omit<Compared, 'world'>): Promise<Ch
     return notUsed(CHECK, 'no service has run on this database')
   try {
     await checkLog({ ...compared, world: realWorld() })
-    return ok(CHECK, `${(await logIn(compared.store)) ?? 'new'}, and the tables in Postgres are of it`)
+    return ok(CHECK, `${(await logIn(compared.store)) ?? 'new'}, and the tables in Postgres belong to it`)
   } catch (error) {
     if (!(error instanceof AnotherLog)) throw error
-    return finding(CHECK, error.message, 'Do what it says; until then no service serves them.')
+    return finding(CHECK, error.message, 'Follow this advice; until then no service starts on these tables.')
   }
 }

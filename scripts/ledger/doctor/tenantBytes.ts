@@ -18,6 +18,6 @@ export const checkTenantBytes = async ({ sql }: Database, bytesPerDay: number): 
   return finding(
     CHECK,
     `Stored today, of ${bytesText(bytesPerDay)} a day: ${named.join(', ')}.`,
-    'New commands of a tenant are refused once its quota is used up, until 00:00 UTC: find out why it stores so much, or raise TENANT_BYTES_PER_DAY.',
+    'New commands of a tenant are refused once its quota is exhausted, until 00:00 UTC: find out why it stores so much, or raise TENANT_BYTES_PER_DAY.',
   )
 }

@@ -117,7 +117,7 @@ type Known = {
 const readKnown = async ({ sql, headsFile, key, signal }: Within): Promise<Known> => {
   const keys = await publicKeys(sql)
   const head = await adoptHeads(sql, openHeadFile(headsFile), key)
-  if (head === undefined) throw new StartupError('No head was signed yet, so that there is nothing to accept.')
+  if (head === undefined) throw new StartupError('No head has been signed yet, so there is nothing to accept.')
   if (!keys.has(key.id))
     throw new StartupError(
       `The key ${key.id} has signed no head of this log: accept with the key of the service, EVIDENCE_SIGNING_KEY or that of its data directory.`,
@@ -158,7 +158,7 @@ const sizeToKeep = async (within: Within, known: Known): Promise<number> => {
     const kept = await keptSize(within, comparisons, size)
     const isWhole = kept === size && size >= head.tree_size
     if (isWhole && rowGeneration <= head.generation)
-      throw new StartupError('The log has every sealed event as it was sealed, so that there is nothing to accept.')
+      throw new StartupError('The log has every sealed event as it was sealed, so there is nothing to accept.')
     return kept
   } finally {
     for (const one of comparisons) await one.close()

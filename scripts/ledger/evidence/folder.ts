@@ -148,7 +148,7 @@ const refuseUnreadable = async (path: string): Promise<void> => {
   } catch (error) {
     throw new StartupError(`The file of trusted heads, ${path}, cannot be read.`, error)
   }
-  if (!(await stat(path)).isFile()) throw new StartupError(`${path} is no file of heads.`)
+  if (!(await stat(path)).isFile()) throw new StartupError(`${path} is not a file of heads.`)
 }
 
 /** Verifies the export. Throws a StartupError where there is none. */

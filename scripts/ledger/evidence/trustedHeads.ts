@@ -75,7 +75,7 @@ export const readTrustedHeads = async (
     if ('unreadable' in head) {
       // The copy of a file may end within the line that was being written.
       if (line.flaw !== 'torn' && flaws.length === 0)
-        flaws.push({ kind: 'edited', detail: `Line ${line.number} of ${path} is no head: ${head.unreadable}.` })
+        flaws.push({ kind: 'edited', detail: `Line ${line.number} of ${path} is not a head: ${head.unreadable}.` })
       continue
     }
     counted.heads += 1

@@ -117,7 +117,7 @@ const bind = (server: Server, port: number): Promise<number> =>
   new Promise((resolve, reject) => {
     server.bindAsync(`${HOST}:${port}`, ServerCredentials.createInsecure(), (error, bound) => {
       if (error === null) resolve(bound)
-      else reject(new StartupError(`Port ${port} on ${HOST} cannot be had; is it in use?`, error))
+      else reject(new StartupError(`Cannot listen on ${HOST}:${port}. Is the port in use?`, error))
     })
   })
 

@@ -61,7 +61,7 @@ const parse = (text: string): KeyRing => {
   } catch {
     // Without the cause, because a parser's message may quote the key.
     throw new StartupError(
-      `The data directory's issuer/${FILE_NAME} is not an ES256 key; remove it and a new one is made.`,
+      `The data directory's issuer/${FILE_NAME} is not an ES256 key; remove it, and a new one is created.`,
     )
   }
 }

@@ -70,7 +70,9 @@ export const reachedPosition = async (
   if (wanted === undefined || current >= wanted) return current
   const position = (await hasWaited(call, name, wanted)) ? await positionOf(sql, name) : current
   if (position >= wanted) return position
-  throw new Problem('projection_behind', { detail: `This list is as of position ${position}.` })
+  throw new Problem('projection_behind', {
+    detail: `The list is complete up to position ${position}. Try again shortly, or send Prefer: wait=5.`,
+  })
 }
 
 const hasWaited = async (

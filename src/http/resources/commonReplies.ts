@@ -147,11 +147,15 @@ export const changedHeaders = (
   'Ledger-Position': position.toString(),
 })
 
-const preconditionFailed = async (call: AnyCall, row: ResourceRow | undefined): Promise<Problem> =>
-  new Problem('precondition_failed', {
-    detail: 'Read the resource again and decide anew.',
-    ...(row ? { headers: { ETag: etagFor(call, row, await textsFor(call, [row])) } } : {}),
+const preconditionFailed = async (call: AnyCall, row: ResourceRow | undefined): Promise<Problem> => {
+  const readAgain = 'Read the resource again before you decide whether to repeat the request.'
+  if (row === undefined) return new Problem('precondition_failed', { detail: readAgain })
+  const etag = etagFor(call, row, await textsFor(call, [row]))
+  return new Problem('precondition_failed', {
+    detail: `The current ETag is ${etag}. ${readAgain}`,
+    headers: { ETag: etag },
   })
+}
 
 /** The reply to a request whose key was used before; undefined for a new key. */
 export const replyToReplay = async <R extends ResourceRow>(

@@ -50,7 +50,7 @@ export const finishedExport = async (call: ExportCall): Promise<OperationRow> =>
     if (!(await isComplete(database.sql, row, byte_count ?? 0n))) throw new Problem('export_expired')
     return row
   }
-  throw new Problem('resource_not_found', { detail: `There is no file: the export is ${row.state}.` })
+  throw new Problem('resource_not_found', { detail: `The export has no file: it is ${row.state}.` })
 }
 
 /** Records the access before the first byte of the response is sent. */
@@ -86,7 +86,7 @@ const contentOf =
       await send(piece)
       sent += BigInt(piece.length)
     }
-    if (sent !== end - first) throw new Error(`${sent} bytes of ${id} were found in place of ${end - first}.`)
+    if (sent !== end - first) throw new Error(`${sent} bytes of ${id} were found instead of ${end - first}.`)
   }
 
 /** no-transform, since ranges and digest are those of the stored bytes. */

@@ -119,8 +119,8 @@ const createOnce = async (call: Call<unknown, unknown, NewExport>) => {
 const acceptedReply = <R extends Reply | undefined>(reply: R): R => reply && { ...reply, status: 202 }
 
 const refusalOf = ({ caller, tenant, bytes }: ExportToCreate['max']) => ({
-  caller: `You may have ${caller} unfinished exports at once. Retry when one of them has ended.`,
-  tenant: `Your tenant may have ${tenant} unfinished exports at once. Retry when one of them has ended.`,
+  caller: `You have ${caller} unfinished exports, the maximum. Try again when one of them has finished.`,
+  tenant: `Your tenant has ${tenant} unfinished exports, the maximum. Try again when one of them has finished.`,
   bytes:
     `The export files of your tenant have reached their limit of ${bytes} bytes. ` +
     'Delete files that you no longer need (DELETE /exports/{id}), or wait until some expire.',

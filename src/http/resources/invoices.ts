@@ -150,7 +150,7 @@ const checkApprovalPolicy = async (call: Call<{ id: InvoiceId }, unknown, unknow
   if ('refused' in decision)
     throw new Problem(decision.refused, {
       detail:
-        'An invoice of this amount is approved by another subject than its creator, and not through a client that created it by itself.',
+        'An invoice of this amount must be approved by someone other than its creator, and not through the client that created it.',
     })
 }
 

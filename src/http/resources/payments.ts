@@ -60,7 +60,7 @@ export const paymentSchema = z
     reference: z
       .string()
       .nullable()
-      .meta({ description: 'Null also when an operator has erased it; the ETag is another one then.' }),
+      .meta({ description: 'Also null after an operator has erased it, which changes the ETag.' }),
     settlement: settlementSchema,
     failure: z.object({ code: z.string() }).nullable(),
     refunded_amount: sumSchema,

@@ -8,7 +8,7 @@ import type { FactMessage } from '../../ports.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 
 /**
- * Announces parked facts on the dead letter topic of their subscription, with the headers of the fact and, in place of
+ * Announces parked facts on the dead letter topic of their subscription, with the headers of the fact and, instead of
  * its data, the reason. The data is left out because it may be the cause (too large); GET /events still has the fact.
  */
 

@@ -33,7 +33,7 @@ export type OpenDelivery = {
    * Delivers the next facts, up to and with this position. Throws Unavailable, EpochSuperseded or BrokerAccessDenied.
    */
   readonly deliver: (subscription: SubscriptionDelivery, projectedUpTo: bigint) => Promise<void>
-  /** Resolves when no request is under way any more. */
+  /** Resolves when no request is in flight any more. */
   readonly close: () => Promise<void>
 }
 

@@ -216,7 +216,7 @@ describe('ledger consume', () => {
     const { stdout: words } = await promisify(execFile)('bash', ['-c', command])
     expect([already, words]).to.deep.equal([
       100,
-      `${(await served()).length - 100} new facts, 0 that were there already, up to position ${(await readState()).position}, in ${folder}\n`,
+      `${(await served()).length - 100} new facts, 0 already present, up to position ${(await readState()).position}, in ${folder}\n`,
     ])
     await expectWhole()
   })
@@ -329,11 +329,14 @@ describe('ledger consume', () => {
 
   it('reports missing options in one sentence', async () => {
     const sentences = [
-      [['consume', '--copy', folder], /^Whose facts\? --tenant .* LEDGER_TOKEN\.\n$/],
+      [['consume', '--copy', folder], /^Name the tenant with --tenant .* LEDGER_TOKEN\.\n$/],
       [['consume', '--copy', folder, '--tenant', 'ledger'], /reserved/],
       [['consume', '--copy', folder, '--tenant', tenant, '--topic', 'invoices'], /^There is no topic "invoices": /],
       [['consume', 'verify', '--copy', join(folder, 'none'), '--tenant', tenant], /^There is no copy in /],
-      [['consume', '--copy', join(folder, 'k'), '--from', 'kafka'], /^No broker is known: set KAFKA_BROKERS\.\n$/],
+      [
+        ['consume', '--copy', join(folder, 'k'), '--from', 'kafka'],
+        /^No Kafka broker is configured: set KAFKA_BROKERS\.\n$/,
+      ],
     ] as const
     for (const [args, sentence] of sentences) {
       const { code, stdout, stderr } = await ledger(args)

@@ -64,7 +64,7 @@ const takeSlot = async (
 ): Promise<void> => {
   const place = { kind: 'subscriptions', tenant, id, max: { tenant: max } } as const
   if ((await reserve(database, place)) === undefined) return
-  const detail = `A tenant may have ${max} subscriptions; one that is deleted counts until its topics are removed.`
+  const detail = `A tenant may have ${max} subscriptions. A deleted one counts until its topics are removed.`
   throw new Problem('quota_exceeded', { detail })
 }
 

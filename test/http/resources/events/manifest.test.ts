@@ -160,7 +160,7 @@ describe('GET /events/manifest', () => {
     const { status, body } = (await client?.get('/events/manifest?from=10&to=9')) ?? expect.fail()
     expect([status, body.code]).to.deep.equal([400, 'validation_failed'])
     expect(body.errors).to.deep.equal([
-      { pointer: '?from', code: 'too_big', detail: 'The range ends before it begins.' },
+      { pointer: '?from', code: 'too_big', detail: 'The range ends before it starts.' },
     ])
   })
 
