@@ -4,10 +4,9 @@ import { TOMBSTONE_REVISION, type StoredRecord } from '../../src/embedded/events
 import { type WriterSession, openReader, openWriterSession } from '../../src/embedded/eventstore/storage.ts'
 import { newDatabase } from '../support/postgres.ts'
 
-/** More than the memory that messages share. */
 const LARGE_BYTES = 300_000
 
-describe('embedded event store: the insert message', () => {
+describe('embedded event store: the insert of a batch', () => {
   let session: WriterSession
   let databaseUrl: string
   let position = 0n
@@ -44,31 +43,23 @@ describe('embedded event store: the insert message', () => {
       recordWith({ data: Buffer.alloc(0), metadata: Buffer.from('{"é":"\\u0000"}') }),
       recordWith({ data: Buffer.alloc(LARGE_BYTES, 'x'), id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' }),
     ]
-    expect(await session.insert(records, new Set())).to.equal(records.length)
+    await session.insert(records)
     expect(await stored(before)).to.deep.equal(records)
-  })
-
-  it('stores nothing if one of the assumed streams exists', async () => {
-    const [first, second, third] = [recordWith({}), recordWith({}), recordWith({})]
-    expect(await session.insert([first], new Set([first.stream]))).to.equal(1)
-    const again = recordWith({ stream: first.stream, revision: 1n })
-    expect(await session.insert([second, again], new Set([second.stream, first.stream]))).to.equal(0)
-    expect(await session.insert([third], new Set([third.stream]))).to.equal(1)
-    expect((await stored(first.position - 1n)).map(({ id }) => id)).to.deep.equal([first.id, third.id])
   })
 
   it('goes on after an insert that Postgres refuses', async () => {
     const [first, next] = [recordWith({}), recordWith({})]
-    await session.insert([first], new Set())
-    const refused = await session.insert([recordWith({ position: first.position })], new Set()).catch(error => error)
+    await session.insert([first])
+    const refused = await session.insert([recordWith({ position: first.position })]).catch(error => error)
     expect(refused).to.include({ code: '23505', severity: 'ERROR' })
-    expect(await session.insert([next], new Set([next.stream]))).to.equal(1)
+    await session.insert([next])
+    expect((await stored(first.position)).map(({ id }) => id)).to.deep.equal([next.id])
   })
 
   it('rejects after the end of the connection', async () => {
     const ended = await openWriterSession(await newDatabase())
     await ended.end()
-    const error = await ended.insert([recordWith({})], new Set()).catch(reason => reason)
+    const error = await ended.insert([recordWith({})]).catch(reason => reason)
     expect(error).to.be.instanceOf(Error)
     expect(error).not.to.have.property('severity')
   })

@@ -1,8 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
-import { eventMessage } from '../../src/embedded/eventstore/protocol/messages.ts'
-import { NO_REVISION, noEncodings, type StoredRecord } from '../../src/embedded/eventstore/record.ts'
+import { NO_REVISION, type StoredRecord } from '../../src/embedded/eventstore/record.ts'
 import { entryOf, openStreams } from '../../src/embedded/eventstore/streams.ts'
 import { openTail } from '../../src/embedded/eventstore/tail.ts'
 
@@ -35,7 +34,6 @@ const eventOf = (n: number, bytes: number): StoredRecord => ({
   data: Buffer.alloc(bytes, n),
   metadata: Buffer.alloc(bytes / 2, n),
   createdTicks: BigInt(n),
-  encodings: noEncodings(),
 })
 
 describe('the memory of the embedded event store', () => {
@@ -47,7 +45,6 @@ describe('the memory of the embedded event store', () => {
       streams.offer(event.stream, entryOf({ stream: event.stream, head: NO_REVISION, meta_head: null, meta: null }))
       streams.committed(event)
       tail.append([event])
-      eventMessage(event, 'structured')
     }
     return { tail, streams }
   }
@@ -68,18 +65,5 @@ describe('the memory of the embedded event store', () => {
     const { tail } = filled(EVENTS, 400)
     const newest = tail.after(BigInt(EVENTS - 1_000) * 1_000n, EVENTS)
     expect(newest?.map(({ position }) => position)).to.have.length(1_000)
-  })
-
-  it('drops the encodings of an event that has left the tail, and keeps no later ones', () => {
-    const tail = openTail()
-    const first = eventOf(0, 400)
-    tail.append([first])
-    const encoded = eventMessage(first, 'structured')
-    expect(eventMessage(first, 'structured'), 'in the tail').to.equal(encoded)
-    for (let n = 1; n < EVENTS; n += 1) tail.append([eventOf(n, 400)])
-    expect(tail.after(0n, 1), 'the first event').to.equal(undefined)
-    expect(first.encodings?.structured).to.equal(undefined)
-    expect(eventMessage(first, 'structured')).to.deep.equal(encoded)
-    expect(first.encodings?.structured, 'after it was read again').to.equal(undefined)
   })
 })

@@ -8,7 +8,6 @@ import {
   endOf,
   isMetastream,
   metastreamOf,
-  noEncodings,
   originalOf,
   ticksOf,
 } from './record.ts'
@@ -62,7 +61,7 @@ export const decideBatch = (end: bigint, requests: readonly WriteRequest[], cont
     return draft
   }
   const add = (stream: string, revision: bigint, event: ProposedEvent): StoredRecord => {
-    const record = { ...event, position, stream, revision, createdTicks, encodings: noEncodings() }
+    const record = { ...event, position, stream, revision, createdTicks }
     position = endOf(record)
     const draft = draftOf(stream)
     draft.head = revision

@@ -14,14 +14,7 @@ export type StoredRecord = {
   readonly metadata: Buffer
   /** The time of its commit in units of 100 ns since 1970. */
   readonly createdTicks: bigint
-  /** Its encoded messages, for an event that many readers get. */
-  readonly encodings?: Encodings
 }
-
-/** The encoded messages of an event, by the form of its id; kept while the event is in the tail of the log (tail.ts). */
-export type Encodings = { areKept: boolean; string: Buffer | undefined; structured: Buffer | undefined }
-
-export const noEncodings = (): Encodings => ({ areKept: true, string: undefined, structured: undefined })
 
 /** An event as proposed by a client. */
 export type ProposedEvent = Pick<StoredRecord, 'id' | 'type' | 'isJson' | 'data' | 'metadata'>
@@ -58,12 +51,8 @@ export const endOf = (record: StoredRecord): bigint =>
 export const sizeOf = (event: ProposedEvent): number =>
   event.data.length + event.metadata.length + Buffer.byteLength(event.type)
 
-/** The heap that an event takes beside its payload, and that an encoded message takes: measured, and rounded up. */
+/** The heap that an event takes beside its payload: measured, and rounded up. */
 const RECORD_BYTES = 900
-const ENCODING_BYTES = 300
 
-/** The memory that an event takes, without encodings. */
+/** The memory that an event takes. */
 export const memoryOf = (record: StoredRecord): number => RECORD_BYTES + sizeOf(record)
-
-/** The memory that an event takes with one encoding, which all clients of one kind share. */
-export const memoryWithEncoding = (record: StoredRecord): number => memoryOf(record) + ENCODING_BYTES + sizeOf(record)

@@ -5,17 +5,13 @@ import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import { StartupError } from '../../lib/startupError.ts'
 import { findFreePort } from '../freePorts.ts'
 import { append } from './protocol/append.ts'
-import { BATCH_APPEND, batchAppend } from './protocol/batchAppend.ts'
-import { serveBatchAppend } from './protocol/batchStream.ts'
+import { batchAppend } from './protocol/batchAppend.ts'
+import { BATCH_APPEND } from './protocol/batchRequest.ts'
 import { gossipRead, supportedMethods } from './protocol/cluster.ts'
-import { writesBatches } from './protocol/backpressureWriter.ts'
 import { read } from './protocol/read.ts'
-import { serveReadStream } from './protocol/readStream.ts'
 import { deleteStream, tombstone } from './protocol/delete.ts'
-import { type Interception, interceptStreams } from './protocol/streamInterception.ts'
-import type { Log } from './read.ts'
 import { openReader } from './storage.ts'
-import { type Writer, openWriter } from './writer.ts'
+import { openWriter } from './writer.ts'
 
 /** The gRPC server of the embedded event store. */
 
@@ -39,16 +35,6 @@ export type NodeOptions = {
   readonly onReplaced?: (error: Error) => void
 }
 
-/** The service with an encoding of its own. Read responses are encoded before they reach the call. */
-const STREAMS_SERVICE = {
-  ...streamsGrpc.StreamsService,
-  read: {
-    ...streamsGrpc.StreamsService.read,
-    responseSerialize: (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
-  },
-  batchAppend: BATCH_APPEND,
-}
-
 /**
  * A single-node EventStoreDB: serves its gRPC protocol on the loopback interface and keeps its log in Postgres. Throws
  * if Postgres or the port is not available, and NodeAlreadyRunning if another node uses the database.
@@ -59,13 +45,12 @@ export const openEventStoreNode = async ({ databaseUrl, port, onReplaced }: Node
   const server = new Server({
     'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
     'grpc.max_send_message_length': MESSAGE_BYTES_MAX,
-    interceptors: [writesBatches(streamsGrpc.StreamsService.read.path)],
   })
   const { tail, streams } = writer
-  const log = { reader, streams, tail }
   let boundPort = port
-  server.addService(STREAMS_SERVICE, {
-    read: read(log),
+  const streamsService = { ...streamsGrpc.StreamsService, batchAppend: BATCH_APPEND }
+  server.addService(streamsService, {
+    read: read({ reader, streams, tail }),
     append: append(writer),
     batchAppend: batchAppend(writer),
     delete: deleteStream(writer),
@@ -73,10 +58,8 @@ export const openEventStoreNode = async ({ databaseUrl, port, onReplaced }: Node
   })
   server.addService(gossipGrpc.GossipService, { read: gossipRead(HOST, () => boundPort) })
   server.addService(featuresGrpc.ServerFeaturesService, { getSupportedMethods: supportedMethods })
-  let stopIntercepting = (): void => undefined
   const close = async (): Promise<void> => {
     await shutDown(server)
-    stopIntercepting()
     await writer.close()
     await reader.end()
   }
@@ -86,19 +69,8 @@ export const openEventStoreNode = async ({ databaseUrl, port, onReplaced }: Node
     await close()
     throw error
   }
-  stopIntercepting = interceptStreams({
-    port: boundPort,
-    methods: directMethods(log, writer),
-  })
   return { address: `esdb://${HOST}:${boundPort}?tls=false`, port: boundPort, close }
 }
-
-/** The methods that are served without the gRPC library. */
-const directMethods = (log: Log, writer: Writer): Interception['methods'] =>
-  new Map([
-    [streamsGrpc.StreamsService.batchAppend.path, serveBatchAppend(writer, MESSAGE_BYTES_MAX)],
-    [streamsGrpc.StreamsService.read.path, serveReadStream(log, MESSAGE_BYTES_MAX)],
-  ])
 
 /** A port that was found free may be taken before it is bound, so that others are tried. */
 const listen = async (server: Server, port: number): Promise<number> => {

@@ -29,17 +29,13 @@ export const SELECT_BY_ID = `
     where stream = asked.stream and revision >= asked.since and event_id = asked.event_id
   ) found on true`
 
-/** `$9` is the time. Inserts nothing if a stream of `$10` has an event or metadata. The values are in insertMessage.ts. */
+/** One array for each column; `$9` is the time. */
 export const INSERT = `
   insert into events (${COLUMNS})
   select position, stream, revision, event_id, type, is_json, data, metadata, $9::bigint
   from unnest(
     $1::bigint[], $2::text[], $3::bigint[], $4::uuid[], $5::text[], $6::boolean[], $7::bytea[], $8::bytea[]
-  ) as t(position, stream, revision, event_id, type, is_json, data, metadata)
-  where not exists (
-    select from unnest($10::text[]) as assumed(stream)
-    where exists (select from events where stream in (assumed.stream, '$$' || assumed.stream))
-  )`
+  ) as t(position, stream, revision, event_id, type, is_json, data, metadata)`
 
 export const SELECT_LAST = `select ${COLUMNS} from events order by position desc limit 1`
 

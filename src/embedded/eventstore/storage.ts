@@ -3,10 +3,9 @@ import pg from 'pg'
 import { ADVISORY_LOCKS } from '../../schema/locks.ts'
 import { tableStatements } from '../../schema/tables.ts'
 import { StartupError } from '../../lib/startupError.ts'
-import { preparedInsert } from './insert.ts'
 import type { StoredRecord } from './record.ts'
 import { type EventRow, queryOf, recordOf } from './rows.ts'
-import { SELECT_ALL, SELECT_LAST, SELECT_STREAM } from './statements.ts'
+import { INSERT, SELECT_ALL, SELECT_LAST, SELECT_STREAM } from './statements.ts'
 
 /** The Postgres connections of the embedded event store: one writer session with the lock, a pool of readers. */
 
@@ -38,8 +37,8 @@ export type WriterSession = {
   /** The newest event at the start of the session. */
   readonly last: StoredRecord | undefined
   query<Row>(name: string, text: string, values: readonly unknown[]): Promise<Row[]>
-  /** Stores the events in one transaction unless one of the streams `assumed` to be new exists. Resolves to their number. */
-  insert(records: readonly StoredRecord[], assumed: ReadonlySet<string>): Promise<number>
+  /** Stores the events in one transaction. They have the same time. */
+  insert(records: readonly StoredRecord[]): Promise<void>
   /** Resolves when the connection has ended. */
   readonly lost: Promise<void>
   end(): Promise<void>
@@ -63,13 +62,30 @@ export const openWriterSession = async (connectionString: string): Promise<Write
     await lockNode(client)
     await client.query(await tableStatements('embeddedEvents'))
     const [row] = await query<EventRow>('last', SELECT_LAST, [])
-    const insert = await preparedInsert(client)
-    return { last: row && recordOf(row), query, insert, lost, end: () => client.end() }
+    return {
+      last: row && recordOf(row),
+      query,
+      insert: async records => void (await query('insert', INSERT, insertValues(records))),
+      lost,
+      end: () => client.end(),
+    }
   } catch (error) {
     await client.end().catch(() => undefined)
     throw error
   }
 }
+
+const insertValues = (records: readonly StoredRecord[]): readonly unknown[] => [
+  records.map(({ position }) => position),
+  records.map(({ stream }) => stream),
+  records.map(({ revision }) => revision),
+  records.map(({ id }) => id),
+  records.map(({ type }) => type),
+  records.map(({ isJson }) => isJson),
+  records.map(({ data }) => data),
+  records.map(({ metadata }) => metadata),
+  records[0]?.createdTicks,
+]
 
 /**
  * Postgres may not yet have noticed the end of a killed node, which holds the lock until then, hence the short wait.

@@ -1,6 +1,6 @@
 import { LOG_BEGINS } from './initialEvents.ts'
 import type { StoredRecord } from './record.ts'
-import { endOf, memoryWithEncoding } from './record.ts'
+import { endOf, memoryOf } from './record.ts'
 
 /** The newest part of the log in memory, for live subscriptions and for reads of the log's end. */
 
@@ -33,14 +33,6 @@ const firstAfter = (records: readonly StoredRecord[], position: bigint): number 
     else low = middle + 1
   }
   return low
-}
-
-/** An event that has left the tail may still be cached as a recent one of its stream, where few readers ask for it. */
-const forgetEncodings = ({ encodings }: StoredRecord): void => {
-  if (encodings === undefined) return
-  encodings.areKept = false
-  encodings.string = undefined
-  encodings.structured = undefined
 }
 
 const newestBefore = (records: readonly StoredRecord[], position: bigint, limit: number): StoredRecord[] => {
@@ -86,10 +78,7 @@ export const openTail = (): Tail => {
     if (bytes <= TAIL_BYTES_MAX) return
     const dropped = records.splice(0, Math.ceil(records.length / 2))
     floor = dropped.at(-1)?.position ?? floor
-    for (const record of dropped) {
-      bytes -= memoryWithEncoding(record)
-      forgetEncodings(record)
-    }
+    for (const record of dropped) bytes -= memoryOf(record)
   }
 
   return {
@@ -98,7 +87,7 @@ export const openTail = (): Tail => {
     append: added => {
       for (const record of added) {
         records.push(record)
-        bytes += memoryWithEncoding(record)
+        bytes += memoryOf(record)
       }
       const newest = records.at(-1)
       if (newest !== undefined) {
@@ -109,9 +98,8 @@ export const openTail = (): Tail => {
       waiting.wake()
     },
     reset: newest => {
-      for (const record of records) forgetEncodings(record)
       records = newest === undefined ? [] : [newest]
-      bytes = records.reduce((sum, record) => sum + memoryWithEncoding(record), 0)
+      bytes = records.reduce((sum, record) => sum + memoryOf(record), 0)
       head = newest?.position ?? 0n
       end = newest === undefined ? LOG_BEGINS : endOf(newest)
       floor = newest === undefined ? 0n : newest.position - 1n

@@ -4,74 +4,31 @@ import empty from 'google-protobuf/google/protobuf/empty_pb.js'
 import shared from '@eventstore/db-client/generated/shared_pb.js'
 import statusPb from '@eventstore/db-client/generated/status_pb.js'
 import type { Status } from '@eventstore/db-client/generated/status_pb.js'
-import { MessageWriter } from '../../../grpc/protobufWriter.ts'
+import streams from '@eventstore/db-client/generated/streams_pb.js'
+import type { BatchAppendResp } from '@eventstore/db-client/generated/streams_pb.js'
 import { type Expected, NO_REVISION } from '../record.ts'
 import type { Written } from '../writeRequest.ts'
 import { APPEND_BYTES_MAX, type Refused, type Target } from './appendValidation.ts'
 import { identifierOf } from './messages.ts'
 import { unavailable } from './status.ts'
 
-/** Encoding of the BatchAppend method's responses. */
-
-export type BatchResponse = {
-  /** As encoded by the client. */
-  readonly correlationId: Buffer | undefined
-  readonly target: Target
-  readonly outcome: Outcome
-}
 export type Outcome = Written | Refused
 
-// Field numbers from streams.proto and shared.proto.
-const RESPONSE = { correlationId: 1, error: 2, success: 3, stream: 4 }
-const SUCCESS = { revision: 1, noStream: 2, position: 3, noPosition: 4 }
-const POSITION = { commit: 1, prepare: 2 }
-const STREAM_NAME = 3
-
-/** Messages are encoded one after the other, so one writer is enough. */
-const writer = new MessageWriter()
-
-/** The responses as messages of gRPC with their prefixes, in this order. They are written from the last to the first. */
-export const responsesWithPrefixes = (responses: readonly BatchResponse[]): Buffer => {
-  writer.begin()
-  for (const response of responses.toReversed()) {
-    const since = writer.size()
-    writeResponse(response)
-    writer.framed(since)
-  }
-  return writer.message()
+export const responseOf = ({ stream, expected }: Target, outcome: Outcome): BatchAppendResp => {
+  const response = new streams.BatchAppendResp().setStreamIdentifier(identifierOf(stream))
+  return 'kind' in outcome && outcome.kind === 'written'
+    ? response.setSuccess(successOf(outcome))
+    : response.setError(errorOf(stream, expected, outcome))
 }
 
-export const responseMessage = (response: BatchResponse): Buffer => {
-  writer.begin()
-  writeResponse(response)
-  return writer.message()
-}
-
-const writeResponse = ({ correlationId, target, outcome }: BatchResponse): void => {
-  const { stream, expected } = target
-  const identifier = writer.size()
-  writer.text(STREAM_NAME, stream)
-  writer.nested(RESPONSE.stream, identifier)
-  if ('kind' in outcome && outcome.kind === 'written') writeSuccess(outcome)
-  else writer.bytes(RESPONSE.error, Buffer.from(errorOf(stream, expected, outcome).serializeBinary()))
-  if (correlationId !== undefined) {
-    const id = writer.size()
-    writer.raw(correlationId)
-    writer.nested(RESPONSE.correlationId, id)
-  }
-}
-
-const writeSuccess = ({ revision, position }: Extract<Written, { kind: 'written' }>): void => {
-  const success = writer.size()
-  if (position === undefined) writer.nested(SUCCESS.noPosition, success)
-  else {
-    writer.integer(POSITION.prepare, position)
-    writer.integer(POSITION.commit, position)
-    writer.nested(SUCCESS.position, success)
-  }
-  if (revision === NO_REVISION) writer.nested(SUCCESS.noStream, writer.size())
-  else writer.presentInteger(SUCCESS.revision, revision)
-  writer.nested(RESPONSE.success, success)
+const successOf = ({ revision, position }: Extract<Written, { kind: 'written' }>): BatchAppendResp.Success => {
+  const success = new streams.BatchAppendResp.Success()
+  if (revision === NO_REVISION) success.setNoStream(new empty.Empty())
+  else success.setCurrentRevision(revision.toString())
+  if (position === undefined) return success.setNoPosition(new empty.Empty())
+  const at = new shared.AllStreamPosition()
+  at.setCommitPosition(position.toString()).setPreparePosition(position.toString())
+  return success.setPosition(at)
 }
 
 const errorOf = (stream: string, expected: Expected, outcome: Exclude<Outcome, { kind: 'written' }>): Status => {

@@ -2,10 +2,9 @@ import { Buffer } from 'node:buffer'
 import shared from '@eventstore/db-client/generated/shared_pb.js'
 import type { StreamIdentifier, UUID } from '@eventstore/db-client/generated/shared_pb.js'
 import streams from '@eventstore/db-client/generated/streams_pb.js'
-import type { AppendReq } from '@eventstore/db-client/generated/streams_pb.js'
+import type { AppendReq, ReadResp } from '@eventstore/db-client/generated/streams_pb.js'
 import type { ProposedEvent, StoredRecord } from '../record.ts'
-import { MessageWriter } from '../../../grpc/protobufWriter.ts'
-import { halvesOf, type UuidForm, uuidOfHalves, writeUuid } from '../../../grpc/uuid.ts'
+import { halvesOf, type UuidForm, uuidOfHalves } from '../../../grpc/uuid.ts'
 
 /** Encoding of stored events, and decoding of proposed ones. */
 
@@ -40,108 +39,75 @@ export const uuidMessage = (id: string, form: UuidForm): UUID => {
 
 const contentTypeOf = (record: StoredRecord): string => (record.isJson ? JSON_CONTENT : BINARY_CONTENT)
 
-/** Messages are encoded one after the other, so one writer is enough. */
-const writer = new MessageWriter()
+type Recorded = InstanceType<typeof streams.ReadResp.ReadEvent.RecordedEvent>
 
-/** `ReadEvent` ⊃ `RecordedEvent`, from the last field to the first; field numbers from streams.proto. */
-const writeRecorded = (field: number, record: StoredRecord, form: UuidForm): void => {
-  const recorded = writer.size()
-  writer.bytes(8, record.data)
-  writer.bytes(7, record.metadata)
-  writer.entry(6, 'content-type', contentTypeOf(record))
-  writer.entry(6, 'created', record.createdTicks.toString())
-  writer.entry(6, 'type', record.type)
-  writer.integer(5, record.position)
-  writer.integer(4, record.position)
-  writer.integer(3, record.revision)
-  const identifier = writer.size()
-  writer.text(3, record.stream)
-  writer.nested(2, identifier)
-  writeUuid(writer, 1, record.id, form)
-  writer.nested(field, recorded)
+const recordedOf = (record: StoredRecord, form: UuidForm): Recorded => {
+  const recorded = new streams.ReadResp.ReadEvent.RecordedEvent()
+    .setId(uuidMessage(record.id, form))
+    .setStreamIdentifier(identifierOf(record.stream))
+    .setStreamRevision(record.revision.toString())
+    .setPreparePosition(record.position.toString())
+    .setCommitPosition(record.position.toString())
+    .setCustomMetadata(record.metadata)
+    .setData(record.data)
+  const described = recorded.getMetadataMap()
+  described.set('type', record.type)
+  described.set('content-type', contentTypeOf(record))
+  described.set('created', record.createdTicks.toString())
+  return recorded
 }
 
-const READ_EVENT = 1
-const EVENT = 1
-const LINK = 2
-const COMMIT_POSITION = 3
-
-const encodeEvent = (record: StoredRecord, form: UuidForm): Buffer => {
-  writer.begin()
-  writer.integer(COMMIT_POSITION, record.position)
-  writeRecorded(EVENT, record, form)
-  writer.nested(READ_EVENT, 0)
-  return writer.message()
-}
-
-/** An encoded `ReadResp` with one event. An event in the tail of the log keeps its encoding for other readers. */
-export const eventMessage = (record: StoredRecord, form: UuidForm): Buffer => {
-  const { encodings } = record
-  const known = encodings?.[form]
-  if (known !== undefined) return known
-  const message = encodeEvent(record, form)
-  if (encodings?.areKept === true) encodings[form] = message
-  return message
+export const eventMessage = (event: StoredRecord, form: UuidForm): ReadResp => {
+  const read = new streams.ReadResp.ReadEvent().setCommitPosition(event.position.toString())
+  return new streams.ReadResp().setEvent(read.setEvent(recordedOf(event, form)))
 }
 
 type ResolvedLink = { readonly event: StoredRecord | undefined; readonly link: StoredRecord }
 
 /** A link with the event that it refers to, or alone if that cannot be read. */
-export const linkMessage = ({ event, link }: ResolvedLink, form: UuidForm): Buffer => {
-  writer.begin()
-  writer.integer(COMMIT_POSITION, link.position)
-  writeRecorded(LINK, link, form)
-  if (event !== undefined) writeRecorded(EVENT, event, form)
-  writer.nested(READ_EVENT, 0)
-  return writer.message()
+export const linkMessage = ({ event, link }: ResolvedLink, form: UuidForm): ReadResp => {
+  const read = new streams.ReadResp.ReadEvent().setCommitPosition(link.position.toString())
+  read.setLink(recordedOf(link, form))
+  if (event !== undefined) read.setEvent(recordedOf(event, form))
+  return new streams.ReadResp().setEvent(read)
 }
 
-export const confirmationMessage = (subscriptionId: string): Uint8Array => {
+export const confirmationMessage = (subscriptionId: string): ReadResp => {
   const confirmation = new streams.ReadResp.SubscriptionConfirmation()
   confirmation.setSubscriptionId(subscriptionId)
-  return new streams.ReadResp().setConfirmation(confirmation).serializeBinary()
+  return new streams.ReadResp().setConfirmation(confirmation)
 }
 
-const CHECKPOINT = 3
-const CHECKPOINT_COMMIT = 1
-const CHECKPOINT_PREPARE = 2
-
-/** Sent to each filtered subscription after nearly every commit. */
-export const checkpointMessage = (position: bigint): Buffer => {
-  writer.begin()
-  writer.integer(CHECKPOINT_PREPARE, position)
-  writer.integer(CHECKPOINT_COMMIT, position)
-  writer.nested(CHECKPOINT, 0)
-  return writer.message()
+export const checkpointMessage = (position: bigint): ReadResp => {
+  const checkpoint = new streams.ReadResp.Checkpoint()
+  checkpoint.setCommitPosition(position.toString()).setPreparePosition(position.toString())
+  return new streams.ReadResp().setCheckpoint(checkpoint)
 }
 
-export const caughtUpMessage = (): Uint8Array =>
-  new streams.ReadResp().setCaughtUp(new streams.ReadResp.CaughtUp()).serializeBinary()
+export const caughtUpMessage = (): ReadResp => new streams.ReadResp().setCaughtUp(new streams.ReadResp.CaughtUp())
 
-export const streamNotFoundMessage = (stream: string): Uint8Array => {
+export const streamNotFoundMessage = (stream: string): ReadResp => {
   const notFound = new streams.ReadResp.StreamNotFound()
   notFound.setStreamIdentifier(identifierOf(stream))
-  return new streams.ReadResp().setStreamNotFound(notFound).serializeBinary()
+  return new streams.ReadResp().setStreamNotFound(notFound)
 }
 
-export const lastStreamPositionMessage = (revision: bigint): Uint8Array =>
-  new streams.ReadResp().setLastStreamPosition(revision.toString()).serializeBinary()
+export const lastStreamPositionMessage = (revision: bigint): ReadResp =>
+  new streams.ReadResp().setLastStreamPosition(revision.toString())
 
-export const firstStreamPositionMessage = (revision: bigint): Uint8Array =>
-  new streams.ReadResp().setFirstStreamPosition(revision.toString()).serializeBinary()
+export const firstStreamPositionMessage = (revision: bigint): ReadResp =>
+  new streams.ReadResp().setFirstStreamPosition(revision.toString())
 
 type ProposedMessage = Pick<
   AppendReq.ProposedMessage,
   'getId' | 'getMetadataMap' | 'getData_asU8' | 'getCustomMetadata_asU8'
 >
 
-const bufferOf = (view: Uint8Array): Buffer => Buffer.from(view.buffer, view.byteOffset, view.byteLength)
-
 /** An event whose client may have left these members out. */
 export type Proposed = Partial<Pick<ProposedEvent, Optional>> & Omit<ProposedEvent, Optional>
 type Optional = 'id' | 'type' | 'isJson'
 
-/** A proposed event of the Append method. */
+/** Its bytes are copies: a recent event stays in memory, and must not retain the message that it came in. */
 export const proposedOf = (message: ProposedMessage): Proposed => {
   const id = uuidText(message.getId())
   const type = message.getMetadataMap().get('type')
@@ -150,7 +116,7 @@ export const proposedOf = (message: ProposedMessage): Proposed => {
     ...(id !== undefined && { id }),
     ...(type !== undefined && { type }),
     ...(contentType !== undefined && { isJson: contentType === JSON_CONTENT }),
-    data: bufferOf(message.getData_asU8()),
-    metadata: bufferOf(message.getCustomMetadata_asU8()),
+    data: Buffer.from(message.getData_asU8()),
+    metadata: Buffer.from(message.getCustomMetadata_asU8()),
   }
 }

@@ -3,13 +3,7 @@ import { type StoredRecord, isMetastream, originalOf } from '../record.ts'
 import type { StreamEntry } from '../streams.ts'
 import { firstVisible } from '../truncation.ts'
 import { firstStreamPositionMessage, lastStreamPositionMessage, streamName, streamNotFoundMessage } from './messages.ts'
-import {
-  type BackpressureWriter,
-  type ReadCall,
-  type ReadOutput,
-  openBackpressureWriter,
-  outputOf,
-} from './backpressureWriter.ts'
+import { type BackpressureWriter, type ReadCall, openBackpressureWriter } from './backpressureWriter.ts'
 import {
   type Encoder,
   type Options,
@@ -30,21 +24,17 @@ import { subscribeToAll, subscribeToStream } from './subscribe.ts'
 const PAGE_EVENTS = 32
 
 /** `Read`: pages of a stream or of `$all`, or a subscription to either. */
-export const serveRead = (log: Log, options: Options | undefined, output: ReadOutput): void => {
-  const writer = openBackpressureWriter(output)
-  void serve(log, options, writer)
-    .catch(
-      (error: unknown): Failure =>
-        error instanceof SyntaxError ? invalidArgument(error.message) : unavailable('none'),
-    )
-    .then(failure => writer.end(failure))
-}
-
-/** The method as a handler of the gRPC library, which serves the calls that readStream.ts does not. */
 export const read =
   (log: Log) =>
-  (call: ReadCall): void =>
-    serveRead(log, call.request.getOptions(), outputOf(call))
+  (call: ReadCall): void => {
+    const writer = openBackpressureWriter(call)
+    void serve(log, call.request.getOptions(), writer)
+      .catch(
+        (error: unknown): Failure =>
+          error instanceof SyntaxError ? invalidArgument(error.message) : unavailable('none'),
+      )
+      .then(failure => writer.end(failure))
+  }
 
 const serve = (log: Log, options: Options | undefined, writer: BackpressureWriter): Promise<Failure | undefined> => {
   if (options?.hasStream() === true)
@@ -61,8 +51,7 @@ const sendAll = async (
 ): Promise<void> => {
   for await (const page of pages) {
     for (const record of page) {
-      const room = writer.sendSoon(encode(record))
-      if (room !== undefined) await room
+      await writer.send(await encode(record))
       if (writer.gone.aborted) return
     }
   }

@@ -1,7 +1,7 @@
 /** The options of a read, converted to the types of this node. */
 
 import streams from '@eventstore/db-client/generated/streams_pb.js'
-import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
+import type { ReadReq, ReadResp } from '@eventstore/db-client/generated/streams_pb.js'
 import { type Filter, filterOf } from '../filter.ts'
 import { isLink, targetOf } from '../links.ts'
 import type { Log } from '../read.ts'
@@ -16,12 +16,12 @@ export const formOf = (options: Options): UuidForm =>
   options.getUuidOption()?.hasString() === true ? 'string' : 'structured'
 
 /** Encodes an event for this reader. Links are resolved on request, which may need a read of the log. */
-export type Encoder = (record: StoredRecord) => Buffer | Promise<Buffer>
+export type Encoder = (record: StoredRecord) => ReadResp | Promise<ReadResp>
 
 export const encoderOf = (log: Log, options: Options): Encoder => {
   const form = formOf(options)
   if (!options.getResolveLinks()) return record => eventMessage(record, form)
-  const resolved = async (link: StoredRecord): Promise<Buffer> =>
+  const resolved = async (link: StoredRecord): Promise<ReadResp> =>
     linkMessage({ event: await targetOf(log, link), link }, form)
   return record => (isLink(record) ? resolved(record) : eventMessage(record, form))
 }

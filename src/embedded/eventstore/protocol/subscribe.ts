@@ -32,19 +32,18 @@ export const subscribeToAll = async (
   let sinceCheckpoint = 0
   let checkpointDue = false
 
-  const checkpoint = (): Promise<void> | undefined => {
+  const checkpoint = async (): Promise<void> => {
     sinceCheckpoint = 0
     checkpointDue = false
-    return writer.send(checkpointMessage(position))
+    await writer.send(checkpointMessage(position))
   }
-  const deliver = (record: StoredRecord): Promise<void> | undefined => {
+  const deliver = async (record: StoredRecord): Promise<void> => {
     position = record.position
     sinceCheckpoint += 1
     const wanted = filter === undefined || filter(record)
     checkpointDue = !wanted
-    const room = wanted ? writer.sendSoon(encode(record)) : undefined
-    if (filter === undefined || sinceCheckpoint < interval) return room
-    return room === undefined ? checkpoint() : room.then(checkpoint)
+    if (wanted) await writer.send(await encode(record))
+    if (filter !== undefined && sinceCheckpoint >= interval) await checkpoint()
   }
 
   await writer.send(confirmationMessage(randomUUID()))
@@ -59,8 +58,7 @@ export const subscribeToAll = async (
     ahead?.catch(() => undefined)
     for (const record of page) {
       if (writer.gone.aborted) return undefined
-      const room = deliver(record)
-      if (room !== undefined) await room
+      await deliver(record)
     }
     if (position < log.tail.head()) continue
     // A checkpoint at the head of an idle log, whose last events the filter may have excluded.
@@ -96,8 +94,7 @@ export const subscribeToStream = async (
     const asOf = log.tail.head()
     for await (const record of visibleAfter(log, stream, revision)) {
       revision = record.revision
-      const room = writer.sendSoon(encode(record))
-      if (room !== undefined) await room
+      await writer.send(await encode(record))
       if (writer.gone.aborted) return undefined
     }
     const now = await entryFor(log, stream)
