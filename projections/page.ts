@@ -209,8 +209,3 @@ export const countOf = <R extends ListedRow>(
   const { where, values } = conditionsOf(projection, tenant, filters)
   return { text: `select count(*) as count from ${projection.name} where ${where.join(' and ')}`, values }
 }
-
-export const byId = <R extends ListedRow>(projection: Listed<R>, id: string): Query<R> => ({
-  text: `select ${Object.keys(projection.columns).join(', ')} from ${projection.name} where id = $1`,
-  values: [id],
-})

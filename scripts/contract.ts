@@ -69,7 +69,7 @@ program
   .description('compare the candidate with every released contract that is still served; exit code 1 if it breaks one')
   .option('--json', 'print the differences as JSON')
   .option('--no-lint', 'do not lint the documents')
-  .option('--candidate <folder>', 'documents in <folder>/<date>/ in place of those of this code')
+  .option('--candidate <folder>', 'documents in <folder>/<date>/ instead of those of this code')
   .action(check)
 
 program

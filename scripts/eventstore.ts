@@ -3,7 +3,7 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { startEmbeddedServices } from '../src/embedded/startEmbedded.ts'
 import { openDataDirectory } from '../src/embedded/dataDirectory.ts'
-import { StartupError } from '../src/startupError.ts'
+import { StartupError } from '../src/lib/startupError.ts'
 
 const PORT_DEFAULT = 2113
 const PORT_MAX = 65_535
@@ -29,7 +29,7 @@ const options = (): Options =>
       'An event store for development: speaks the EventStoreDB protocol on 127.0.0.1, keeps its log in Postgres.',
     )
     .option('--port <port>', 'where it listens; 0 takes a free port', readPort, PORT_DEFAULT)
-    .option('--data-dir <folder>', 'where its data lies', '.data/eventstore')
+    .option('--data-dir <folder>', 'where its data is stored', '.data/eventstore')
     .parse()
     .opts<Options>()
 

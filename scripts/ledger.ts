@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander'
-import { StartupError } from '../src/startupError.ts'
+import { StartupError } from '../src/lib/startupError.ts'
 import { Unavailable } from '../src/ports.ts'
+import { apiErrorSentence } from './ledger/apiErrors.ts'
 import { printNotice } from './ledger/print.ts'
 
 /** The operators' and auditors' command line: `npm run ledger -- <command>`. */
@@ -59,11 +60,11 @@ const throwUsageErrors = (command: Command): void => {
 }
 throwUsageErrors(ledger)
 
-/** StartupError and Unavailable are printed as a sentence; other errors are bugs and keep their stack. */
+/** StartupError, Unavailable and the errors of the client are printed as a sentence; other errors are bugs and keep their stack. */
 const sentenceOf = (error: unknown): string => {
   if (error instanceof StartupError) return error.message
   if (error instanceof Unavailable) return `${error.message} See npm run ledger -- doctor.`
-  return error instanceof Error ? String(error.stack) : String(error)
+  return apiErrorSentence(error) ?? (error instanceof Error ? String(error.stack) : String(error))
 }
 
 /** The reader of stdout may stop early, as in `… | head`. Results that cannot be written otherwise are a failure. */

@@ -1,7 +1,7 @@
 import closeWithGrace from 'close-with-grace'
-import type { Service, Starting } from './compose.ts'
-import { type Config, readConfig } from './config.ts'
-import { sentenceOf } from './startupError.ts'
+import type { Service, Starting } from './compose/service.ts'
+import { type Config, readConfig } from './settings/config.ts'
+import { sentenceOf } from './lib/startupError.ts'
 import { endTelemetry } from './telemetry.ts'
 
 /** The service: `npm start`. Prints its addresses, then `ready`; shuts down gracefully on SIGINT and SIGTERM. */
@@ -32,7 +32,7 @@ const announce = ({ addresses, logs }: Service): void => {
 
 /** The primary of several processes needs few of the modules of the service, so that each form loads its own. */
 const start = async (config: Config, starting: Starting): Promise<Service> => {
-  if (config.processes === 1) return (await import('./compose.ts')).compose(config, starting)
+  if (config.processes === 1) return (await import('./compose/service.ts')).compose(config, starting)
   return (await import('./cluster/primary.ts')).startProcesses(config, starting)
 }
 

@@ -1,7 +1,7 @@
 /** The ports: interfaces of the dependencies that commands, feeds and processes use. The adapters are in src/adapters. */
 
 import type { Columns, CopyRows } from '../projections/projection.ts'
-import type { CrashPoint } from './crashPoints.ts'
+import type { CrashPoint } from './lib/crashPoints.ts'
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
 export type JsonObject = { readonly [key: string]: Json }

@@ -8,7 +8,7 @@ const SUFFIX = /^[0-9A-HJKMNP-TV-Z]{26}$/
 
 /**
  * All kinds of ids by prefix; `ref`, `rfd`, `acc`, `man`, `ten`, `bnd`, `per` and `sec` occur in no route, `ent` names
- * no stream, and `prs` and `prf` name personal texts (src/commands/personalTexts.ts).
+ * no stream, and `prs` and `prf` name personal texts (src/personalTexts/personalTexts.ts).
  */
 export const ID_PREFIXES = [
   'ord',

@@ -33,7 +33,10 @@ export const exponentOf = (currency: string): number => {
   return exponent
 }
 
-export const currencySchema = z.enum(CURRENCIES as [string, ...string[]]).meta({
+const notACurrency = ({ input }: { readonly input?: unknown }): string | undefined =>
+  input === undefined ? undefined : 'Expected an ISO 4217 currency code in capital letters, such as USD.'
+
+export const currencySchema = z.enum(CURRENCIES as [string, ...string[]], { error: notACurrency }).meta({
   id: 'Currency',
   description: 'An ISO 4217 code, upper case, of a currency with a known exponent.',
 })

@@ -19,6 +19,6 @@ create table audit_v1 (
   count integer not null
 );
 create index audit_v1_page on audit_v1 (tenant_id, created_at desc, id desc);
--- For the position of the newest row, which must be in the log (src/commands/logIdentity.ts).
+-- For the position of the newest row, which must be in the log (src/logIdentity/logIdentity.ts).
 create index audit_v1_position on audit_v1 (position);
 create index audit_v1_by_correlation on audit_v1 (tenant_id, correlation_id, created_at, id);

@@ -1,12 +1,11 @@
 import type { InvoiceId, OrderId } from '../../streams/ids.ts'
 import { exponentOf } from '../../streams/money.ts'
-import { byId, type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
+import { type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
 import { type ResourceView, resourceView } from '../projection.ts'
 import { type InvoiceRow, invoices } from './projection.ts'
 
 /** The queries and the views of invoices. */
 
-export const invoiceById = (id: string): Query<InvoiceRow> => byId(invoices, id)
 export const invoicePage = (request: PageRequest): Query<PageRow<InvoiceRow>> =>
   pageOf(invoices, request, { columns: ['order_id'], usualState: 'paid' })
 

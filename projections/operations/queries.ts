@@ -1,9 +1,7 @@
-import { byId, type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
+import { type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
 import { type OperationRow, operations } from './projection.ts'
 
 /** The queries of operations, with their progress. */
-
-export const operationById = (id: string): Query<OperationRow> => byId(operations, id)
 
 /** The progress of the row's attempt; null when it has reported none. */
 export type ListedOperation = OperationRow & {

@@ -1,12 +1,11 @@
 import type { OrderId } from '../../streams/ids.ts'
 import { exponentOf } from '../../streams/money.ts'
-import { byId, type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
+import { type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
 import { type ResourceView, resourceView } from '../projection.ts'
 import { type OrderLine, type OrderRow, orders } from './projection.ts'
 
 /** The queries and the view of orders. */
 
-export const orderById = (id: string): Query<OrderRow> => byId(orders, id)
 export const orderPage = (request: PageRequest): Query<PageRow<OrderRow>> =>
   pageOf(orders, request, { usualState: 'completed' })
 

@@ -1,12 +1,11 @@
 import type { InvoiceId, OrderId, PaymentId } from '../../streams/ids.ts'
 import { exponentOf } from '../../streams/money.ts'
-import { byId, type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
+import { type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
 import { type ResourceView, resourceView } from '../projection.ts'
 import { type PaymentRow, payments } from './projection.ts'
 
 /** The queries and the view of payments. */
 
-export const paymentById = (id: string): Query<PaymentRow> => byId(payments, id)
 export const paymentPage = (request: PageRequest): Query<PageRow<PaymentRow>> =>
   pageOf(payments, request, { columns: ['reference', 'invoice_id', 'order_id'], usualState: 'succeeded' })
 

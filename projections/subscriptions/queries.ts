@@ -1,10 +1,8 @@
 import { ofTenantAfter, TENANT_ORDER } from '../facts/queries.ts'
-import { byId, type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
+import { type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
 import { type SubscriptionRow, subscriptions } from './projection.ts'
 
 /** The queries of subscriptions, with the status of their delivery and their dead letters. */
-
-export const subscriptionById = (id: string): Query<SubscriptionRow> => byId(subscriptions, id)
 
 /** The lag is counted up to a limit, because counting all of it would take ever longer. */
 export const LAG_MAX = 1_000

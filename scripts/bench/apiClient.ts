@@ -5,6 +5,7 @@ import { Client } from 'pg'
 import { journals, projections } from '../../projections/index.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
+import { createLedgerClient, type LedgerClient } from '../client/src/index.ts'
 import { type Answers, checkAnswers, createAnswers, type SentPayment } from './answers.ts'
 import { requestOf } from './loadGenerator.ts'
 import type { RunningService } from './harness.ts'
@@ -37,8 +38,6 @@ export type Caller = {
   readonly untilFeedsCaughtUp: () => Promise<void>
 }
 
-type Posted = { readonly id: string; readonly etag: string; readonly position: bigint }
-
 const callers = new WeakMap<RunningService, Promise<Caller>>()
 
 /** The one caller of all measures of a service, because a caller expects all payments of its tenant to be its own. */
@@ -64,35 +63,14 @@ const renewedToken = async ({ addresses: { issuer }, dataDir }: RunningService, 
   }
 }
 
-const UNAVAILABLE = 503
-const SHED_RETRIES_MAX = 50
-const SHED_PAUSE_MS = 200
-
-/** Repeats a request that the service refused because the machine was busy, which has no effect. */
-const patientFetch = async (url: string, init: RequestInit): Promise<Response> => {
-  for (let retries = 0; ; retries += 1) {
-    const response = await fetch(url, init)
-    if (response.status !== UNAVAILABLE || retries === SHED_RETRIES_MAX) return response
-    await response.body?.cancel()
-    await sleep(SHED_PAUSE_MS)
-  }
-}
+/** Enough for a service that sheds load while it prepares. */
+const RETRIES = { attemptsMax: 50 }
 
 export const createCaller = async (service: RunningService, tenant: string): Promise<Caller> => {
   const { api, postgres } = service.addresses
   const token = await renewedToken(service, tenant)
-  const post = async (path: string, body: object, headers: Readonly<Record<string, string>> = {}): Promise<Posted> => {
-    const response = await patientFetch(`${api}${path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token.current()}`, 'content-type': 'application/json', ...headers },
-      body: JSON.stringify(body),
-    })
-    const text = await response.text()
-    if (!response.ok) throw new Error(`POST ${path}: ${text}`)
-    const header = (name: string): string => response.headers.get(name) ?? ''
-    return { id: (JSON.parse(text) as { id: string }).id, etag: header('etag'), position: positionOf(header) }
-  }
-  return callerBy(post, {
+  const ledger = createLedgerClient({ baseUrl: api, token: token.current, retry: RETRIES })
+  return callerBy(ledger, {
     headers: () => [`authorization: Bearer ${token.current()}`],
     untilCaughtUp: async position => {
       await token.renew()
@@ -108,20 +86,17 @@ type Means = {
   readonly check: (answers: Answers) => Promise<void>
 }
 
-const callerBy = (
-  post: (path: string, body: object, headers?: Readonly<Record<string, string>>) => Promise<Posted>,
-  { headers, untilCaughtUp, check }: Means,
-): Caller => {
-  const unit_amount = PARTS_PER_INVOICE * PART_AMOUNT
-  const order = (): Promise<Posted> =>
-    post('/orders', { currency: 'USD', lines: [{ sku: 'tea', quantity: 1, unit_amount }] })
+const callerBy = (ledger: LedgerClient, { headers, untilCaughtUp, check }: Means): Caller => {
+  const lines = [{ sku: 'tea', quantity: 1, unit_amount: PARTS_PER_INVOICE * PART_AMOUNT }]
+  const order = () => ledger.request('POST /orders', { body: { currency: 'USD', lines } })
   const invoice = async (): Promise<string> => {
-    const { id, etag } = await post('/invoices', { order_id: (await order()).id })
-    await post(`/invoices/${id}:approve`, {}, { 'if-match': etag })
-    return id
+    const body = { order_id: (await order()).data.id }
+    const { data, etag } = await ledger.request('POST /invoices', { body })
+    await ledger.request('POST /invoices/{id}:approve', { path: { id: data.id }, ifMatch: etag })
+    return data.id
   }
   const answers = createAnswers()
-  const untilFeedsCaughtUp = async (): Promise<void> => untilCaughtUp((await order()).position)
+  const untilFeedsCaughtUp = async (): Promise<void> => untilCaughtUp(BigInt((await order()).position))
   return {
     headers,
     invoices: async count => {
@@ -136,8 +111,6 @@ const callerBy = (
     },
   }
 }
-
-const positionOf = (header: (name: string) => string): bigint => BigInt(header('ledger-position'))
 
 /** A request for a payment with a key of its own. */
 export const paymentRequest = (headers: readonly string[], { invoice_id, amount, reference }: SentPayment): string => {

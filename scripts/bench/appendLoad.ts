@@ -35,7 +35,7 @@ export const appendLoad = (eventStoreUrl: string, lanes: number): AppendLoad => 
   const difference = async ({ stream, id }: Appended): Promise<string[]> => {
     const ids: string[] = []
     for await (const event of store.readStream(stream)) ids.push(event.id)
-    return ids.length === 1 && ids[0] === id ? [] : [`${stream} has the events ${ids.join(', ')} in place of ${id}.`]
+    return ids.length === 1 && ids[0] === id ? [] : [`${stream} has the events ${ids.join(', ')} instead of ${id}.`]
   }
   return {
     side: seconds => inFlight(lanes, seconds, appendOne),

@@ -8,7 +8,7 @@ import { EventStoreDBClient } from '@eventstore/db-client'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { invoiceEntity } from '../../src/commands/entities.ts'
 import { createLedger } from '../../src/commands/commandHandler.ts'
-import { realWorld } from '../../src/clockAndRandomness.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import { partsOf } from '../../streams/aggregate.ts'
 import { isId } from '../../streams/ids.ts'
 

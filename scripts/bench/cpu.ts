@@ -1,5 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
-import type { Addresses } from '../../src/addressesFile.ts'
+import type { Addresses } from '../../src/compose/addressesFile.ts'
 
 /** The CPU time of processes with their descendants, from /proc/<pid>/stat (proc(5)). */
 

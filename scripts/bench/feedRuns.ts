@@ -4,7 +4,7 @@ import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { type Feed, runFeeds } from '../../src/feeds/feedLoop.ts'
 import { createLedgerTables } from '../../src/feeds/ledgerTables.ts'
 import type { Database } from '../../src/ports.ts'
-import { realWorld } from '../../src/clockAndRandomness.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import type { StoreAddresses } from './harness.ts'
 
 /** Runs of feeds, for the benchmarks of the rebuild and of the publisher. */

@@ -37,7 +37,7 @@ export const checkTotals = (totals: readonly Totals[], made: number): void => {
   const differences = totals
     .filter(count => count.payments !== payments || count.amount !== payments * PART_AMOUNT)
     .map(
-      count => `${count.place}: ${count.payments} payments of ${count.amount}, in place of ${payments * PART_AMOUNT}.`,
+      count => `${count.place}: ${count.payments} payments of ${count.amount}, instead of ${payments * PART_AMOUNT}.`,
     )
   if (payments < made) differences.push(`${made} payments were made, and there are ${payments}.`)
   if (differences.length > 0) throw new WrongAnswers(differences)

@@ -8,7 +8,7 @@ import { feedsOf, TABLES } from './rebuild.ts'
 import { openTables, runUntilCaughtUp } from './feedRuns.ts'
 import { type GrowthData, type RunningStores, startStoresOn } from './growthData.ts'
 import type { Harness, StoppableService } from './harness.ts'
-import { partsOf, pay, payAndCheck, type PaidSample } from './paymentSides.ts'
+import { type NextPart, partsOf, pay, payAndCheck, type PaidSample } from './paymentSides.ts'
 
 /** One size of the growth benchmark: its stores, and the service on them. */
 
@@ -125,7 +125,8 @@ const payOnce = async (
   const next = partsOf(await payer.invoices(Math.ceil(count / PARTS_PER_INVOICE) + connections), connections, false)
   await payer.untilFeedsCaughtUp()
   let left = count
-  const side = pay(service.addresses, payer, connections, connection => (left-- > 0 ? next(connection) : undefined))
+  const nextLeft: NextPart = connection => (left-- > 0 ? next(connection) : undefined)
+  const side = pay(service.addresses, payer, { connections, next: nextLeft })
   return payAndCheck(payer, meter, side)(PAYING_MAX_SECONDS)
 }
 

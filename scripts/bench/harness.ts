@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { Client } from 'pg'
-import { type Addresses, readAddresses } from '../../src/addressesFile.ts'
+import { type Addresses, readAddresses } from '../../src/compose/addressesFile.ts'
 import { type EmbeddedServices, startEmbeddedServices } from '../../src/embedded/startEmbedded.ts'
 import { startKafka } from '../kafka/broker.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 
 /** The harness of the benchmarks: starts and stops the processes that they need. */
 

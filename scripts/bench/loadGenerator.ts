@@ -10,6 +10,8 @@ export type Load = {
   readonly base: string
   readonly connections: number
   readonly seconds: number
+  /** Requests are sent at this rate; without it, each connection sends its next one when the last was answered. */
+  readonly perSecond?: number
   /** The next complete request of a connection; undefined when it has none left. */
   readonly next: (connection: number) => string | undefined
   /** The expected status. Any other one ends the run, since a benchmark of failing requests measures nothing. */
@@ -21,6 +23,7 @@ export type Load = {
 const HEAD_END = '\r\n\r\n'
 const STATUS_AT = 9
 const LENGTH = /\r\ncontent-length: (\d+)/i
+const TICK_MS = 1
 
 /** The complete request with headers and body. `headers` are lines without line ends. */
 export const requestOf = (method: string, path: string, headers: readonly string[], body = ''): string => {
@@ -32,54 +35,115 @@ export const requestOf = (method: string, path: string, headers: readonly string
 /** Runs until the time is over or no connection has another request. Throws on the first unexpected response. */
 export const load = async (wanted: Load): Promise<Sample> => {
   const { hostname, port } = new URL(wanted.base)
-  const latenciesMs: number[] = []
   const sockets = await Promise.all(Array.from({ length: wanted.connections }, () => open(hostname, Number(port))))
   const begun = performance.now()
-  const end = begun + wanted.seconds * 1000
   try {
-    await Promise.all(sockets.map((socket, connection) => lane(wanted, { socket, connection, end, latenciesMs })))
+    const latenciesMs = await (wanted.perSecond === undefined ? sendInTurn : sendAtRate)(wanted, sockets)
     return { count: latenciesMs.length, seconds: (performance.now() - begun) / 1000, latenciesMs }
   } finally {
     for (const socket of sockets) socket.destroy()
   }
 }
 
-type Lane = {
-  readonly socket: Socket
-  readonly connection: number
-  /** On the clock of `performance.now()`. */
-  readonly end: number
-  readonly latenciesMs: number[]
+/** Resolves to the latencies. */
+type Sending = (wanted: Load, sockets: readonly Socket[]) => Promise<number[]>
+
+/** Each connection sends its next request when the one before it was answered. */
+const sendInTurn: Sending = async (wanted, sockets) => {
+  const latenciesMs: number[] = []
+  const end = performance.now() + wanted.seconds * 1000
+  const lane = (socket: Socket, connection: number): Promise<void> =>
+    new Promise((resolve, reject) => {
+      let sentAt = 0
+      const send = (): void => {
+        const request = performance.now() < end ? wanted.next(connection) : undefined
+        if (request === undefined) return resolve()
+        sentAt = performance.now()
+        socket.write(request)
+      }
+      const onAnswer = (nowMs: number): void => {
+        latenciesMs.push(nowMs - sentAt)
+        send()
+      }
+      receive(wanted, { socket, connection, onAnswer, onError: reject })
+      send()
+    })
+  await Promise.all(sockets.map(lane))
+  return latenciesMs
 }
 
-/** The requests of one connection, each sent when the one before it was answered. */
-const lane = ({ next, status, onBody }: Load, { socket, connection, end, latenciesMs }: Lane): Promise<void> =>
+/**
+ * Sends at a constant rate, however late the responses are, on the connection that has been free for longest. The
+ * latencies are in the order of the requests and count from the moment at which each was due, so that they include the
+ * time for which a request waited for a free connection.
+ */
+const sendAtRate: Sending = ({ seconds, perSecond = 0, ...wanted }, sockets) =>
   new Promise((resolve, reject) => {
-    let sentAt = 0
-    let answer = ''
-    const send = (): void => {
-      const request = performance.now() < end ? next(connection) : undefined
-      if (request === undefined) return resolve()
-      sentAt = performance.now()
-      socket.write(request)
-    }
-    socket.on('data', (chunk: string) => {
-      answer += chunk
-      if (!isWhole(answer)) return
-      latenciesMs.push(performance.now() - sentAt)
-      try {
-        if (Number(answer.slice(STATUS_AT, STATUS_AT + 3)) !== status) throw new Error(`Unexpected: ${answer}`)
-        onBody?.(connection, answer.slice(answer.indexOf(HEAD_END) + HEAD_END.length))
-        answer = ''
-        send()
-      } catch (error) {
-        reject(error instanceof Error ? error : new Error(String(error)))
+    const latenciesMs: number[] = []
+    const count = Math.floor(seconds * perSecond)
+    const free = [...sockets.keys()]
+    const sent: number[] = []
+    const begun = performance.now()
+    const dueMs = (at: number): number => begun + (at * 1000) / perSecond
+    let [begunCount, answered] = [0, 0]
+    const sendDue = (): void => {
+      while (begunCount < count && dueMs(begunCount) <= performance.now()) {
+        const connection = free.shift()
+        if (connection === undefined) return
+        const request = wanted.next(connection)
+        if (request === undefined) return fail(new Error('A connection has no request left.'))
+        sent[connection] = begunCount++
+        sockets[connection]?.write(request)
       }
-    })
-    socket.on('error', reject)
-    socket.on('close', () => reject(new Error('The server closed a connection.')))
-    send()
+    }
+    const timer = setInterval(sendDue, TICK_MS)
+    const fail = (error: Error): void => {
+      clearInterval(timer)
+      reject(error)
+    }
+    for (const [connection, socket] of sockets.entries()) {
+      const onAnswer = (nowMs: number): void => {
+        const at = sent[connection] ?? 0
+        latenciesMs[at] = nowMs - dueMs(at)
+        free.push(connection)
+        if (++answered < count) return sendDue()
+        clearInterval(timer)
+        resolve(latenciesMs)
+      }
+      receive(wanted, { socket, connection, onAnswer, onError: fail })
+    }
   })
+
+type Receiver = {
+  readonly socket: Socket
+  readonly connection: number
+  /** Called after `onBody`, with the time at which the response was whole. */
+  readonly onAnswer: (nowMs: number) => void
+  readonly onError: (error: Error) => void
+}
+
+const receive = (
+  { status, onBody }: Pick<Load, 'status' | 'onBody'>,
+  { socket, connection, onAnswer, onError }: Receiver,
+): void => {
+  let answer = ''
+  socket.on('data', (chunk: string) => {
+    answer += chunk
+    if (!isWhole(answer)) return
+    const nowMs = performance.now()
+    const whole = answer
+    answer = ''
+    try {
+      if (Number(whole.slice(STATUS_AT, STATUS_AT + 3)) !== status) throw new Error(`Unexpected: ${whole}`)
+      onBody?.(connection, whole.slice(whole.indexOf(HEAD_END) + HEAD_END.length))
+      onAnswer(nowMs)
+    } catch (error) {
+      onError(error instanceof Error ? error : new Error(String(error)))
+    }
+  })
+  socket.on('error', onError)
+  socket.on('close', () => onError(new Error('The server closed a connection.')))
+}
 
 // In latin1 one character is one byte, so that lengths can be compared without decoding.
 const open = (host: string, port: number): Promise<Socket> =>

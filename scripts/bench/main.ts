@@ -13,26 +13,25 @@ import { exporting } from './export.ts'
 import { createHarness, type Harness } from './harness.ts'
 import type { Measure, Result, Size } from './measure.ts'
 import { payments } from './payments.ts'
-import { profilePayments } from './profile.ts'
 import { publish } from './publish.ts'
 import { reads } from './reads.ts'
 import { rebuild } from './rebuild.ts'
+import { steady } from './steady.ts'
 import { tableOf } from './table.ts'
 
 /** Measures of the full form, and those that run only when they are named. */
 const MEASURES_OF_FULL: readonly Measure[] = [payments, reads, appends, cold, rebuild, publish, exporting]
-const MEASURES: readonly Measure[] = [...MEASURES_OF_FULL, growth]
+const MEASURES: readonly Measure[] = [...MEASURES_OF_FULL, growth, steady]
 const MEASURES_OF_QUICK: readonly Measure[] = [payments, reads]
 const SIZES = [10_000, 1_000_000]
 const FULL: Size = { seconds: 9, rounds: 3, payments: 20_000, paymentsToRead: 1_000, sizes: SIZES }
 const QUICK: Size = { seconds: 2, rounds: 2, payments: 1_000, paymentsToRead: 200, sizes: SIZES }
-const FILES = { full: '.data/bench.json', quick: '.data/bench-quick.json', profiles: '.data/profiles' } as const
+const FILES = { full: '.data/bench.json', quick: '.data/bench-quick.json' } as const
 const INTERRUPTED = 130
 
 type Options = Partial<Pick<Size, 'seconds' | 'rounds' | 'payments' | 'sizes'>> & {
   readonly only?: readonly string[]
   readonly json?: string
-  readonly profile?: boolean
 }
 
 const positive = (text: string): number => {
@@ -115,17 +114,14 @@ const compare = async (form: 'full' | 'quick', { only, json, ...size }: Options)
   process.exitCode = rows.every(({ met }) => met !== false) ? 0 : 1
 }
 
-const main = async (form: 'full' | 'quick', { profile = false, ...options }: Options): Promise<void> => {
+const main = async (form: 'full' | 'quick', options: Options): Promise<void> => {
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => {
       log('ending the processes that were started')
       void Promise.all(started.map(harness => harness.stop())).finally(() => process.exit(INTERRUPTED))
     })
-  const seconds = options.seconds ?? FULL.seconds
-  const onStart = (harness: Harness): void => void started.push(harness)
   try {
-    if (profile) await profilePayments({ directory: resolve(FILES.profiles), seconds, log, print, onStart })
-    else await compare(form, options)
+    await compare(form, options)
   } catch (error) {
     if (!(error instanceof WrongAnswers)) throw error
     process.stderr.write(`${error.message}\n`)
@@ -149,11 +145,6 @@ await new Command('bench')
     positiveInteger,
   )
   .option('--sizes <counts>', `the payments in the ledgers that "growth" compares (${SIZES.join()})`, positiveIntegers)
-  .option(
-    '--profile',
-    "CPU and heap profiles of the service's processes at 1 and 64 connections; event loop, collections, system calls, " +
-      `gRPC, SQL and syncs for each payment, into ${FILES.profiles}`,
-  )
   .option('--json <file>', `where the figures go beside the table, with the charts beside them (${FILES.full})`)
   .addHelpText(
     'after',

@@ -2,7 +2,7 @@ import { type Caller, PARTS_PER_INVOICE, partOf, paymentRequest, withClient } fr
 import { WrongAnswers, type SentPayment } from './answers.ts'
 import { type Cpu, type CpuMeter, cpuPerOperation } from './cpu.ts'
 import type { Emmett, RunningService } from './harness.ts'
-import { load } from './loadGenerator.ts'
+import { type Load, load } from './loadGenerator.ts'
 import type { Sample, Side } from './measure.ts'
 
 /** The sides of the comparison of POST /payments. Each checks its answers after each round. */
@@ -32,18 +32,17 @@ export const partsOf = (invoices: string[], connections: number, withReference: 
   }
 }
 
-/** Pays until the time is over, and records each answer with what was sent. */
+/** Pays until the time is over, at a constant rate if there is one, and records each answer with what was sent. */
 export const pay = (
   { api }: RunningService['addresses'],
   { headers, answers }: Caller,
-  connections: number,
-  next: NextPart,
+  { next, ...rate }: Pick<Load, 'connections' | 'perSecond'> & { readonly next: NextPart },
 ): Side => {
   const sent: (SentPayment | undefined)[] = []
   return seconds =>
     load({
       base: api,
-      connections,
+      ...rate,
       seconds,
       status: CREATED,
       next: connection => {

@@ -39,7 +39,7 @@ const sidesOf = async (bench: Bench, connections: number, payments: number): Pro
   harness.log(`preparing ${2 * count} approved invoices`)
   const ours = async (withReference: boolean) => {
     const next = partsOf(await caller.invoices(count), connections, withReference)
-    return payAndCheck(caller, bench.meter, pay(service.addresses, caller, connections, next))
+    return payAndCheck(caller, bench.meter, pay(service.addresses, caller, { connections, next }))
   }
   const sides = {
     emmett: payEmmett(bench.emmett, caller, connections),

@@ -1,7 +1,7 @@
 import { Kafka, logLevel, Partitioners } from 'kafkajs'
 import { openFactBus } from '../../src/adapters/kafka/factBus.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
-import { realWorld } from '../../src/clockAndRandomness.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import type { Database, FactMessage, FactProducer } from '../../src/ports.ts'
 import { noDeadLetters, openTables, runUntilCaughtUp } from './feedRuns.ts'
 import type { StoreAddresses } from './harness.ts'

@@ -18,7 +18,7 @@ const paymentIds = async ({ addresses }: RunningService, caller: Caller, count: 
   const missing = Math.max(0, count - caller.answers.all().length)
   const invoices = await caller.invoices(Math.ceil(missing / PARTS_PER_INVOICE))
   const connections = Math.min(PAYING_CONNECTIONS, invoices.length)
-  await pay(addresses, caller, connections, partsOf(invoices, connections, true))(PAYING_MAX_SECONDS)
+  await pay(addresses, caller, { connections, next: partsOf(invoices, connections, true) })(PAYING_MAX_SECONDS)
   await caller.checkAnswers()
   return caller.answers
     .all()

@@ -1,95 +1,172 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { generateApi } from 'swagger-typescript-api'
+import { writeFileSync } from 'node:fs'
 import { openApiOf } from '../../src/http/contract/openapi.ts'
 import { NEWEST_VERSION, routes } from '../../src/http/index.ts'
 
 /**
- * `npm run client` writes the generated files of the client, from the contract of the newest version. The generator is
- * swagger-typescript-api, the only maintained one that brings its TypeScript compiler: the others need a compiler API
- * that TypeScript 7 does not have.
+ * `npm run client` writes the types of the client, from the contract of the newest version. They are types alone, which
+ * Node strips: only the compiler needs the file.
  */
 
-const SOURCES = new URL('src/', import.meta.url)
-/** The package has no dependencies, so it has a copy. */
-const REQUESTED_PAUSE = new URL('../../src/requestedPause.ts', import.meta.url)
-
-/** The argument of a path parameter: the library names `event_id` eventId. */
-const argumentOf = (name: string): string => name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
-
-/**
- * The generator parses the colon of an action as the start of a parameter, as Express does; `/invoices/{id}:approve`
- * has one parameter. It encodes none either, and a key may be `order#42`.
- */
-const withEncodedParameters = <P extends { readonly originalRoute: string; readonly pathParams: readonly object[] }>(
-  path: P,
-) => ({
-  ...path,
-  route: path.originalRoute.replaceAll(
-    /\{(\w+)\}/g,
-    (_, name: string) => `\${encodeURIComponent(${argumentOf(name)})}`,
-  ),
-  pathParams: path.pathParams.filter(param => '$match' in param && String(param.$match).startsWith('{')),
-})
+const GENERATED = new URL('src/generated.ts', import.meta.url)
 
 /** Endpoints for browsers, orchestrators and libraries of OAuth, which have no place in a client. */
 const TAGS_LEFT_OUT: ReadonlySet<string> = new Set(['Contract', 'Health', 'Identity'])
-const resourceRoutes = routes.filter(({ tag }) => !TAGS_LEFT_OUT.has(tag))
+/** The client sends its version itself; it keeps no copies, and reads no stream of events. */
+const HEADERS_LEFT_OUT: ReadonlySet<string> = new Set(['API-Version', 'If-None-Match', 'Last-Event-ID'])
+/** Headers of responses that the next request needs, and their names in an answer. */
+const ANSWER_HEADERS = { ETag: 'etag', 'Ledger-Position': 'position' } as const
 
-type Content = Readonly<Record<string, unknown>>
-type Responses = Readonly<Record<string, { readonly content?: Content }>>
-
-const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json$/
-const FILE: Content = { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } }
-
-/**
- * The generator reads every body as JSON whose schema it finds. A file is left to the caller, who reads it as a stream
- * or whole.
- */
-const withFiles = (responses: Responses): Responses =>
-  Object.fromEntries(
-    Object.entries(responses).map(([status, response]) => {
-      const types = Object.keys(response.content ?? {})
-      const isFile = types.length > 0 && !types.some(type => JSON_TYPE.test(type))
-      return [status, isFile ? { ...response, content: FILE } : response]
-    }),
-  )
-
-type Guidance = { readonly retry: object }
-const tableOf = (problems: Readonly<Record<string, Guidance>>): string =>
-  Object.entries(problems)
-    .map(([code, { retry }]) => `  ${code}: ${JSON.stringify(retry)},\n`)
-    .join('')
-
-/** The file names and contents, from the contract of this code. */
-export const generatedFiles = async (): Promise<Readonly<Record<string, string>>> => {
-  const document = openApiOf(resourceRoutes, NEWEST_VERSION)
-  const { files } = await generateApi({
-    spec: JSON.parse(JSON.stringify(document), (key, value) => (key === 'responses' ? withFiles(value) : value)),
-    output: false,
-    silent: true,
-    httpClientType: 'fetch',
-    generateUnionEnums: true,
-    generateRouteTypes: true,
-    hooks: { onBuildRoutePath: withEncodedParameters },
-  })
-  const problems: Readonly<Record<string, Guidance>> = document['x-problems']
-  const contract = [
-    '/** The version of the contract and its retry table. Written by npm run client. */',
-    `export const API_VERSION = '${NEWEST_VERSION}'`,
-    `export const RETRY_TABLE = {\n${tableOf(problems)}} as const`,
-  ]
-  return {
-    'generated.ts': files[0]?.fileContent ?? '',
-    'contract.ts': `${contract.join('\n\n')}\n`,
-    'requestedPause.ts': readFileSync(REQUESTED_PAUSE, 'utf8'),
+type Schema = {
+  readonly $ref?: string
+  readonly const?: unknown
+  readonly enum?: readonly unknown[]
+  readonly anyOf?: readonly Schema[]
+  readonly oneOf?: readonly Schema[]
+  readonly type?: string | readonly string[]
+  readonly items?: Schema
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly required?: readonly string[]
+  readonly additionalProperties?: Schema | boolean
+  readonly description?: string
+}
+type Content = Readonly<Record<string, { readonly schema: Schema }>>
+type Parameter = {
+  readonly in: string
+  readonly name: string
+  readonly required?: boolean
+  readonly schema: Schema
+  readonly description?: string
+}
+type Operation = {
+  readonly summary: string
+  readonly description: string
+  readonly parameters?: readonly (Parameter | { readonly $ref: string })[]
+  readonly requestBody?: { readonly required?: boolean; readonly content: Content }
+  readonly responses: Readonly<Record<string, { readonly content?: Content; readonly headers?: object }>>
+}
+type Contract = {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>
+    readonly parameters: Readonly<Record<string, Parameter>>
   }
 }
 
-/** The generated files that are not as the contract is now. */
-export const outdatedFiles = async (): Promise<readonly string[]> =>
-  Object.entries(await generatedFiles())
-    .filter(([name, content]) => readFileSync(new URL(name, SOURCES), 'utf8') !== content)
-    .map(([name]) => name)
+const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json$/
 
-if (import.meta.main)
-  for (const [name, content] of Object.entries(await generatedFiles())) writeFileSync(new URL(name, SOURCES), content)
+const nameIn = (ref: string): string => ref.slice(ref.lastIndexOf('/') + 1)
+
+const commentOf = (text: string | undefined): string => (text === undefined ? '' : `/** ${text} */\n`)
+
+type Member = { readonly name: string; readonly type: string; readonly required: boolean; readonly comment?: string }
+
+const memberOf = ({ name, type, required, comment }: Member): string =>
+  `${commentOf(comment)}readonly ${name}${required ? `: ${type}` : `?: ${type} | undefined`}\n`
+
+const objectOf = (members: readonly Member[]): string => `{\n${members.map(memberOf).join('')}}`
+
+const typeOfObject = ({ properties = {}, required = [], additionalProperties = true }: Schema): string => {
+  const members = Object.entries(properties).map(([name, schema]) => ({
+    name: JSON.stringify(name),
+    type: typeOf(schema),
+    required: required.includes(name),
+    ...(schema.description !== undefined && { comment: schema.description }),
+  }))
+  if (members.length > 0) return objectOf(members)
+  if (additionalProperties === false) return 'Readonly<Record<string, never>>'
+  return `Readonly<Record<string, ${additionalProperties === true ? 'unknown' : typeOf(additionalProperties)}>>`
+}
+
+const SCALARS: Readonly<Record<string, string>> = {
+  string: 'string',
+  integer: 'number',
+  number: 'number',
+  boolean: 'boolean',
+  null: 'null',
+}
+
+const typeOf = (schema: Schema): string => {
+  const { $ref, anyOf, oneOf = anyOf, type, items } = schema
+  if ($ref !== undefined) return nameIn($ref)
+  if ('const' in schema) return JSON.stringify(schema.const)
+  if (schema.enum) return schema.enum.map(value => JSON.stringify(value)).join(' | ')
+  if (oneOf) return oneOf.map(typeOf).join(' | ')
+  if (Array.isArray(type)) return type.map(one => typeOf({ ...schema, type: one })).join(' | ')
+  if (type === 'array') return `readonly (${items === undefined ? 'unknown' : typeOf(items)})[]`
+  if (type === 'object') return typeOfObject(schema)
+  return SCALARS[String(type)] ?? 'unknown'
+}
+
+/** JSON is parsed; a file is left to the caller, who reads it as a stream or whole. */
+const dataOf = (content: Content = {}): string => {
+  const json = Object.entries(content).find(([type]) => JSON_TYPE.test(type))
+  if (json !== undefined) return typeOf(json[1].schema)
+  return Object.keys(content).length === 0 ? 'undefined' : 'Response'
+}
+
+/** `Idempotency-Key` is the member idempotencyKey. */
+const headerMember = (name: string): string =>
+  name.toLowerCase().replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
+
+const membersOf = (parameters: readonly Parameter[], nameOf: (name: string) => string): readonly Member[] =>
+  parameters.map(({ name, schema, required = false, description }) => ({
+    name: nameOf(name),
+    type: typeOf(schema),
+    required,
+    ...(description !== undefined && { comment: description }),
+  }))
+
+const requestOf = ({ parameters = [], requestBody }: Operation, { components }: Contract): string => {
+  const all = parameters.map(given => ('$ref' in given ? components.parameters[nameIn(given.$ref)] : given))
+  const of = (place: string) => all.filter(parameter => parameter !== undefined).filter(given => given.in === place)
+  const groups = (['path', 'query'] as const).map(place => ({ name: place, members: membersOf(of(place), String) }))
+  const [body] = Object.values(requestBody?.content ?? {})
+  return objectOf([
+    ...groups
+      .filter(({ members }) => members.length > 0)
+      .map(({ name, members }) => ({ name, type: objectOf(members), required: members.some(one => one.required) })),
+    ...(body ? [{ name: 'body', type: typeOf(body.schema), required: requestBody?.required === true }] : []),
+    ...membersOf(
+      of('header').filter(({ name }) => !HEADERS_LEFT_OUT.has(name)),
+      headerMember,
+    ),
+  ])
+}
+
+const answersOf = ({ responses }: Operation): string =>
+  objectOf(
+    Object.entries(responses)
+      .filter(([status]) => status.startsWith('2'))
+      .map(([status, { content, headers = {} }]) => {
+        const named = Object.entries(ANSWER_HEADERS).filter(([header]) => header in headers)
+        const data = { name: 'data', type: dataOf(content), required: true }
+        const type = objectOf([data, ...named.map(([, name]) => ({ name, type: 'string', required: true }))])
+        return { name: status, type, required: true }
+      }),
+  )
+
+/** The types of the contract as it is now. */
+export const generatedTypes = (): string => {
+  const document = openApiOf(
+    routes.filter(({ tag }) => !TAGS_LEFT_OUT.has(tag)),
+    NEWEST_VERSION,
+  )
+  const contract = JSON.parse(JSON.stringify(document)) as Contract
+  const operations = Object.entries(contract.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      name: JSON.stringify(`${method.toUpperCase()} ${path}`),
+      type: `{\nreadonly request: ${requestOf(operation, contract)}\nreadonly answers: ${answersOf(operation)}\n}`,
+      required: true,
+      comment: `${operation.summary}. ${operation.description}`,
+    })),
+  )
+  return [
+    `/** The types of the contract. Written by npm run client. */\n\nexport type ApiVersion = '${NEWEST_VERSION}'\n`,
+    ...Object.entries(contract.components.schemas).map(
+      ([name, schema]) => `${commentOf(schema.description)}export type ${name} = ${typeOf(schema)}\n`,
+    ),
+    `export type Operations = ${objectOf(operations)}\n`,
+  ].join('\n')
+}
+
+if (import.meta.main) writeFileSync(GENERATED, generatedTypes())

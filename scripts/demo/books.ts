@@ -1,8 +1,6 @@
-import { z } from 'zod'
-import type { Call } from './apiClient.ts'
-import { listAll } from './lists.ts'
+import type { LedgerClient, Posting } from '../client/src/index.ts'
 import { decimalOf } from './money.ts'
-import { CURRENCY, type Sums } from './plan.ts'
+import { CURRENCY, type Sums, WHOLE_PAGES } from './plan.ts'
 
 /**
  * The demo's sums by the books: the trial balance of the tenant, and the balances that the entries of this run make.
@@ -17,21 +15,13 @@ export type DemoBooks = {
   readonly balances: Readonly<Record<string, bigint>>
 }
 
-const rowSchema = z.object({ currency: z.string(), debits: z.int(), credits: z.int() })
-const entrySchema = z.object({
-  invoice_id: z.string(),
-  postings: z.array(
-    z.object({ account: z.string(), direction: z.enum(['debit', 'credit']), amount: z.int(), currency: z.string() }),
-  ),
-})
-type Posting = z.output<typeof entrySchema>['postings'][number]
-
 const kindOf = ({ account }: Posting): string => account.split('.')[0] ?? account
 
 /** `invoices`: those of this run; the tenant may have others. */
-export const readBooks = async (call: Call, invoices: ReadonlySet<string>): Promise<DemoBooks> => {
-  const rows = (await listAll(call, '/trial-balance', rowSchema)).filter(({ currency }) => currency === CURRENCY)
-  const entries = await listAll(call, '/journal-entries', entrySchema)
+export const readBooks = async (ledger: LedgerClient, invoices: ReadonlySet<string>): Promise<DemoBooks> => {
+  const all = await Array.fromAsync(ledger.list('GET /trial-balance', WHOLE_PAGES))
+  const rows = all.filter(({ currency }) => currency === CURRENCY)
+  const entries = await Array.fromAsync(ledger.list('GET /journal-entries', WHOLE_PAGES))
   const balances: Record<string, bigint> = {}
   for (const posting of entries
     .filter(({ invoice_id }) => invoices.has(invoice_id))

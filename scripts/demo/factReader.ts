@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Call, expectBody, type Request } from './apiClient.ts'
+import type { LedgerClient } from '../client/src/index.ts'
 import type { InvoiceRun } from './planExecution.ts'
 
 /** A reader of the published facts at GET /events, from the tenant's first fact on. */
@@ -18,11 +18,6 @@ const factSchema = z.object({
 })
 export type Fact = z.output<typeof factSchema>
 
-const pageSchema = z.object({
-  items: z.array(factSchema),
-  page: z.object({ next_cursor: z.string(), has_more: z.boolean() }),
-})
-
 const PAGE = 100
 
 export type FactReader = {
@@ -34,7 +29,7 @@ export type FactReader = {
   readonly readToEnd: () => Promise<void>
 }
 
-export const createFactReader = (call: Call): FactReader => {
+export const createFactReader = ({ request }: LedgerClient): FactReader => {
   const facts: Fact[] = []
   const ids = new Set<string>()
   let duplicates = 0
@@ -51,10 +46,8 @@ export const createFactReader = (call: Call): FactReader => {
     },
     readToEnd: async () => {
       for (let hasMore = true; hasMore; ) {
-        const query = new URLSearchParams({ limit: String(PAGE), ...(cursor === undefined ? {} : { cursor }) })
-        const request: Request = { method: 'GET', path: `/events?${query.toString()}` }
-        const { items, page } = expectBody(request, await call(request), pageSchema)
-        for (const fact of items) take(fact)
+        const { items, page } = (await request('GET /events', { query: { limit: PAGE, cursor } })).data
+        for (const fact of items) take(factSchema.parse(fact))
         cursor = page.next_cursor
         hasMore = page.has_more
       }

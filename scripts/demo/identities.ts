@@ -1,7 +1,7 @@
-import type { Addresses } from '../../src/addressesFile.ts'
-import type { Config } from '../../src/config.ts'
+import type { Addresses } from '../../src/compose/addressesFile.ts'
+import type { Config } from '../../src/settings/config.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
-import { createApiClient } from './apiClient.ts'
+import { createLedgerClient } from '../client/src/index.ts'
 import { DemoFailure } from './demoFailure.ts'
 import type { Identities } from './planExecution.ts'
 import { renewing } from './tokens.ts'
@@ -27,6 +27,9 @@ const CLERK = {
 }
 const APPROVER = { subject: 'demo-approver', scopes: ['invoice:approve', 'invoices:read'] }
 
+/** Longer than the minute of a rate limit, so that consecutive runs succeed, only later. */
+const RETRIES = { attemptsMax: 100, deadlineMs: 75_000 }
+
 /** Two workloads of the tenant, with tokens of the embedded issuer. Throws a DemoFailure for an external issuer. */
 export const identitiesOf = (config: Config, { api, issuer }: Addresses, signal: AbortSignal): Identities => {
   if (issuer !== `${api}/oauth`)
@@ -35,9 +38,9 @@ export const identitiesOf = (config: Config, { api, issuer }: Addresses, signal:
         'run it with another LEDGER_DATA_DIR and without OIDC_ISSUER.',
     )
   const { dataDir, audience } = config
-  const callerOf = ({ subject, scopes }: typeof CLERK) => {
+  const clientOf = ({ subject, scopes }: typeof CLERK) => {
     const grant = { dataDir, issuer, audience, tenant: TENANT, subject, scopes, user: false }
-    return createApiClient({ api, token: renewing(() => mintDevToken(grant)), signal })
+    return createLedgerClient({ baseUrl: api, token: renewing(() => mintDevToken(grant)), retry: RETRIES, signal })
   }
-  return { clerk: callerOf(CLERK), approver: callerOf(APPROVER) }
+  return { clerk: clientOf(CLERK), approver: clientOf(APPROVER) }
 }

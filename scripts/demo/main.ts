@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { Command, InvalidArgumentError } from 'commander'
-import { type Config, readConfig } from '../../src/config.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { type Config, readConfig } from '../../src/settings/config.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
+import { EffectUnknownError, LedgerError, NoAnswerError } from '../client/src/index.ts'
 import { identitiesOf, TENANT } from './identities.ts'
 import { DemoFailure } from './demoFailure.ts'
 import { runDemo } from './run.ts'
@@ -30,7 +31,7 @@ const readOptions = (): Options =>
         'payments, retries on purpose. Then compares what was planned with what the lists and the published facts say.',
     )
     .option('--keep', 'leave the service running afterwards', false)
-    .option('--limit <count>', 'only so many of the invoices', invoiceCount)
+    .option('--limit <count>', 'send only this number of invoices', invoiceCount)
     .addHelpText(
       'after',
       '\nUses the service of LEDGER_DATA_DIR (.data) if it runs; else starts it, on PORT or any free one, and stops\n' +
@@ -84,9 +85,11 @@ const demo = async (config: Config, options: Options, signal: AbortSignal): Prom
   }
 }
 
-/** DemoFailure and StartupError are printed as a sentence; other errors are bugs and keep their stack. */
+/** Errors that are printed as a sentence; others are bugs and keep their stack. */
+const SENTENCES = [DemoFailure, StartupError, LedgerError, NoAnswerError, EffectUnknownError]
+
 const messageOf = (error: unknown): string => {
-  if (error instanceof DemoFailure || error instanceof StartupError) return error.message
+  if (error instanceof Error && SENTENCES.some(kind => error instanceof kind)) return error.message
   return error instanceof Error ? String(error.stack) : String(error)
 }
 

@@ -41,7 +41,7 @@ export type PlannedInvoice = {
   readonly order: {
     readonly customer_reference: string
     readonly description: string
-    readonly currency: string
+    readonly currency: typeof CURRENCY
     readonly lines: readonly { sku: string; description: string; quantity: number; unit_amount: number }[]
     readonly metadata: Readonly<Record<string, string>>
   }
@@ -121,6 +121,9 @@ export const planOf = (sources: readonly SourceInvoice[]): readonly PlannedInvoi
     }
   })
 }
+
+/** Lists are read in the longest pages. */
+export const WHOLE_PAGES = { query: { limit: 100 } } as const
 
 /** Counts and amounts in minor units: as planned, by the lists, or by the facts. */
 export type Sums = {

@@ -1,13 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
-import { z } from 'zod'
-import { type Answer, type Call, expectBody, problemIn, type Request } from './apiClient.ts'
+import { EffectUnknownError, type LedgerClient, LedgerError } from '../client/src/index.ts'
 import { DemoFailure } from './demoFailure.ts'
 import { CURRENCY, type PlannedInvoice, type PlannedPayment } from './plan.ts'
 
 /** Sends the plan through the API: orders, invoices, approvals, payments, refunds, and deliberate retries. */
 
 /** An invoice is approved by another subject than the one that raised it. */
-export type Identities = { readonly clerk: Call; readonly approver: Call }
+export type Identities = { readonly clerk: LedgerClient; readonly approver: LedgerClient }
 
 /** The ids that one planned invoice got. */
 export type InvoiceRun = {
@@ -22,11 +22,8 @@ export type Retries = { sent: number; replayed: number }
 
 const CONCURRENCY = 8
 const APPROVAL_ATTEMPTS_MAX = 3
-/** After these the state is read: another one was first, or the effect is unknown. */
-const READ_STATE_AFTER: ReadonlySet<number> = new Set([409, 412, 500, 504])
-
-const created = z.object({ id: z.string() })
-const invoiceSchema = z.object({ id: z.string(), state: z.string() })
+const ACCEPTED_MAX_MS = 75_000
+const ACCEPTED_PAUSE_MS = 500
 
 /** Works on the items in order, CONCURRENCY at a time. After a failure no further item is begun. */
 export const forEach = async <T>(
@@ -45,69 +42,87 @@ export const forEach = async <T>(
   await Promise.all(items.map((item, index) => limit(workOn, item, index)))
 }
 
-type Created = { readonly id: string; readonly answer: Answer }
+type Created = { readonly id: string; readonly etag: string; readonly replayed: boolean }
+type Creation = { readonly data: { readonly id: string }; readonly etag: string; readonly headers: Headers }
 
 /**
- * A creation with a key. An expired key has no stored response any more but names its resource, which is read instead.
+ * A creation with a key. An expired key has no stored response any more but names its resource, which was created by an
+ * earlier run.
  */
-const create = async (call: Call, path: string, idempotencyKey: string, body: object): Promise<Created> => {
-  const request: Request = { method: 'POST', path, body, idempotencyKey }
-  const answer = await call(request)
-  if (problemIn(answer).code === 'idempotency_key_expired' && answer.location !== undefined) {
-    const read: Request = { method: 'GET', path: answer.location }
-    const found = await call(read)
-    return { id: expectBody(read, found, created).id, answer: { ...found, replayed: true } }
+const created = async (creation: Promise<Creation>): Promise<Created> => {
+  try {
+    const { data, etag, headers } = await creation
+    return { id: data.id, etag, replayed: headers.get('idempotent-replayed') === 'true' }
+  } catch (error) {
+    const isExpired = error instanceof LedgerError && error.code === 'idempotency_key_expired'
+    const id = isExpired ? error.headers.get('location')?.split('/').at(-1) : undefined
+    if (id === undefined) throw error
+    return { id, etag: '', replayed: true }
   }
-  return { id: expectBody(request, answer, created).id, answer }
 }
 
-const readInvoice = async (call: Call, id: string): Promise<{ state: string; etag: string }> => {
-  const request: Request = { method: 'GET', path: `/invoices/${id}` }
-  const answer = await call(request)
-  return { state: expectBody(request, answer, invoiceSchema).state, etag: answer.etag }
+type InvoiceState = { readonly state: string; readonly etag: string }
+
+const readInvoice = async (ledger: LedgerClient, id: string): Promise<InvoiceState> => {
+  const { data, etag } = await ledger.request('GET /invoices/{id}', { path: { id } })
+  return { state: data.state, etag }
 }
+
+/** Another one was first, or the effect is unknown. */
+const mustReadState = (error: unknown): boolean =>
+  error instanceof EffectUnknownError || (error instanceof LedgerError && [409, 412].includes(error.status))
 
 /** A replayed response shows the invoice as it was created, so the present state is read first. */
-const approve = async ({ clerk, approver }: Identities, { id, answer }: Created): Promise<void> => {
-  let invoice = answer.replayed ? await readInvoice(clerk, id) : { state: 'draft', etag: answer.etag }
+const approve = async ({ clerk, approver }: Identities, { id, etag, replayed }: Created): Promise<void> => {
+  let invoice: InvoiceState = replayed ? await readInvoice(clerk, id) : { state: 'draft', etag }
   for (let attempt = 1; invoice.state === 'draft'; attempt++) {
-    const request: Request = { method: 'POST', path: `/invoices/${id}:approve`, body: {}, ifMatch: invoice.etag }
-    const approved = await approver(request)
-    // A concurrent demo, or an approval whose response was lost, may have been first.
-    const isTooLate = READ_STATE_AFTER.has(approved.status) && attempt < APPROVAL_ATTEMPTS_MAX
-    invoice = isTooLate ? await readInvoice(clerk, id) : expectBodyAndTag(request, approved)
+    try {
+      await approver.request('POST /invoices/{id}:approve', { path: { id }, ifMatch: invoice.etag })
+      return
+    } catch (error) {
+      // A concurrent demo, or an approval whose response was lost, may have been first.
+      if (!mustReadState(error) || attempt === APPROVAL_ATTEMPTS_MAX) throw error
+      invoice = await readInvoice(clerk, id)
+    }
   }
 }
-
-const expectBodyAndTag = (request: Request, answer: Answer): { state: string; etag: string } => ({
-  state: expectBody(request, answer, invoiceSchema).state,
-  etag: answer.etag,
-})
 
 type Payment = { readonly planned: PlannedPayment; readonly invoiceId: string }
 
-const send = (clerk: Call, { planned: { key, amount, reference }, invoiceId }: Payment): Promise<Created> =>
-  create(clerk, '/payments', key, { invoice_id: invoiceId, amount: Number(amount), currency: CURRENCY, reference })
+/** A payment that is accepted and not decided (202) is asked for again with its key. */
+const decided = async (clerk: LedgerClient, { planned, invoiceId }: Payment): Promise<Creation> => {
+  const { key, amount, reference } = planned
+  const body = { invoice_id: invoiceId, amount: Number(amount), currency: CURRENCY, reference } as const
+  const givenUpAtMs = performance.now() + ACCEPTED_MAX_MS
+  while (performance.now() < givenUpAtMs) {
+    const answer = await clerk.request('POST /payments', { body, idempotencyKey: key })
+    if (answer.status === 201) return answer
+    await sleep(ACCEPTED_PAUSE_MS)
+  }
+  throw new DemoFailure(`The payment with the key ${key} was not decided within ${ACCEPTED_MAX_MS / 1_000} s.`)
+}
+
+const send = (clerk: LedgerClient, payment: Payment): Promise<Created> => created(decided(clerk, payment))
 
 const assertSamePayment = (key: string, first: string, again: string): void => {
   if (first !== again) throw new DemoFailure(`The key ${key} paid twice: ${first} and ${again}.`)
 }
 
-const pay = async (clerk: Call, payment: Payment, retries: Retries): Promise<string> => {
+const pay = async (clerk: LedgerClient, payment: Payment, retries: Retries): Promise<string> => {
   if (payment.planned.retry !== 'at_once') return (await send(clerk, payment)).id
   const [first, again] = await Promise.all([send(clerk, payment), send(clerk, payment)])
   assertSamePayment(payment.planned.key, first.id, again.id)
   retries.sent += 1
-  if (first.answer.replayed || again.answer.replayed) retries.replayed += 1
+  if (first.replayed || again.replayed) retries.replayed += 1
   return first.id
 }
 
 const runInvoice = async (callers: Identities, planned: PlannedInvoice, retries: Retries): Promise<InvoiceRun> => {
   const { clerk } = callers
   const { name, order, payments } = planned
-  const { id: orderId } = await create(clerk, '/orders', `${name}-order`, order)
+  const { id: orderId } = await created(clerk.request('POST /orders', { body: order, idempotencyKey: `${name}-order` }))
   const body = { order_id: orderId, metadata: { source: name } }
-  const invoice = await create(clerk, '/invoices', `${name}-invoice`, body)
+  const invoice = await created(clerk.request('POST /invoices', { body, idempotencyKey: `${name}-invoice` }))
   await approve(callers, invoice)
   const paymentIds: string[] = []
   for (const payment of payments)
@@ -118,17 +133,18 @@ const runInvoice = async (callers: Identities, planned: PlannedInvoice, retries:
 
 /** The refund has its own key, so that a second run refunds nothing again. */
 const refundPayment = async (
-  clerk: Call,
+  clerk: LedgerClient,
   { name, refund }: PlannedInvoice,
   paymentId: string | undefined,
 ): Promise<void> => {
   if (refund === 0n || paymentId === undefined) return
   const body = { amount: Number(refund), reason: 'The customer changed their mind.' }
-  await create(clerk, `/payments/${paymentId}:refund`, `${name}-refund`, body)
+  const given = { path: { id: paymentId }, body, idempotencyKey: `${name}-refund` }
+  await created(clerk.request('POST /payments/{id}:refund', given))
 }
 
 const retryPayments = async (
-  clerk: Call,
+  clerk: LedgerClient,
   { planned, invoiceId, paymentIds }: InvoiceRun,
   retries: Retries,
 ): Promise<void> => {
@@ -137,7 +153,7 @@ const retryPayments = async (
     const again = await send(clerk, { planned: payment, invoiceId })
     assertSamePayment(payment.key, paymentIds[index] ?? '', again.id)
     retries.sent += 1
-    if (again.answer.replayed) retries.replayed += 1
+    if (again.replayed) retries.replayed += 1
   }
 }
 

@@ -1,10 +1,8 @@
-import { z } from 'zod'
 import { aligned } from '../ledger/table.ts'
-import type { Call } from './apiClient.ts'
+import type { LedgerClient } from '../client/src/index.ts'
 import type { Fact } from './factReader.ts'
-import { listAll } from './lists.ts'
 import { decimalOf } from './money.ts'
-import { CURRENCY, type Sums } from './plan.ts'
+import { CURRENCY, type Sums, WHOLE_PAGES } from './plan.ts'
 import type { InvoiceRun } from './planExecution.ts'
 
 /** Reconciliation of the same sums from three sources: the plan, the lists of the API, and the published facts. */
@@ -17,16 +15,6 @@ export const demoIdsOf = (runs: readonly InvoiceRun[]): DemoIds => ({
   invoices: new Set(runs.map(({ invoiceId }) => invoiceId)),
 })
 
-const orderSchema = z.object({ id: z.string() })
-const invoiceSchema = z.object({
-  id: z.string(),
-  state: z.string(),
-  amount_due: z.int(),
-  amount_paid: z.int(),
-  amount_refunded: z.int(),
-})
-const paymentSchema = z.object({ invoice_id: z.string(), state: z.string(), amount: z.int(), refunded_amount: z.int() })
-
 const SUCCEEDED_STATES: ReadonlySet<string> = new Set(['succeeded', 'partially_refunded', 'refunded'])
 const APPROVED_STATES: ReadonlySet<string> = new Set(['approved', 'partially_paid', 'paid'])
 
@@ -36,11 +24,11 @@ const total = <T>(items: readonly T[], amount: (item: T) => number): bigint =>
 /**
  * Open amounts come from the invoices and paid amounts from the payments, so that the two read models check each other.
  */
-export const sumsOfLists = async (call: Call, ids: DemoIds): Promise<Sums> => {
+export const sumsOfLists = async (ledger: LedgerClient, ids: DemoIds): Promise<Sums> => {
   const [allOrders, allInvoices, allPayments] = await Promise.all([
-    listAll(call, '/orders', orderSchema),
-    listAll(call, '/invoices', invoiceSchema),
-    listAll(call, '/payments', paymentSchema),
+    Array.fromAsync(ledger.list('GET /orders', WHOLE_PAGES)),
+    Array.fromAsync(ledger.list('GET /invoices', WHOLE_PAGES)),
+    Array.fromAsync(ledger.list('GET /payments', WHOLE_PAGES)),
   ])
   const invoices = allInvoices.filter(({ id, state }) => ids.invoices.has(id) && APPROVED_STATES.has(state))
   const payments = allPayments.filter(
@@ -52,9 +40,9 @@ export const sumsOfLists = async (call: Call, ids: DemoIds): Promise<Sums> => {
     payments: payments.length,
     settled: invoices.filter(({ state }) => state === 'paid').length,
     refunds: payments.filter(({ refunded_amount }) => refunded_amount > 0).length,
-    invoiced: total(invoices, ({ amount_due }) => amount_due),
+    invoiced: total(invoices, ({ total_amount }) => total_amount),
     paid: total(payments, ({ amount }) => amount),
-    open: total(invoices, ({ amount_due, amount_paid }) => amount_due - amount_paid),
+    open: total(invoices, ({ total_amount, amount_paid }) => total_amount - amount_paid),
     refunded: total(invoices, ({ amount_refunded }) => amount_refunded),
   }
 }

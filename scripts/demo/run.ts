@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Reconciliation, differencesIn, demoIdsOf, sumsOfFacts, sumsOfLists } from './reconciliation.ts'
-import type { Call } from './apiClient.ts'
+import type { LedgerClient } from '../client/src/index.ts'
 import { type DemoBooks, differencesInBooks, readBooks } from './books.ts'
 import { createFactReader, type FactReader, missingFacts } from './factReader.ts'
 import { DemoFailure } from './demoFailure.ts'
@@ -59,7 +59,7 @@ const waitForFacts = async (reader: FactReader, progress: Progress, runs: readon
  * have passed.
  */
 const reconcile = async (
-  call: Call,
+  ledger: LedgerClient,
   plan: readonly PlannedInvoice[],
   { runs, reader }: { runs: readonly InvoiceRun[]; reader: FactReader },
 ): Promise<Pick<DemoResult, 'reconciliation' | 'books'>> => {
@@ -67,8 +67,8 @@ const reconcile = async (
   const planned = sumsOf(plan)
   const givenUpAtMs = performance.now() + LISTS_MAX_MS
   for (;;) {
-    const reconciliation = { planned, lists: await sumsOfLists(call, ids), facts: sumsOfFacts(reader.facts, ids) }
-    const books = await readBooks(call, ids.invoices)
+    const reconciliation = { planned, lists: await sumsOfLists(ledger, ids), facts: sumsOfFacts(reader.facts, ids) }
+    const books = await readBooks(ledger, ids.invoices)
     const { facts } = reconciliation
     const agree =
       differencesIn({ ...reconciliation, planned: facts }).length + differencesInBooks(books, facts).length === 0

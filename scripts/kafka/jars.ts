@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promise
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { StartupError, systemCode } from '../../src/startupError.ts'
+import { StartupError, systemCode } from '../../src/lib/startupError.ts'
 
 /** The jars of Kafka, fetched once by Maven. */
 

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { type Kafka, startKafka } from './broker.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { parseUser } from './settings.ts'
 
 /** `npm run kafka`: the command line of the broker. */

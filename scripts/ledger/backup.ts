@@ -1,7 +1,7 @@
 import { lstat, mkdir, mkdtemp, readdir, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { Command } from 'commander'
-import { StartupError, systemCode } from '../../src/startupError.ts'
+import { StartupError, systemCode } from '../../src/lib/startupError.ts'
 import { copyFolder, isWithin, syncFolder } from './backup/copyFolder.ts'
 import { backUpPostgres } from './backup/postgresBackup.ts'
 import { findConnections } from './connections.ts'
@@ -39,7 +39,8 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   )
 
-const isThere = (out: string): StartupError => new StartupError(`${out} is there already: a backup gets a new folder.`)
+const isThere = (out: string): StartupError =>
+  new StartupError(`${out} already exists: name a new folder for the backup.`)
 
 type Content = { readonly files: number; readonly bytes: number }
 
@@ -95,7 +96,7 @@ const newFolder = async (given: string, dataDir: string): Promise<string> => {
   const out = await realPathOf(resolve(given))
   if (await exists(out)) throw isThere(out)
   if (isWithin(out, dataDir))
-    throw new StartupError(`${out} is in the data directory, ${dataDir}: a backup gets a folder outside it.`)
+    throw new StartupError(`${out} is in the data directory, ${dataDir}: name a folder outside it for the backup.`)
   await mkdir(dirname(out), { recursive: true, mode: OWNER_ONLY })
   return out
 }

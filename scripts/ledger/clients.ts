@@ -8,7 +8,7 @@ import {
   removeClient,
   rotateClientSecret,
 } from '../../src/embedded/issuer/clients.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { issuerDirectory, scopesOf, SEEN_WITHIN } from './embeddedIssuer.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
@@ -61,7 +61,7 @@ const keysIn = async (path: string): Promise<{ keys: Record<string, unknown>[] }
   try {
     return JSON.parse(await readFile(path, 'utf8'))
   } catch (error) {
-    throw new StartupError(`${path} is no file with a key set, {"keys": […]}.`, error)
+    throw new StartupError(`${path} is not a file with a key set, {"keys": […]}.`, error)
   }
 }
 
@@ -106,7 +106,7 @@ const addCommand = new Command('add')
     'the exact addresses to which users return; with one, the application acts for users, else for itself',
   )
   .option('--public', 'runs on the devices of its users, and so has no secret', false)
-  .option('--jwks <file>', 'a file with its public keys: it authenticates with private_key_jwt in place of a secret')
+  .option('--jwks <file>', 'a file with its public keys: it authenticates with private_key_jwt instead of a secret')
   .option('--json', 'print JSON: {client_id, tenant, scope, redirect_uris, proof, acts_for, client_secret}', false)
   .addHelpText(
     'after',

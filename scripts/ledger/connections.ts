@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
-import { type Addresses, readAddresses } from '../../src/addressesFile.ts'
-import { type Config, readConfig } from '../../src/config.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { type Addresses, readAddresses } from '../../src/compose/addressesFile.ts'
+import { type Config, readConfig } from '../../src/settings/config.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { printNotice } from './print.ts'
 
 /**
@@ -101,7 +101,7 @@ export const findConnections = async (api?: string): Promise<Connections> => {
 
 /** Instructions for the case that no service is known. */
 export const howToStart = (dataDir: string): string =>
-  `No service runs on ${dataDir}. Start it with npm start, or name the one that you mean by LEDGER_DATA_DIR.`
+  `No service runs on ${dataDir}. Start it with npm start, or name its data directory in LEDGER_DATA_DIR.`
 
 /** The connection string without its password, for display. */
 export const withoutPassword = (address: string): string =>

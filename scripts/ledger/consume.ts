@@ -2,7 +2,7 @@ import { Command, Option } from 'commander'
 import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import { MANIFESTS_TOPIC } from '../../src/commands/manifests.ts'
 import { SCOPE_OF } from '../../src/identity/resourceScopes.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { renewing } from '../demo/tokens.ts'
 import { embeddedIssuerFor } from './apiClient.ts'
 import { type Api, createApi } from './consume/api.ts'
@@ -34,7 +34,9 @@ const tokensFor = async (tenant: string | undefined): Promise<() => Promise<stri
   const given = process.env[TOKEN_SETTING] ?? ''
   if (given !== '') return async () => given
   if (tenant === undefined)
-    throw new StartupError(`Whose facts? --tenant for one of the embedded issuer, or a token in ${TOKEN_SETTING}.`)
+    throw new StartupError(
+      `Name the tenant with --tenant for a token of the embedded issuer, or put a token of your own into ${TOKEN_SETTING}.`,
+    )
   return renewing(await embeddedIssuerFor({ tenant, subject: SUBJECT, scopes: SCOPES, user: false }))
 }
 
@@ -61,7 +63,7 @@ const overHttp = async (options: Options, reading: Reading): Promise<void> => {
 
 const fromKafka = async ({ follow }: Options, reading: Reading): Promise<void> => {
   const { config, addresses } = await findConnections()
-  if (addresses.kafka === null) throw new StartupError('No broker is known: set KAFKA_BROKERS.')
+  if (addresses.kafka === null) throw new StartupError('No Kafka broker is configured: set KAFKA_BROKERS.')
   const kafka = { ...config.kafka, brokers: addresses.kafka.split(',') }
   await consumeKafka({ kafka, follow, ...reading })
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { recordAuditedDecision } from '../../src/commands/recordAuditedDecision.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import {
   type ParkedEvent,
   type ParkedKey,
@@ -50,7 +50,7 @@ const list = ({ json }: Json): Promise<void> =>
   withDatabase(async ({ sql }) => {
     const keys = await parkedSummary(sql)
     if (json) return printJson({ keys })
-    if (keys.length === 0) return print('Nothing waits.')
+    if (keys.length === 0) return print('No dead letters.')
     const cellsOf = ({ delivery, key, waiting, type, attempts, first_failed_at, reason }: ParkedKey) => [
       delivery,
       key,
@@ -67,7 +67,7 @@ const list = ({ json }: Json): Promise<void> =>
 const waitingOf = async ({ sql }: Database, delivery: string, key: string): Promise<readonly ParkedEvent[]> => {
   const facts = await parkedOfKey(sql, delivery, key)
   if (facts.length > 0) return facts
-  throw new StartupError(`Nothing of ${key} waits in ${delivery}. See npm run ledger -- dead-letters list.`)
+  throw new StartupError(`Nothing of ${key} is parked in ${delivery}. See npm run ledger -- dead-letters list.`)
 }
 
 const show = (key: string, { json, delivery }: Which): Promise<void> =>
@@ -123,7 +123,7 @@ const execute = (order: OperatorRequest, { json }: Json): Promise<void> =>
     const { delivery, key, what, position } = order
     const before = await waitingOf(database, delivery, key)
     const meant = position === undefined ? before : before.filter(fact => fact.position === position)
-    if (meant[0] === undefined) throw new StartupError(`No fact of ${key} waits at position ${position}.`)
+    if (meant[0] === undefined) throw new StartupError(`No fact of ${key} is parked at position ${position}.`)
     await audit(storeUrl, order, meant[0])
     await requestParked(database.sql, { delivery, key }, what, position)
     const progress = progressFor({ json })(key, 'events', { total: meant.length })

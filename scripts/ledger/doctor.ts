@@ -43,7 +43,7 @@ type Examined = {
 }
 
 const unknown = (check: string, setting: string): Check =>
-  finding(check, 'It is not known where it is.', `Set ${setting}, or start the service, which brings its own.`)
+  finding(check, 'Its address is not known.', `Set ${setting}, or start the service, which brings its own.`)
 
 type OfDatabase = { readonly checks: readonly Check[]; readonly leases: readonly LeaseReport[] }
 
@@ -62,14 +62,16 @@ const examineDatabase = async (
     orFinding('locks', locks),
     orFinding('dead letters', () => checkParked(database)),
     orFinding('bytes of tenants', () => checkTenantBytes(database, config.tenantBytesPerDay)),
-    orFinding('feeds that do not go on', () => checkErrors(database)),
+    orFinding('failed feeds', () => checkErrors(database)),
   ])
   return { checks, leases }
 }
 
 const examineBoth = async (examination: FeedExamination, head: bigint) => {
   const failed = (error: unknown) => ({
-    checks: [finding('feeds', `They cannot be checked: ${reasonOf(error)}`, 'See the other findings, and ask again.')],
+    checks: [
+      finding('feeds', `They cannot be checked: ${reasonOf(error)}`, 'See the other findings, then run doctor again.'),
+    ],
     feeds: [],
   })
   const [log, examined] = await Promise.all([
@@ -144,7 +146,7 @@ const examine = async (): Promise<Diagnosis> => {
   const { machine, checks } = await examineMachine(config.dataDir)
   const nothingThere = Object.values(addresses).every(address => address === null)
   const dependencies = nothingThere
-    ? { ...NOTHING_RUNS, checks: [finding('service', 'It does not run.', howToStart(config.dataDir))] }
+    ? { ...NOTHING_RUNS, checks: [finding('service', 'It is not running.', howToStart(config.dataDir))] }
     : await examineDependencies(connections)
   const all = [checkConfiguration(process.env), ...checkExceptions(config.insecure), ...checks, ...dependencies.checks]
   const isOk = all.every(({ status }) => status !== 'finding')
@@ -171,7 +173,7 @@ const printTable = ({ checks }: Diagnosis): void => {
   print()
   const findings = checks.filter(check => check.status === 'finding')
   for (const { check, way_out } of findings) print(`${check}: ${way_out}`)
-  if (findings.length === 0) print('Nothing was found wrong.')
+  if (findings.length === 0) print('No problems were found.')
 }
 
 export const doctorCommand = new Command('doctor')

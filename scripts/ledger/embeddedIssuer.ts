@@ -1,5 +1,5 @@
 import { text } from 'node:stream/consumers'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { findConnections } from './connections.ts'
 
 /** Shared functions of the commands for the embedded issuer. */
@@ -9,7 +9,7 @@ export const issuerDirectory = async (): Promise<string> => {
   const { config } = await findConnections()
   if (config.issuer === undefined) return config.dataDir
   throw new StartupError(
-    `OIDC_ISSUER is ${config.issuer}, which keeps its own: this command is for the embedded issuer.`,
+    `OIDC_ISSUER is ${config.issuer}, which keeps its own: this command works with the embedded issuer only.`,
   )
 }
 
@@ -23,4 +23,4 @@ export const lineFromStdin = async (what: 'password' | 'token'): Promise<string>
   return (await text(process.stdin)).split(/\r?\n/, 1)[0] ?? ''
 }
 
-export const SEEN_WITHIN = '\nThe service need not run; a running service applies the change within seconds.'
+export const SEEN_WITHIN = '\nThe service does not have to run; a running service applies the change within seconds.'

@@ -3,11 +3,11 @@ import { Command } from 'commander'
 import { SYSTEM_TENANT } from '../../streams/envelope.ts'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
-import { realWorld } from '../../src/clockAndRandomness.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import { createLedger } from '../../src/commands/commandHandler.ts'
 import { hasLeafOf } from '../../src/evidence/leaves.ts'
 import type { Database } from '../../src/ports.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { recordLook } from './audited.ts'
 import { findConnections, howToStart } from './connections.ts'
 import type { Manifest } from './evidence/format.ts'
@@ -53,7 +53,8 @@ const exportEvidence = async ({ out, tenant: given, json }: Options): Promise<Ma
 }
 
 const run = async (options: Options): Promise<void> => {
-  if (!options.evidence) throw new StartupError('Say what to export: --evidence. Data of a tenant: POST /exports.')
+  if (!options.evidence)
+    throw new StartupError('Name what to export: --evidence. For data of a tenant, use POST /exports.')
   const manifest = await exportEvidence(options)
   if (manifest === undefined) return
   const { head, events, missing, surplus } = manifest

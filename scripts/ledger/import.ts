@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
 import { Command } from 'commander'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { type CallerOptions, tokensOf } from './apiClient.ts'
 import { createLedgerPayments } from './bankStatement/ledgerPayments.ts'
 import { type Status, STATUSES } from './bankStatement/outcomes.ts'
@@ -33,7 +33,8 @@ const NO_FINDINGS: ReadonlySet<string> = new Set<Status>(['matched', 'expected',
 
 const reportFor = async (file: StatementFile, path: string | undefined) => {
   if (path === undefined) return undefined
-  if (await file.isAt(path)) throw new StartupError(`${path} is the statement itself: give the report another name.`)
+  if (await file.isAt(path))
+    throw new StartupError(`${path} is the statement itself: choose another name for the report.`)
   return openReport(path)
 }
 

@@ -40,7 +40,7 @@ export const interruptible = async <T>(
 ): Promise<T | undefined> => {
   const stop = new AbortController()
   let code = 0
-  const notice = (): void => printNotice(`Interrupted. To go on:\n  ${goOn()}`)
+  const notice = (): void => printNotice(`Interrupted. To continue:\n  ${goOn()}`)
   const onSignal = (name: NodeJS.Signals): void => {
     code = ENDED_BY_SIGNAL + constants.signals[name]
     if (!stop.signal.aborted) return stop.abort()

@@ -24,7 +24,7 @@ export const issuerCommand = new Command('issuer')
       .option('--json', 'print JSON: {kid, retiring: [{kid, until}]}', false)
       .addHelpText(
         'after',
-        '\nThe service need not run; a running service signs with the new key within seconds, and refuses no token meanwhile.\n' +
+        '\nThe service does not have to run; a running service signs with the new key within seconds, and keeps accepting the old tokens.\n' +
           'Use --now if others may have the old key.',
       )
       .action(rotateKey),

@@ -1,9 +1,9 @@
 import { userInfo } from 'node:os'
 import { Command } from 'commander'
-import { z } from 'zod'
 import { READ_SCOPES } from '../../src/identity/principal.ts'
-import { StartupError } from '../../src/startupError.ts'
-import { type ApiCaller, type CallerOptions, callerOf, keyed, type KeyedOptions, keyOption } from './apiClient.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
+import type { ApiKey, ApiKeyWithSecret, NewApiKey } from '../client/src/index.ts'
+import { type CallerOptions, type KeyedOptions, keyOf, keyOption, ledgerOf, PAGE_LIMIT } from './apiClient.ts'
 import { tokenOptions } from './tokenOption.ts'
 import { print, printJson, printNotice } from './print.ts'
 import { aligned } from './table.ts'
@@ -13,28 +13,9 @@ import { aligned } from './table.ts'
  * pepper, and because issuance is authorized and audited in one place.
  */
 
-const keySchema = z.looseObject({
-  id: z.string(),
-  name: z.string(),
-  state: z.string(),
-  prefix: z.string(),
-  scopes: z.array(z.string()),
-  expires_at: z.string(),
-  rotated_at: z.string().nullable(),
-  previous_secret_until: z.string().nullable(),
-})
-type Key = z.infer<typeof keySchema>
-const withSecretSchema = keySchema.extend({ secret: z.string() })
-type IssuedKey = z.infer<typeof withSecretSchema>
-const pageSchema = z.object({
-  items: z.array(keySchema),
-  page: z.looseObject({ next_cursor: z.string().nullable() }),
-})
-
 type Output = CallerOptions & { readonly json: boolean }
 
 const MANAGE = 'keys:manage'
-const PAGE_LIMIT = 100
 
 const wholeNumber = (name: string) => (text: string) => {
   if (!/^\d{1,9}$/.test(text)) throw new StartupError(`${name} must be a whole number.`)
@@ -48,27 +29,17 @@ const quotaOf = (text: string) => {
   return { requests: Number(requests), window_seconds: Number(seconds) }
 }
 
-const allKeys = async function* (call: ApiCaller, state: string | undefined): AsyncGenerator<Key> {
-  const path = `/api-keys?limit=${PAGE_LIMIT}${state === undefined ? '' : `&state=${encodeURIComponent(state)}`}`
-  let cursor: string | null = ''
-  while (cursor !== null) {
-    const page = pageSchema.parse(await call('GET', cursor === '' ? path : `${path}&cursor=${cursor}`))
-    yield* page.items
-    cursor = page.page.next_cursor
-  }
-}
-
-const list = async (options: Output & { readonly state?: string }): Promise<void> => {
-  const call = await callerOf(options, [MANAGE])
-  const keys: Key[] = []
-  for await (const key of allKeys(call, options.state)) keys.push(key)
+const list = async (options: Output & { readonly state?: ApiKey['state'] }): Promise<void> => {
+  const ledger = await ledgerOf(options, [MANAGE])
+  const query = { limit: PAGE_LIMIT, state: options.state }
+  const keys = await Array.fromAsync(ledger.list('GET /api-keys', { query }))
   if (options.json) return printJson({ items: keys })
   const rows = keys.map(({ id, state, expires_at, scopes, name }) => [id, state, expires_at, scopes.join(' '), name])
   for (const line of aligned([['id', 'state', 'expires_at', 'scopes', 'name'], ...rows])) print(line)
 }
 
 /** Only the secret goes to stdout, so that it can be piped to a secret store; the other members go to stderr. */
-const printSecret = ({ secret, ...key }: IssuedKey, { json }: Output, more: string): void => {
+const printSecret = ({ secret, ...key }: ApiKeyWithSecret, { json }: Output, more: string): void => {
   if (json) return printJson({ ...key, secret })
   print(secret)
   printNotice(`${key.id} is good until ${key.expires_at}. ${more}It is not shown again.`)
@@ -84,30 +55,27 @@ type Issue = Output &
 
 const issue = async (options: Issue): Promise<void> => {
   const scopes = options.scope.split(/\s+/).filter(Boolean)
-  const call = await callerOf(options, [MANAGE, ...scopes])
+  const ledger = await ledgerOf(options, [MANAGE, ...scopes])
   const { name, days: expires_in_days, quota } = options
-  const body = {
-    name,
-    scopes,
-    ...(expires_in_days === undefined ? {} : { expires_in_days }),
-    ...(quota ? { quota } : {}),
-  }
-  printSecret(withSecretSchema.parse(await call('POST', '/api-keys', keyed(options, body))), options, '')
+  // The service refuses scopes that keys cannot have.
+  const body = { name, scopes: scopes as NewApiKey['scopes'][number][], expires_in_days, quota }
+  const { data } = await ledger.request('POST /api-keys', { body, idempotencyKey: keyOf(options) })
+  printSecret(data, options, '')
 }
 
 type Rotation = Output & KeyedOptions & { readonly overlap?: number }
 
 const rotate = async (id: string, options: Rotation): Promise<void> => {
-  const call = await callerOf(options, [MANAGE, ...READ_SCOPES])
-  const asked = keyed(options, options.overlap === undefined ? {} : { overlap_seconds: options.overlap })
-  const rotated = withSecretSchema.parse(await call('POST', `/api-keys/${encodeURIComponent(id)}:rotate`, asked))
+  const ledger = await ledgerOf(options, [MANAGE, ...READ_SCOPES])
+  const given = { path: { id }, body: { overlap_seconds: options.overlap }, idempotencyKey: keyOf(options) }
+  const { data: rotated } = await ledger.request('POST /api-keys/{id}:rotate', given)
   const until = rotated.previous_secret_until
   printSecret(rotated, options, until === null ? 'The one before it has ended. ' : `The one before it ends ${until}. `)
 }
 
 const revoke = async (id: string, options: Output): Promise<void> => {
-  const call = await callerOf(options, [MANAGE])
-  await call('DELETE', `/api-keys/${encodeURIComponent(id)}`)
+  const ledger = await ledgerOf(options, [MANAGE])
+  await ledger.request('DELETE /api-keys/{id}', { path: { id } })
   if (options.json) printJson({ id, state: 'revoked' })
   else print(`${id} is revoked: within seconds no instance takes it any more.`)
 }

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { userInfo } from 'node:os'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { type Context, createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
-import { realWorld } from '../../src/clockAndRandomness.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import { TENANT_PATTERN } from '../../src/identity/principal.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 
 /** Commands that an operator sends from the command line. */
 

@@ -1,12 +1,12 @@
 import { Command } from 'commander'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
-import { realWorld } from '../../src/clockAndRandomness.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import { createLedger } from '../../src/commands/commandHandler.ts'
 import { periodEntity } from '../../src/commands/entities.ts'
 import { type Closed, closePeriod, periodIdOf } from '../../src/commands/periods.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { BOOKS } from '../../projections/books/projection.ts'
 import { endOfDay } from '../../projections/closings.ts'
 import { findConnections, howToStart } from './connections.ts'
@@ -24,7 +24,7 @@ const notOver = (through: string): StartupError => new StartupError(`${through} 
 /** A day that exists and is over by the clock of this machine. */
 const checkedDay = (text: string): string => {
   const exists = /^\d{4}-\d{2}-\d{2}$/.test(text) && JSON.stringify(new Date(`${text}T00:00:00Z`)).includes(text)
-  if (!exists) throw new StartupError(`${JSON.stringify(text)} is no day: YYYY-MM-DD.`)
+  if (!exists) throw new StartupError(`${JSON.stringify(text)} is not a day: YYYY-MM-DD.`)
   if (Date.parse(endOfDay(text)) > Date.now()) throw notOver(text)
   return text
 }
@@ -41,7 +41,7 @@ const lastClosed = (closed: Closed, { tenant, through }: CloseOptions) => {
       )
     case 'made_anew':
       throw new StartupError(
-        `The books of ${tenant} were made anew and lack what they had at the last closing: repeat the command when they are ` +
+        `The books of ${tenant} were rebuilt and lack what they had at the last closing: repeat the command when they are ` +
           'complete (npm run ledger -- doctor).',
       )
     case 'behind':

@@ -7,15 +7,15 @@ import {
   type PersonalRecord,
   type PersonalSelector,
   showPersonalTexts,
-} from '../../src/commands/personalErasure.ts'
-import { isPersonalToken } from '../../src/commands/personalTexts.ts'
+} from '../../src/personalTexts/personalErasure.ts'
+import { isPersonalToken } from '../../src/personalTexts/personalTexts.ts'
 import type { Database } from '../../src/ports.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { findConnections, howToStart } from './connections.ts'
 import { checkedTenant, operatorContext, withLedger } from './operatorContext.ts'
 import { print, printJson } from './print.ts'
 
-/** `personal-data`: shows and erases the texts that events name by tokens (src/commands/personalData.md). */
+/** `personal-data`: shows and erases the texts that events name by tokens (src/personalTexts/personalData.md). */
 
 type Options = {
   readonly tenant: string
@@ -83,12 +83,12 @@ const subcommand = (name: string, description: string, json: string): Command =>
     .option('--json', `print JSON: ${json}`, false)
 
 const EFFECT = `
-After an erasure every instance shows null in place of the text within seconds, the ETags of these resources change, and
+After an erasure every instance shows null instead of the text within seconds, the ETags of these resources change, and
 files of exports that may have the text are expired. Events, facts, balances and proofs are the same as before, since they
 have the token only. The same text given again later gets another token; erase it again. Each command is an audit record
 (GET /audit-records) with the token, whose subject is the user of the operating system. After a restore of Postgres from a
 backup, repeat the erasures since that backup: GET /audit-records?operation=erase_personal_data lists their tokens.
-See src/commands/personalData.md.
+See src/personalTexts/personalData.md.
 
 Examples:
   npm run -s ledger -- personal-data show --tenant acme --customer-reference "Jane Doe"
@@ -99,7 +99,7 @@ export const personalDataCommand = new Command('personal-data')
   .addCommand(
     subcommand(
       'erase',
-      'Erases a text for ever; a repetition erases nothing more.',
+      'Erases a text permanently; a repetition erases nothing more.',
       '{tenant, erased: [token], erased_before: [token]}',
     ).action(erase),
   )

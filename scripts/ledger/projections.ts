@@ -45,7 +45,7 @@ export const projectionsCommand = new Command('projections')
   .addHelpText(
     'after',
     '\nA process of the service with the role projector executes the requests one after the other, also after a restart, from\n' +
-      'the checkpoint of each. The service goes on meanwhile. Rows are compared by tenant at one position of the log; if they\n' +
+      'the checkpoint of each. The service keeps running. Rows are compared by tenant at one position of the log; if they\n' +
       'differ, the first difference is shown and nothing is switched. The replaced tables are kept, in the schema\n' +
       'ledger_previous, until the next rebuild. Every request is an audit record of the tenant ledger.\n' +
       'Exit code 1 if a rebuild was refused, failed or cancelled, or a verification found a difference.\n' +

@@ -4,11 +4,11 @@ import type { AnyEvent } from '../../streams/decider.ts'
 import { SYSTEM_TENANT } from '../../streams/envelope.ts'
 import { aggregates } from '../../streams/index.ts'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
-import { realWorld } from '../../src/clockAndRandomness.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import { createLedger } from '../../src/commands/commandHandler.ts'
-import { recordedOf } from '../../src/commands/storedEvents.ts'
+import { recordedOf } from '../../src/lib/storedEvents.ts'
 import type { StoredEvent } from '../../src/ports.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { recordLook } from './audited.ts'
 import { findConnections, howToStart } from './connections.ts'
 import { print, printLines } from './print.ts'
@@ -28,7 +28,7 @@ const plain = (_: string, value: unknown): unknown => {
 const revisionOf = (text: string | undefined): bigint | undefined => {
   if (text === undefined) return undefined
   if (/^\d{1,18}$/.test(text)) return BigInt(text)
-  throw new StartupError(`${JSON.stringify(text)} is no revision: a whole number from 0.`)
+  throw new StartupError(`${JSON.stringify(text)} is not a revision: a whole number from 0.`)
 }
 
 /** The fold of the aggregate that the stream belongs to: takes the events in order, returns the state after each. */
@@ -76,5 +76,8 @@ export const replayCommand = new Command('replay')
   .argument('<id>', 'the id of an order, invoice, payment or reference: ord_…, inv_…, pay_…, ref_…')
   .option('--at <revision>', 'ends after the event of this revision')
   .option('--json', 'print JSON, one line for each event: {revision, at, type, state}', false)
-  .addHelpText('after', '\nEvents of earlier versions are read as this build reads them. The look is an audit record.')
+  .addHelpText(
+    'after',
+    '\nEvents of earlier versions are read as this build reads them. The access is recorded (GET /audit-records).',
+  )
   .action(replay)

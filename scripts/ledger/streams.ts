@@ -1,12 +1,12 @@
 import { Command } from 'commander'
 import { z } from 'zod'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import type { JsonObject, StoredEvent } from '../../src/ports.ts'
 import { streamOf } from '../../streams/aggregate.ts'
 import { type Id, type IdPrefix, isId } from '../../streams/ids.ts'
 import { aggregates } from '../../streams/index.ts'
-import { realWorld } from '../../src/clockAndRandomness.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import { createLedger } from '../../src/commands/commandHandler.ts'
 import { SYSTEM_TENANT } from '../../streams/envelope.ts'
 import { recordLook } from './audited.ts'
@@ -123,7 +123,7 @@ export const streamsCommand = new Command('streams').description('Shows the stor
     .addHelpText(
       'after',
       '\nThe data is shown as it is stored, in the schema version of its time (schema_version); secrets of the service are not.\n' +
-        'The look is an audit record.\n' +
+        'The access is recorded (GET /audit-records).\n' +
         'Reads the store of the running service, or of EVENTSTORE_URL. Exit code 2 if there is no such stream.',
     )
     .action(show),

@@ -1,8 +1,8 @@
 import { userInfo } from 'node:os'
 import { Command } from 'commander'
-import { z } from 'zod'
-import { StartupError } from '../../src/startupError.ts'
-import { type CallerOptions, callerOf, keyed, type KeyedOptions, keyOption } from './apiClient.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
+import type { NewReplay, NewSubscription, Subscription } from '../client/src/index.ts'
+import { type CallerOptions, type KeyedOptions, keyOf, keyOption, ledgerOf, PAGE_LIMIT } from './apiClient.ts'
 import { tokenOptions } from './tokenOption.ts'
 import { print, printJson } from './print.ts'
 import { aligned } from './table.ts'
@@ -13,42 +13,21 @@ import { timeIn } from './timeArgument.ts'
  * that.
  */
 
-const subscriptionSchema = z.looseObject({
-  id: z.string(),
-  state: z.string(),
-  types: z.array(z.string()),
-  topic: z.string(),
-  acl: z.string(),
-  position: z.string(),
-  lag: z.number().nullable(),
-  parked: z.number(),
-  stop_reason: z.string().nullable(),
-})
-type Subscription = z.infer<typeof subscriptionSchema>
-const pageSchema = z.object({
-  items: z.array(subscriptionSchema),
-  page: z.looseObject({ next_cursor: z.string().nullable() }),
-})
-const operationSchema = z.looseObject({ id: z.string(), state: z.string() })
-
 type Output = CallerOptions & { readonly json: boolean }
 
 /** Creating, resuming and replaying need the read scopes of the delivered facts. */
 const SCOPES = ['events:subscribe', 'orders:read', 'invoices:read', 'payments:read', 'exports:read']
-const PAGE_LIMIT = 100
 
 /** Parses `beginning`, `now`, a position of the log, or a time. */
-const placeOf = (text: string) => {
+const placeOf = (text: string): NewSubscription['start'] => {
   if (text === 'beginning' || text === 'now') return text
   if (/^\d{1,19}$/.test(text)) return { position: text }
   const time = timeIn(text)
   if (time !== undefined) return { time }
   throw new StartupError(
-    `${JSON.stringify(text)} is no place in the log: beginning, now, a position, or a time with its zone (RFC 3339).`,
+    `${JSON.stringify(text)} is not a place in the log: beginning, now, a position, or a time with its zone (RFC 3339).`,
   )
 }
-
-const pathOf = (id: string, action = ''): string => `/subscriptions/${encodeURIComponent(id)}${action}`
 
 const show = ({ json }: Output, subscription: Subscription): void => {
   if (json) return printJson(subscription)
@@ -60,14 +39,8 @@ const show = ({ json }: Output, subscription: Subscription): void => {
 }
 
 const list = async (options: Output): Promise<void> => {
-  const call = await callerOf(options, SCOPES)
-  const items: Subscription[] = []
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const parameter: string = cursor === '' ? '' : `&cursor=${cursor}`
-    const answer = pageSchema.parse(await call('GET', `/subscriptions?limit=${PAGE_LIMIT}${parameter}`))
-    items.push(...answer.items)
-    cursor = answer.page.next_cursor
-  }
+  const ledger = await ledgerOf(options, SCOPES)
+  const items = await Array.fromAsync(ledger.list('GET /subscriptions', { query: { limit: PAGE_LIMIT } }))
   if (options.json) return printJson({ items })
   const rows = items.map(({ id, state, lag, parked, types }) => [
     id,
@@ -83,35 +56,35 @@ type Creation = Output & KeyedOptions & { types: string; start: string; principa
 
 const create = async (options: Creation): Promise<void> => {
   const { types, start, principal } = options
-  const body = {
-    types: types.split(/[\s,]+/).filter(Boolean),
-    start: placeOf(start),
-    ...(principal === undefined ? {} : { principal }),
-  }
-  const call = await callerOf(options, SCOPES)
-  show(options, subscriptionSchema.parse(await call('POST', '/subscriptions', keyed(options, body))))
+  // The service refuses types that it does not have.
+  const named = types.split(/[\s,]+/).filter(Boolean) as NewSubscription['types'][number][]
+  const body = { types: named, start: placeOf(start), principal }
+  const ledger = await ledgerOf(options, SCOPES)
+  show(options, (await ledger.request('POST /subscriptions', { body, idempotencyKey: keyOf(options) })).data)
 }
 
-const ask = (action: '' | ':pause' | ':resume') => async (id: string, options: Output) => {
-  const call = await callerOf(options, SCOPES)
-  const method = action === '' ? 'GET' : 'POST'
-  const asked = method === 'POST' ? { body: {} } : {}
-  show(options, subscriptionSchema.parse(await call(method, pathOf(id, action), asked)))
+type OfOne = 'GET /subscriptions/{id}' | 'POST /subscriptions/{id}:pause' | 'POST /subscriptions/{id}:resume'
+
+const ask = (operation: OfOne) => async (id: string, options: Output) => {
+  const ledger = await ledgerOf(options, SCOPES)
+  show(options, (await ledger.request(operation, { path: { id } })).data)
 }
 
 type Replay = Output & KeyedOptions & { readonly from: string }
 
 const replay = async (id: string, options: Replay): Promise<void> => {
-  const call = await callerOf(options, SCOPES)
-  const asked = keyed(options, { from: placeOf(options.from) })
-  const operation = operationSchema.parse(await call('POST', pathOf(id, ':replay'), asked))
+  const ledger = await ledgerOf(options, SCOPES)
+  // The service refuses the place `now`.
+  const body = { from: placeOf(options.from) as NewReplay['from'] }
+  const given = { path: { id }, body, idempotencyKey: keyOf(options) }
+  const { data: operation } = await ledger.request('POST /subscriptions/{id}:replay', given)
   if (options.json) printJson(operation)
   else print(`${operation.id} is ${operation.state}: see GET /operations/${operation.id}.`)
 }
 
 const remove = async (id: string, options: Output): Promise<void> => {
-  const call = await callerOf(options, SCOPES)
-  await call('DELETE', pathOf(id))
+  const ledger = await ledgerOf(options, SCOPES)
+  await ledger.request('DELETE /subscriptions/{id}', { path: { id } })
   if (options.json) printJson({ id, state: 'deleted' })
   else print(`${id} is deleted, and its topics with it. The facts stay in the store.`)
 }
@@ -134,7 +107,9 @@ export const subscriptionsCommand = new Command('subscriptions')
     withCaller(new Command('list')).description('Lists the subscriptions of the tenant, newest first.').action(list),
   )
   .addCommand(
-    ofOne('show', 'Shows a subscription: its topic, its position, its lag and its parked facts.').action(ask('')),
+    ofOne('show', 'Shows a subscription: its topic, its position, its lag and its parked facts.').action(
+      ask('GET /subscriptions/{id}'),
+    ),
   )
   .addCommand(
     withCaller(new Command('create'))
@@ -145,9 +120,15 @@ export const subscriptionsCommand = new Command('subscriptions')
       .addOption(keyOption)
       .action(create),
   )
-  .addCommand(ofOne('pause', 'Pauses the delivery until the subscription is resumed.').action(ask(':pause')))
   .addCommand(
-    ofOne('resume', 'Resumes the delivery at the position where it was paused or stopped.').action(ask(':resume')),
+    ofOne('pause', 'Pauses the delivery until the subscription is resumed.').action(
+      ask('POST /subscriptions/{id}:pause'),
+    ),
+  )
+  .addCommand(
+    ofOne('resume', 'Resumes the delivery at the position where it was paused or stopped.').action(
+      ask('POST /subscriptions/{id}:resume'),
+    ),
   )
   .addCommand(
     ofOne('replay', 'Delivers the facts again from an earlier position.')

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { changeTenantStatus } from '../../src/commands/tenantStatus.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { isScope } from '../../src/identity/principal.ts'
 import type { TenantCommand, TenantState } from '../../streams/tenant/index.ts'
 import { checkedTenant, operatorContext, withLedger } from './operatorContext.ts'

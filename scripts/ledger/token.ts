@@ -13,7 +13,7 @@ export const tokenCommand = new Command('token')
   .requiredOption('--tenant <tenant>', 'the tenant of the token')
   .requiredOption('--subject <subject>', 'the subject (sub) of the token')
   .requiredOption('--scope <scopes>', 'scopes, separated by spaces: "orders:read orders:write"')
-  .option('--user', 'a token of a user (15 minutes) in place of one of a workload (5 minutes)', false)
+  .option('--user', 'a token of a user (15 minutes) instead of one of a workload (5 minutes)', false)
   .option(
     '--json',
     'print JSON, as a token endpoint does (RFC 6749): {access_token, token_type, expires_in, scope}',
@@ -21,7 +21,7 @@ export const tokenCommand = new Command('token')
   )
   .addHelpText(
     'after',
-    '\nThe service need not run, but must have run once. With OIDC_ISSUER, get tokens from that issuer.',
+    '\nThe service does not have to run, but must have run once. With OIDC_ISSUER, get tokens from that issuer.',
   )
   .action(async ({ tenant, subject, scope, user, json }: Options) => {
     const scopes = scope.split(/\s+/).filter(Boolean)

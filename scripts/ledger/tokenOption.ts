@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { lineFromStdin } from './embeddedIssuer.ts'
 
 /** The options that give a command the caller's own token. */
@@ -13,8 +13,8 @@ export type TokenOptions = { readonly token?: string; readonly tokenStdin?: bool
 export const givenToken = async ({ token, tokenStdin }: TokenOptions): Promise<string | undefined> => {
   if (token !== undefined)
     throw new StartupError(
-      `Everybody on this machine can read a command line: put the token into ${TOKEN_SETTING}, or pipe it in with ` +
-        '--token-stdin. The one that you gave may have been seen.',
+      `Everyone on this machine can read a command line: put the token into ${TOKEN_SETTING}, or pipe it in with ` +
+        '--token-stdin. Treat the token that you passed as exposed.',
     )
   const given = tokenStdin === true ? await lineFromStdin('token') : (process.env[TOKEN_SETTING] ?? '')
   return given === '' ? undefined : given
@@ -24,7 +24,7 @@ export const givenToken = async ({ token, tokenStdin }: TokenOptions): Promise<s
 export const tokenOptions = (scope: string): readonly [Option, Option] => [
   new Option(
     '--token-stdin',
-    `read an access token with the scope ${scope} from stdin, in place of --tenant and --subject; or put it into ` +
+    `read an access token with the scope ${scope} from stdin, instead of --tenant and --subject; or put it into ` +
       TOKEN_SETTING,
   ),
   // Known but refused, so that the error can say what to do instead.

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { findConnections, howToStart } from './connections.ts'
 import { verifyFolder } from './evidence/folder.ts'
 import { interruptible } from './interruption.ts'
@@ -93,7 +93,7 @@ const verify = (folder: string | undefined, { only, key, heads, asOf, json }: Op
 
 const timeFrom = (text: string): number => {
   const time = timeIn(text)
-  if (time === undefined) throw new StartupError(`${text} is no time with its zone, such as 2026-01-31T12:00:00Z.`)
+  if (time === undefined) throw new StartupError(`${text} is not a time with its zone, such as 2026-01-31T12:00:00Z.`)
   return Date.parse(time)
 }
 

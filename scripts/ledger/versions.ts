@@ -1,12 +1,12 @@
 import { Command } from 'commander'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
-import { changeRetirement, type Operation, retiredVersions } from '../../src/commands/apiVersionRetirement.ts'
-import { apiVersionUsage, type Usage } from '../../src/commands/apiVersionUsage.ts'
-import { realWorld } from '../../src/clockAndRandomness.ts'
+import { changeRetirement, type Operation, retiredVersions } from '../../src/http/versions/apiVersionRetirement.ts'
+import { apiVersionUsage, type Usage } from '../../src/http/versions/apiVersionUsage.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import { isVersion, NEWEST_VERSION, type Version, VERSIONS } from '../../src/http/versions/index.ts'
 import { pageOf, type Release, RELEASES, successorOf } from '../../src/http/versions/releases.ts'
 import type { Database, Sql } from '../../src/ports.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { SYSTEM_TENANT } from '../../streams/envelope.ts'
 import { findConnections, howToStart } from './connections.ts'
 import { operatorContext, withLedger } from './operatorContext.ts'
@@ -124,7 +124,7 @@ const retire = async (text: string, options: RetireOptions): Promise<void> => {
   const view = (await withDatabase(({ sql }) => readViews(sql))).find(other => other.version === version)
   const objection = view && view.state !== 'retired' ? objectionTo(view) : undefined
   if (objection !== undefined && !options.force)
-    throw new StartupError(`${objection} It was not retired; --force retires it all the same.`)
+    throw new StartupError(`${objection} It was not retired; --force retires it anyway.`)
   await change(version, objection === undefined ? 'retire_api_version' : 'force_retire_api_version', options)
 }
 
@@ -148,7 +148,7 @@ export const versionsCommand = new Command('versions')
     new Command('retire')
       .description('Switches a version off. Refused while it has traffic, or before its announced end.')
       .argument('<version>', 'the date of the version')
-      .option('--force', 'retire it all the same, which breaks its clients', false)
+      .option('--force', 'retire it anyway, which breaks its clients', false)
       .option(...JSON_OPTION)
       .action(retire),
   )

@@ -1,15 +1,15 @@
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createCleanupStack } from '../cleanupStack.ts'
-import { realWorld } from '../clockAndRandomness.ts'
+import { createCleanupStack } from '../lib/cleanupStack.ts'
+import { realWorld } from '../lib/clockAndRandomness.ts'
 import { openLog } from '../compose/serviceLog.ts'
 import { observeProcess } from '../compose/processMetrics.ts'
 import { startService } from '../compose/service.ts'
 import type { Siblings } from '../compose/siblings.ts'
-import { readConfig } from '../config.ts'
-import { metricsText } from '../metrics.ts'
+import { readConfig } from '../settings/config.ts'
+import { metricsText } from '../lib/metrics.ts'
 import { type Log, Unavailable } from '../ports.ts'
-import { sentenceOf } from '../startupError.ts'
+import { sentenceOf } from '../lib/startupError.ts'
 import { endTelemetry } from '../telemetry.ts'
 import { createChannel, type ChannelMessage } from './channel.ts'
 import { createChildLimits } from './childLimits.ts'
@@ -37,7 +37,7 @@ let notAnswering: readonly string[] = []
 let learnRevoked: (name: string) => void = () => undefined
 const cleanup = createCleanupStack(error => log?.error({ error }, 'a resource did not close'))
 
-const warn = (error: unknown): void => log?.warn({ error }, 'limits are counted in this process alone')
+const warn = (error: unknown): void => log?.warn({ error }, 'limits are counted in this process only')
 
 let started: Promise<void> | undefined
 let isEnding = false

@@ -3,6 +3,7 @@ import { createLocalSlots, type SlotCounter } from '../http/admission/localSlots
 import type { RateCounter } from '../ports.ts'
 import type { Channel } from './channel.ts'
 import type { LimitOperations } from './sharedLimits.ts'
+import { within } from '../lib/time.ts'
 
 /**
  * The limits in an API process, which the primary counts. While the primary does not answer, this process counts alone,
@@ -13,10 +14,9 @@ const ANSWER_MAX_MS = 500
 
 type Primary = Pick<Channel<LimitOperations>, 'call'>
 
-const within = <T>(work: Promise<T>): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error('The primary process did not answer in time.')), ANSWER_MAX_MS)
-    work.then(resolve, reject).finally(() => clearTimeout(timer))
+const answered = <T>(work: Promise<T>): Promise<T> =>
+  within(work, ANSWER_MAX_MS, () => {
+    throw new Error('The primary process did not answer in time.')
   })
 
 const createCounter = (primary: Primary, onFailure: (error: unknown) => void): RateCounter => {
@@ -24,7 +24,7 @@ const createCounter = (primary: Primary, onFailure: (error: unknown) => void): R
   return {
     count: async (key, limit) => {
       try {
-        return await within(primary.call('count', key, limit))
+        return await answered(primary.call('count', key, limit))
       } catch (error) {
         onFailure(error)
         return alone.count(key, limit)
@@ -40,7 +40,7 @@ const createSlots = (primary: Primary, onFailure: (error: unknown) => void): Slo
     take: async (key, max) => {
       const taking = primary.call('takeSlot', key, max)
       try {
-        if (!(await within(taking))) return undefined
+        if (!(await answered(taking))) return undefined
         let isHeld = true
         return () => {
           if (isHeld) free(key)

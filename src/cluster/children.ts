@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Config, Role } from '../config.ts'
-import type { Sample } from '../metrics.ts'
+import type { Config, Role } from '../settings/config.ts'
+import type { Sample } from '../lib/metrics.ts'
 import type { Log } from '../ports.ts'
 import { type ChildEvents, type ChildProcess, superviseChild } from './childProcess.ts'
 import { interrupted } from './feedStates.ts'
@@ -102,10 +102,10 @@ export const startChildren = (config: Config, { log, settings, onChange, onWaiti
   }
 
   const onSilent: ChildEvents['onSilent'] = ({ name }) =>
-    log.error({ name }, 'a process does not answer, and gets no more connections')
+    log.error({ name }, 'a process is not responding and gets no more connections')
 
   const onEnded: ChildEvents['onEnded'] = ({ name, isApi }, how, pauseMs) => {
-    log.error({ name, how, pauseMs }, 'a process has ended, and is started again')
+    log.error({ name, how, pauseMs }, 'a process has exited and is being restarted')
     if (!isApi) feeds.interrupted()
   }
 

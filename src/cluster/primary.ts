@@ -1,14 +1,15 @@
-import type { Service, Starting } from '../compose.ts'
-import type { Config } from '../config.ts'
-import { createCleanupStack, type CleanupStack } from '../cleanupStack.ts'
+import type { Service, Starting } from '../compose/service.ts'
+import type { Config } from '../settings/config.ts'
+import { createCleanupStack, type CleanupStack } from '../lib/cleanupStack.ts'
 import { addressesOf, openDirectoryAndLog, openStores, publish, serveMetrics } from '../compose/machine.ts'
 import { observeProcess } from '../compose/processMetrics.ts'
-import { joinedTexts, metricsText, observe } from '../metrics.ts'
+import { joinedTexts, metricsText, observe } from '../lib/metrics.ts'
 import type { Log } from '../ports.ts'
-import { StartupError } from '../startupError.ts'
+import { StartupError } from '../lib/startupError.ts'
 import { ChildNotStarted } from './childProcess.ts'
 import { acceptConnections } from './connections.ts'
 import { type Children, startChildren } from './children.ts'
+import { createSerialQueue } from '../lib/serialQueue.ts'
 
 /**
  * The primary process of a service of several processes. It holds the data directory, starts the embedded services,
@@ -43,7 +44,7 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   const metrics = await observeProcesses(config, cleanup, () => children)
   const addresses = async () =>
     addressesOf(config, { port, stores: await stores.promise, metrics, pids: children.pids() })
-  const published = createCleanupStack(error => log.error({ error }, 'the addresses cannot be removed'))
+  const published = createCleanupStack(error => log.error({ error }, 'cannot remove the published addresses'))
   let isClosing = false
   const publishNow = inOrder(async () => {
     const present = await addresses()
@@ -54,7 +55,7 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
     settings: stores.promise.then(({ databaseUrl, eventStoreUrl }) => ({ port, databaseUrl, eventStoreUrl })),
     onChange: () => {
       connections.distribute()
-      publishNow().catch((error: unknown) => log.error({ error }, 'the addresses cannot be published'))
+      publishNow().catch((error: unknown) => log.error({ error }, 'cannot publish the addresses'))
     },
     onWaiting: onceEach(starting.onWaiting),
     onFailed: failed.resolve,
@@ -89,17 +90,13 @@ const observeProcesses = (config: Config, cleanup: CleanupStack, children: () =>
 
 /** Two publications at once would write the same file. */
 const inOrder = (work: () => Promise<void>): (() => Promise<void>) => {
-  let last: Promise<unknown> = Promise.resolve()
-  return () => {
-    const mine = last.then(work)
-    last = mine.catch(() => undefined)
-    return mine
-  }
+  const queue = createSerialQueue()
+  return () => queue(work)
 }
 
 const ended = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
-    const end = (): void => reject(new StartupError('It was ended before it was ready.'))
+    const end = (): void => reject(new StartupError('Stopped before it was ready.'))
     if (signal.aborted) end()
     signal.addEventListener('abort', end)
   })

@@ -1,4 +1,4 @@
-import type { Role } from '../config.ts'
+import type { Role } from '../settings/config.ts'
 import type { FeedState } from '../feeds/feedLoop.ts'
 import type { Counted, RateLimit } from '../ports.ts'
 

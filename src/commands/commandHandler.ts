@@ -3,15 +3,16 @@ import { type AnyEvent, type GrowthCode, isRejection, type Rejection } from '../
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
 import { type EventStore, Unavailable, type World } from '../ports.ts'
-import { bytesOf, type ByteQuota, type Charge, chargedTenant, checkQuota, NO_BYTE_QUOTA } from './byteQuota.ts'
+import { bytesOf, type ByteQuota, type Charge, chargedTenant, checkQuota, NO_BYTE_QUOTA } from './quotas/byteQuota.ts'
 import type { Entity, Kind } from './entities.ts'
-import { eventIdOf } from './identifiers.ts'
-import { createLogSecret } from './idSecret.ts'
+import { eventIdOf } from '../lib/identifiers.ts'
+import { createLogSecret } from '../logIdentity/idSecret.ts'
 import { createAggregateRepository, nothingLoaded } from './aggregateRepository.ts'
 import type { AggregateRepository, Loaded } from './aggregateRepository.ts'
 import { CHANGES_MAX, decisionOn } from './streamGrowth.ts'
-import { newEventOf, recordedOf } from './storedEvents.ts'
-import { pauseBefore } from './timeBudgets.ts'
+import { newEventOf, recordedOf } from '../lib/storedEvents.ts'
+import { pauseBefore } from '../settings/timeBudgets.ts'
+import { createSerialQueues } from '../lib/serialQueue.ts'
 
 /** The command handler: executes a command on one stream, in the only optimistic loop of the service. */
 
@@ -67,23 +68,11 @@ export type CommandRequest<K extends Kind> = {
 const ATTEMPTS_MAX = 12
 
 export const createLedger = (store: EventStore, world: World, byteQuota = NO_BYTE_QUOTA): Ledger => {
-  const tails = new Map<string, Promise<unknown>>()
-  const inTurn = <T>(stream: string, work: () => Promise<T>): Promise<T> => {
-    const before = tails.get(stream) ?? Promise.resolve()
-    const mine = before.then(work, work)
-    tails.set(stream, mine)
-    const leave = (): void => {
-      if (tails.get(stream) === mine) tails.delete(stream)
-    }
-    mine.then(leave, leave)
-    return mine
-  }
   const done = (): void => undefined
-  const idle = (stream: string): Promise<void> | undefined => tails.get(stream)?.then(done, done)
   const aggregates = createAggregateRepository(store)
-  const idSecret = createLogSecret({ store, world, aggregates })
+  const idSecret = createLogSecret({ store, world })
   const effect = { noteEffect: done, hasEffect: () => false }
-  return { store, world, aggregates, byteQuota, idSecret, ...effect, inTurn, idle, changesMax: CHANGES_MAX }
+  return { store, world, aggregates, byteQuota, idSecret, ...effect, ...createSerialQueues(), changesMax: CHANGES_MAX }
 }
 
 const recordAll = <E extends AnyEvent>(

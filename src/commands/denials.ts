@@ -1,5 +1,5 @@
 import type { DenyAccess } from '../../streams/access/index.ts'
-import { chargedTenant } from './byteQuota.ts'
+import { chargedTenant } from './quotas/byteQuota.ts'
 import { recordAuditedDecision } from './recordAuditedDecision.ts'
 import type { Context, Ledger } from './commandHandler.ts'
 

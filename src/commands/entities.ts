@@ -18,7 +18,6 @@ import { payment } from '../../streams/payment/index.ts'
 import { period } from '../../streams/period/index.ts'
 import { reference } from '../../streams/reference/index.ts'
 import { refund } from '../../streams/refund/index.ts'
-import { secret } from '../../streams/secret/index.ts'
 import { subscription } from '../../streams/subscription/index.ts'
 import { tenant } from '../../streams/tenant/index.ts'
 
@@ -70,7 +69,6 @@ export const operationEntity = entity(operation, operations)
 export const apiKeyEntity = entity(apiKey, apiKeys)
 export const keyBindingEntity = entity(keyBinding)
 export const manifestEntity = entity(manifest)
-export const secretEntity = entity(secret)
 export const periodEntity = entity(period)
 export const tenantEntity = entity(tenant)
 export const subscriptionEntity = entity(subscription, subscriptions)

@@ -3,10 +3,10 @@ import type { Annotations, IdempotencyRecord } from '../../streams/idempotencyRe
 import { isRejection, reject, type Rejection } from '../../streams/decider.ts'
 import type { InvoiceId, OrderId } from '../../streams/ids.ts'
 import type { InvoiceOrder, InvoiceTerms, OrderState } from '../../streams/order/index.ts'
-import { type CreationResult, replay, rowUntil } from './idempotentCreation.ts'
+import { type CreationResult, replay, rowUntil } from './idempotency/creation.ts'
 import { invoiceEntity, type KindOf, orderEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
-import { bindKey, boundKeyConflict } from './idempotencyKeyConflicts.ts'
+import { bindKey, boundKeyConflict } from './idempotency/conflicts.ts'
 import { decisionOn } from './streamGrowth.ts'
 import type { Loaded } from './aggregateRepository.ts'
 

@@ -7,8 +7,8 @@ import { type Sql, Unavailable } from '../ports.ts'
 import { manifestEntity } from './entities.ts'
 import { MISSING_MAX, missingIn, proveFacts } from './factCounts.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
-import { derivedId } from './identifiers.ts'
-import { recordedOf } from './storedEvents.ts'
+import { derivedId } from '../lib/identifiers.ts'
+import { recordedOf } from '../lib/storedEvents.ts'
 
 /**
  * Manifests, by which consumers prove that they have everything: the number of facts between two positions, and the

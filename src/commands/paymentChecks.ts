@@ -1,4 +1,4 @@
-import { type GrowthCode, isRejection, type Rejection, reject } from '../../streams/decider.ts'
+import { type GrowthCode, isRejection, type Rejection, type RejectionParams, reject } from '../../streams/decider.ts'
 import type { PaymentId, ReferenceId } from '../../streams/ids.ts'
 import { type InvoiceState, refusalOf, stillDue } from '../../streams/invoice/index.ts'
 import type { PaymentTerms } from '../../streams/payment/index.ts'
@@ -65,6 +65,13 @@ const isFull = (
   return settlement === 'deferred' || amount !== stillDue(loaded.state)
 }
 
+const figuresOf = (invoice: RaisedInvoice): RejectionParams => ({
+  state: invoice.status,
+  still_due: stillDue(invoice),
+  amount_due: invoice.due,
+  currency: invoice.currency,
+})
+
 const payableInvoice = async (
   ledger: Ledger,
   payment: Asked,
@@ -75,7 +82,7 @@ const payableInvoice = async (
     if (!loaded || loaded.state.status === 'none' || loaded.row?.tenant_id !== tenant)
       return reject('resource_not_found')
     const refusal = refusalOf(payment, loaded.state)
-    if (refusal) return reject(refusal, { still_due: stillDue(loaded.state) })
+    if (refusal) return reject(refusal, figuresOf(loaded.state))
     return isFull(ledger, loaded, payment) ? tooManyChanges(ledger.changesMax) : loaded.state
   }
   // The cached invoice is good enough to go on, because the invoice's stream decides in the end. A refusal is never

@@ -7,7 +7,7 @@ import type { Closing } from '../../streams/period/index.ts'
 import { type Sql, type StoredEvent, Unavailable } from '../ports.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { periodEntity } from './entities.ts'
-import { derivedId } from './identifiers.ts'
+import { derivedId } from '../lib/identifiers.ts'
 
 /** Closes accounting periods of a tenant's books. */
 

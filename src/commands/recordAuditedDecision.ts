@@ -1,7 +1,7 @@
 import type { AccessCommand } from '../../streams/access/index.ts'
 import { accessEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
-import { randomId } from './identifiers.ts'
+import { randomId } from '../lib/identifiers.ts'
 
 /**
  * Records a decision that leaves no other event, such as a denial, for auditors. It is durable when this resolves.

@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache'
 import type { TenantCommand, TenantState } from '../../streams/tenant/index.ts'
 import { Unavailable } from '../ports.ts'
-import { createRevalidated, type Revalidated, type RevalidationTimes } from '../staleWhileRevalidate.ts'
+import { createRevalidated, type Revalidated, type RevalidationTimes } from '../lib/staleWhileRevalidate.ts'
 import { tenantEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
-import { derivedId } from './identifiers.ts'
+import { derivedId } from '../lib/identifiers.ts'
 
 /**
  * Suspensions of tenants and revoked scopes of their subjects: set by operators, and independent of any token's claims.

@@ -1,6 +1,6 @@
 import { apiKeyEntity } from '../commands/entities.ts'
 import type { Ledger } from '../commands/commandHandler.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../settings/config.ts'
 import { loadApiKeyPepper } from '../embedded/apiKeyPepper.ts'
 import { type ApiKeyVerifier, openApiKeyVerifier } from '../identity/apiKeyVerifier.ts'
 import { type ApiKeySecrets, createApiKeySecrets } from '../identity/apiKeySecrets.ts'

@@ -1,5 +1,5 @@
 import { type DatabaseOptions, openDatabase } from '../adapters/postgres/database.ts'
-import type { CleanupStack } from '../cleanupStack.ts'
+import type { CleanupStack } from '../lib/cleanupStack.ts'
 import type { Database } from '../ports.ts'
 
 /**

@@ -1,6 +1,6 @@
-import type { Config } from '../config.ts'
+import type { Config } from '../settings/config.ts'
 import { openHeadFile } from '../evidence/headFile.ts'
-import { observe, type Sample } from '../metrics.ts'
+import { observe, type Sample } from '../lib/metrics.ts'
 import { sealingFeed, type SealingProgress } from '../processes/sealing.ts'
 import type { FeedSettings } from './feeds.ts'
 import { signingKeyFrom } from './signingKey.ts'

@@ -2,8 +2,8 @@ import { csv } from '../adapters/files/csv.ts'
 import { jsonl } from '../adapters/files/jsonl.ts'
 import { parquet } from '../adapters/files/parquet.ts'
 import type { Ledger } from '../commands/commandHandler.ts'
-import { watchedAllowance } from '../commands/subscriptionPermission.ts'
-import type { Config, KafkaConfig } from '../config.ts'
+import { watchedAllowance } from '../commands/subscriptions/permission.ts'
+import type { Config, KafkaConfig } from '../settings/config.ts'
 import { projectorOf } from '../feeds/projector.ts'
 import { publisherOf } from '../feeds/publisher.ts'
 import { readModels } from '../feeds/readModels.ts'
@@ -15,10 +15,10 @@ import { manifestsFeed } from '../processes/manifests.ts'
 import { feedOf } from '../processes/processManager.ts'
 import { paymentRecovery } from '../processes/paymentRecovery.ts'
 import { SEALING } from '../evidence/tree.ts'
-import { observe } from '../metrics.ts'
+import { observe } from '../lib/metrics.ts'
 import { subscriptionsFeed } from '../processes/subscriptions/subscriptionsFeed.ts'
 import type { FeedLease } from '../schema/locks.ts'
-import type { CleanupStack } from '../cleanupStack.ts'
+import type { CleanupStack } from '../lib/cleanupStack.ts'
 import { observeProjector } from './observedProjector.ts'
 import { withSchemaBaseUrl } from './schemaBaseUrl.ts'
 
@@ -110,7 +110,7 @@ export const startFeeds = async (
 const onLeftBehind =
   (log: Log) =>
   (name: string, error: unknown): void =>
-    log.error({ name, error }, 'a read model failed; it is tried again later, and the others continue')
+    log.error({ name, error }, 'a read model failed; it will be tried again, and the others continue')
 
 const startProcesses = (
   { manifestEveryMs }: FeedSettings,

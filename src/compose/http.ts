@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import type { Server } from 'node:net'
 import { createLocalCounter, openSharedCounter } from '../adapters/rateLimiter/counters.ts'
-import { DRAIN_MS, TOPIC_WAIT_MS } from '../commands/timeBudgets.ts'
-import { createApiVersionUsage } from '../commands/apiVersionUsage.ts'
+import { DRAIN_MS, TOPIC_WAIT_MS } from '../settings/timeBudgets.ts'
+import { createApiVersionUsage } from '../http/versions/apiVersionUsage.ts'
 import { createDenials } from '../commands/denials.ts'
-import { createPersonalTexts } from '../commands/personalTexts.ts'
-import { openCallersSeen } from '../commands/subscriptionConfirmation.ts'
+import { createPersonalTexts } from '../personalTexts/personalTexts.ts'
+import { openCallersSeen } from '../commands/subscriptions/confirmation.ts'
 import { createTenantStatuses } from '../commands/tenantStatus.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../settings/config.ts'
 import { createIssuer, type Issuer } from '../embedded/issuer/issuer.ts'
 import {
   type AddressOf,
@@ -34,7 +34,7 @@ import type { ApiKeyVerifier } from '../identity/apiKeyVerifier.ts'
 import { openRevocations, type Revocations } from '../identity/revocations.ts'
 import { openTokenVerifier } from '../identity/tokenVerifier.ts'
 import type { Database, RateCounter } from '../ports.ts'
-import type { CleanupStack } from '../cleanupStack.ts'
+import type { CleanupStack } from '../lib/cleanupStack.ts'
 import { createTables } from '../schema/tables.ts'
 import { openKeySecrets, verifierOf } from './apiKeys.ts'
 import type { FeedStates, CoreServices } from './feeds.ts'
@@ -78,7 +78,7 @@ export const startHttp = async (
   const isApi = config.roles.includes('api')
   const revocations = await openRevocations({
     database,
-    onUnread: error => log.warn({ error }, 'the revoked tokens cannot be read'),
+    onUnread: error => log.warn({ error }, 'cannot read the revoked tokens'),
     ...(siblings && { tellSiblings: siblings.tellRevoked }),
   })
   siblings?.onRevoked(revocations.learn)
@@ -87,10 +87,10 @@ export const startHttp = async (
     isApi && !config.issuer ? await openIssuer(config, { ...dependencies, addressOf }, revocations) : undefined
   const keySecrets = isApi ? await openKeySecrets(config) : undefined
   const stopping = new AbortController()
-  const denials = createDenials(ledger, error => log.warn({ error }, 'the number of refusals cannot be recorded'))
+  const denials = createDenials(ledger, error => log.warn({ error }, 'cannot record the number of refusals'))
   cleanup.defer(denials.close)
   const sharedCounter = await openSharedCounter(database, error =>
-    log.warn({ error }, 'limits are counted in this process alone'),
+    log.warn({ error }, 'limits are counted in this process only'),
   )
   cleanup.defer(sharedCounter.close)
   const opened = { embedded, keySecrets, denials, stopping: stopping.signal }
@@ -124,13 +124,13 @@ const openVersions = async ({ database, ledger: { world }, log }: HttpDependenci
   const usage = createApiVersionUsage({
     database,
     world,
-    onFailure: error => log.warn({ error }, 'the requests of API versions cannot be stored; it is tried again'),
+    onFailure: error => log.warn({ error }, 'cannot store the request counts of API versions; trying again'),
   })
   cleanup.defer(usage.close)
   const { resolveVersion, close } = await followRetiredVersions({
     database,
     world,
-    onFailure: error => log.warn({ error }, 'the retired API versions cannot be read'),
+    onFailure: error => log.warn({ error }, 'cannot read the retired API versions'),
   })
   cleanup.defer(close)
   return { resolveVersion, usage }
@@ -205,7 +205,7 @@ const openAuthentication = async (
     ...(workloadClaim === undefined ? {} : { workloadClaim }),
     isRevoked: revocations.isRevoked,
     ...(embedded ? { fetchJwks: embedded.jwks } : {}),
-    onKeysUnreachable: error => log.warn({ error }, 'the keys of the issuer cannot be had'),
+    onKeysUnreachable: error => log.warn({ error }, 'the keys of the issuer cannot be fetched'),
   })
   cleanup.defer(async () => verifier.close())
   const onRefused: OnRefused = refused => log.info(refused, 'credential refused')
@@ -219,7 +219,7 @@ const noting = (
   cleanup: CleanupStack,
 ): Authenticate => {
   const onFailure = (error: unknown): void =>
-    log.warn({ error }, 'the callers that were seen cannot be stored; it is tried again')
+    log.warn({ error }, 'cannot store the callers that were seen; trying again')
   const seen = openCallersSeen({ database, world, onFailure })
   cleanup.defer(seen.close)
   return async (req, beforeWork) => {

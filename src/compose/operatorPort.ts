@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { systemCode, StartupError } from '../startupError.ts'
+import { systemCode, StartupError } from '../lib/startupError.ts'
 
 /**
  * The operators' port: GET /metrics in the text format of Prometheus. It is not the port of the API, so that callers of
@@ -20,7 +20,7 @@ const CLOSE_MAX_MS = 1_000
 const refusal = (port: number, error: Error): Error =>
   systemCode(error) === 'EADDRINUSE' || systemCode(error) === 'EACCES'
     ? new StartupError(
-        `The port of the metrics, ${port}, cannot be used. Set METRICS_PORT to another one, to 0 for any, or to off.`,
+        `The metrics port ${port} cannot be used. Set METRICS_PORT to another port, to 0 for any free one, or to off.`,
         error,
       )
     : error

@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import { observe } from '../metrics.ts'
+import { observe } from '../lib/metrics.ts'
 
 /** The metrics of the process itself, under the names that Prometheus' and OpenTelemetry's libraries have for Node. */
 

@@ -1,5 +1,5 @@
 import { openDatabase } from '../adapters/postgres/database.ts'
-import type { CleanupStack } from '../cleanupStack.ts'
+import type { CleanupStack } from '../lib/cleanupStack.ts'
 import { readModels } from '../feeds/readModels.ts'
 import { runRebuilds } from '../feeds/rebuild/rebuildLoop.ts'
 import type { CoreServices } from './feeds.ts'

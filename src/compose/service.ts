@@ -1,31 +1,90 @@
 import type { Server } from 'node:net'
 import { openEventStore } from '../adapters/eventstoredb/eventStore.ts'
-import { createCleanupStack, type CleanupStack } from '../cleanupStack.ts'
-import { realWorld } from '../clockAndRandomness.ts'
+import { createCleanupStack, type CleanupStack } from '../lib/cleanupStack.ts'
+import { realWorld } from '../lib/clockAndRandomness.ts'
 import { createLedger, type Ledger } from '../commands/commandHandler.ts'
-import { IdSecretLost } from '../commands/idSecret.ts'
-import { AnotherLog, adoptLog, checkLog, type SeenFact } from '../commands/logIdentity.ts'
-import { openTenantBytes } from '../commands/tenantBytes.ts'
-import { APPEND_DEADLINE_MS } from '../commands/timeBudgets.ts'
-import type { Config } from '../config.ts'
+import { IdSecretLost } from '../logIdentity/idSecret.ts'
+import { AnotherLog, adoptLog, checkLog, type SeenFact } from '../logIdentity/logIdentity.ts'
+import { openTenantBytes } from '../commands/quotas/tenantBytes.ts'
+import { APPEND_DEADLINE_MS } from '../settings/timeBudgets.ts'
+import type { Config } from '../settings/config.ts'
 import { createLedgerTables } from '../feeds/ledgerTables.ts'
-import { warningOf } from '../insecureSettings.ts'
+import { warningOf } from '../settings/insecureSettings.ts'
 import { type Database, type Log, Unavailable } from '../ports.ts'
 import { createTables } from '../schema/tables.ts'
-import { StartupError } from '../startupError.ts'
+import { StartupError } from '../lib/startupError.ts'
+import { metricsText } from '../lib/metrics.ts'
 import { openPools, poolSizesOf } from './databasePools.ts'
 import type { FeedStates } from './feeds.ts'
-import { issuerOf, publicUrlOf } from './machine.ts'
+import type { Addresses } from './addressesFile.ts'
+import {
+  addressesOf,
+  chooseListeningPlace,
+  issuerOf,
+  openDirectoryAndLog,
+  openStores,
+  publicUrlOf,
+  publish,
+  serveMetrics,
+} from './machine.ts'
+import { observeProcess } from './processMetrics.ts'
 import { observeService } from './serviceMetrics.ts'
 import { hasSigningKey } from './signingKey.ts'
 import { rememberSchemaBaseUrl } from './schemaBaseUrl.ts'
 import { withTracedAppends } from './tracedStore.ts'
 import type { Siblings } from './siblings.ts'
 
-/** The service in one process: its adapters, the HTTP server, and the feeds of its roles. */
+/**
+ * The composition of the service. In one process it is `compose`; with several, src/cluster calls `startService` in each.
+ * Its adapters, the HTTP server, and the feeds of its roles are opened here.
+ */
 
 /** Ends a start that waits, and is called with the reason of the wait. */
 export type Starting = { readonly signal: AbortSignal; readonly onWaiting: (reason: string) => void }
+
+export type Service = {
+  readonly addresses: Addresses
+  /** The file of the log, or `stdout`. */
+  readonly logs: string
+  /** Resolves to the reason when the service cannot go on: a dependency ended, or the event log is another. */
+  readonly failed: Promise<Error>
+  /** Drains requests, then closes everything in reverse order of its start. Idempotent. */
+  readonly close: () => Promise<void>
+}
+
+const UNCONTROLLED: Starting = { signal: new AbortController().signal, onWaiting: () => undefined }
+
+/** Starts the service. When a step fails, everything that was started before is closed. */
+export const compose = async (config: Config, starting: Starting = UNCONTROLLED): Promise<Service> => {
+  let log: Log | undefined
+  const cleanup = createCleanupStack(error => log?.error({ error }, 'a resource did not close'))
+  try {
+    return await start(config, cleanup, { ...starting, onLog: opened => void (log = opened) })
+  } catch (error) {
+    await cleanup.run()
+    throw error
+  }
+}
+
+type StartingWithLog = Starting & { readonly onLog: (log: Log) => void }
+
+const start = async (config: Config, cleanup: CleanupStack, starting: StartingWithLog): Promise<Service> => {
+  const { log, place } = await openDirectoryAndLog(config, cleanup)
+  starting.onLog(log)
+  const failed = Promise.withResolvers<Error>()
+  const stores = await openStores(config, cleanup, log, failed.resolve)
+  const listening = await chooseListeningPlace(config, cleanup)
+  observeProcess()
+  const metrics = await serveMetrics(config, cleanup, () => metricsText({ process: 'service' }))
+  const addresses = addressesOf(config, { port: listening.port, stores, metrics, pids: { service: process.pid } })
+  const onListening = (): Promise<void> => publish(config, addresses, cleanup)
+  await startService(
+    { config, log, ...stores, ...listening, onListening, onRefused: failed.resolve },
+    cleanup,
+    starting,
+  )
+  return { addresses, logs: place, failed: failed.promise, close: cleanup.run }
+}
 
 export type ServiceOptions = {
   readonly config: Config
@@ -39,7 +98,7 @@ export type ServiceOptions = {
   readonly siblings?: Siblings
   /** Called when the HTTP server listens, which may be long before the event store answers. */
   readonly onListening?: () => Promise<void>
-  /** Called when the service cannot go on, because the log is another one. */
+  /** Called when the service cannot go on, because the event log does not belong to these tables. */
   readonly onRefused: (reason: Error) => void
 }
 
@@ -77,14 +136,14 @@ const untilAnswered = async (check: () => Promise<void>, log: Log, { signal, onW
   const report = (reason: string): void => {
     if (reason === reported) return
     reported = reason
-    log.warn({ reason }, 'the event store does not answer yet')
+    log.warn({ reason }, 'the event store is not responding yet')
     onWaiting(reason)
   }
   while (!signal.aborted) {
     if (await hasAnswered(check(), report)) return
     await realWorld().sleep(STORE_POLL_MS, signal)
   }
-  throw new StartupError('It was ended before the event store had answered.')
+  throw new StartupError('Stopped before the event store responded.')
 }
 
 /**
@@ -122,7 +181,7 @@ const openDependencies = async (options: ServiceOptions, cleanup: CleanupStack) 
   const apiProcesses = siblings?.apiProcesses ?? 1
   const world = realWorld(config.crashAt)
   const onFailure = (error: unknown): void =>
-    log.warn({ error }, 'the bytes of tenants are counted in this process alone; it is tried again')
+    log.warn({ error }, 'the stored bytes of tenants are counted in this process only; trying again')
   const bytesPerDay = config.tenantBytesPerDay
   const tenantBytes = openTenantBytes({ database: pools.database, world, bytesPerDay, onFailure })
   cleanup.defer(tenantBytes.close)
@@ -170,11 +229,11 @@ export const startService = async (
   const dependencies = await openDependencies(options, cleanup)
   const { ledger, database, feedsDatabase } = dependencies
   const check = (): Promise<void> => checkLogIdentity(ledger, database)
-  await hasAnswered(check(), reason => log.warn({ reason }, 'the event store does not answer yet'))
+  await hasAnswered(check(), reason => log.warn({ reason }, 'the event store is not responding yet'))
   // Feeds start once the identity of the log is checked. At shutdown they end after the HTTP server, whose requests may
   // wait for them.
   let states: FeedStates = new Map()
-  const feedCleanup = createCleanupStack(error => log.error({ error }, 'a feed did not end'))
+  const feedCleanup = createCleanupStack(error => log.error({ error }, 'a feed did not stop'))
   cleanup.defer(feedCleanup.run)
   const known = { publicUrl: publicUrlOf(config, port), isSet: config.publicUrl !== undefined }
   const schemaBaseUrl = await rememberSchemaBaseUrl(database, known)
@@ -194,7 +253,7 @@ export const startService = async (
     cleanup.defer(async () => stopObservingLag())
   }
   const refuse = (reason: Error): void => {
-    log.error({ reason: reason.message }, 'the log is another one')
+    log.error({ reason: reason.message }, 'the event log does not belong to these tables')
     onRefused(reason)
   }
   feedCleanup.defer(watchLog(ledger, database, refuse))

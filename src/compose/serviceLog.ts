@@ -1,9 +1,9 @@
 import { appendFile, chmod } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import type { Config } from '../config.ts'
+import type { Config } from '../settings/config.ts'
 import type { Log } from '../ports.ts'
-import { withoutSecrets } from '../redaction.ts'
+import { withoutSecrets } from '../lib/redaction.ts'
 
 /** The log of a process: JSON lines, with the correlation id and the trace id where a line is of a request, and no secret. */
 

@@ -1,7 +1,7 @@
 import type { Ledger } from '../commands/commandHandler.ts'
-import { tenantsAbove } from '../commands/tenantBytes.ts'
+import { tenantsAbove } from '../commands/quotas/tenantBytes.ts'
 import type { FeedState } from '../feeds/feedLoop.ts'
-import { observe, type Sample } from '../metrics.ts'
+import { observe, type Sample } from '../lib/metrics.ts'
 import type { Database } from '../ports.ts'
 import { answers, cachedFor, wordOf } from './health.ts'
 

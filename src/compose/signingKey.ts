@@ -1,7 +1,7 @@
-import type { Config } from '../config.ts'
+import type { Config } from '../settings/config.ts'
 import { loadEvidenceKey, parseEvidenceKey } from '../embedded/evidenceKey.ts'
 import { type SigningKey, signingKeyOf } from '../evidence/heads.ts'
-import { StartupError } from '../startupError.ts'
+import { StartupError } from '../lib/startupError.ts'
 
 /** Without a key in production the log is not sealed, and everything else works. */
 export const hasSigningKey = ({ signingKey, inProduction }: Config['evidence']): boolean =>

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { readOrCreatePrivate } from './issuer/privateFile.ts'
-import { StartupError } from '../startupError.ts'
+import { StartupError } from '../lib/startupError.ts'
 
 /** The pepper of API keys where API_KEY_PEPPER is not set. */
 
@@ -21,7 +21,7 @@ export const loadApiKeyPepper = async (dataDir: string): Promise<string> => {
   // A truncated pepper would silently invalidate every key.
   if (!PEPPER.test(content))
     throw new StartupError(
-      `The data directory's ${FOLDER}/${FILE_NAME} is damaged. Put it back, or remove it: another one is made, and every API key ends.`,
+      `The data directory's ${FOLDER}/${FILE_NAME} is damaged. Put it back, or remove it: a new one is created, and every existing API key becomes invalid.`,
     )
   return content.trimEnd()
 }

@@ -4,7 +4,7 @@
  */
 
 import { parseArgs } from 'node:util'
-import { StartupError } from '../startupError.ts'
+import { StartupError } from '../lib/startupError.ts'
 
 export type RunningService = {
   /** A connection string or URL with the port on which the child really listens. */

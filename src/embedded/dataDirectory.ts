@@ -3,7 +3,7 @@
 import { chmod, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { StartupError, systemCode } from '../startupError.ts'
+import { StartupError, systemCode } from '../lib/startupError.ts'
 import { type FileLock, isLocked, tryFileLock } from './fileLock.ts'
 
 export type DataDirectory = {

@@ -1,6 +1,6 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { join } from 'node:path'
-import { StartupError } from '../startupError.ts'
+import { StartupError } from '../lib/startupError.ts'
 import { readOrCreatePrivate } from './issuer/privateFile.ts'
 
 /** The key that signs the heads of the evidence, where EVIDENCE_SIGNING_KEY is not set. */
@@ -34,7 +34,7 @@ export const loadEvidenceKey = async (dataDir: string): Promise<KeyObject> => {
   } catch {
     throw new StartupError(
       `The data directory's ${FOLDER}/${FILE_NAME} is not an Ed25519 key. Put it back from a backup; with another key ` +
-        'auditors have to be told its fingerprint.',
+        'auditors must be told its fingerprint.',
     )
   }
 }

@@ -1,6 +1,6 @@
 import { chmodSync, closeSync, existsSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { systemCode } from '../startupError.ts'
+import { systemCode } from '../lib/startupError.ts'
 
 /**
  * Exclusive locks between processes of one machine. The lock is a SQLite file held in an exclusive transaction. The

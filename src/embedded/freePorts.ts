@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { promisify } from 'node:util'
-import { systemCode } from '../startupError.ts'
+import { systemCode } from '../lib/startupError.ts'
 
 /**
  * Free ports for servers that are started again on the same port, or by another program. They lie below the ports that

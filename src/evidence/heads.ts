@@ -1,6 +1,6 @@
 import { createHash, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import { z } from 'zod'
-import { canonicalJson } from '../commands/identifiers.ts'
+import { canonicalJson } from '../lib/identifiers.ts'
 import { isConsistent } from './merkle.ts'
 
 /** Signed heads: the size and the root of the tree at a time, with the proof that the tree of the head before is its beginning. */
@@ -106,7 +106,7 @@ export const parseHead = (line: string): Head | { readonly unreadable: string } 
   try {
     const parsed = headSchema.safeParse(JSON.parse(line))
     if (parsed.success) return parsed.data
-    const { path, message } = parsed.error.issues[0] ?? { path: [], message: 'it is no head' }
+    const { path, message } = parsed.error.issues[0] ?? { path: [], message: 'it is not a head' }
     return { unreadable: `${path.join('.') || 'the line'}: ${message}` }
   } catch {
     return { unreadable: 'the line is not JSON' }

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { canonicalJson } from '../commands/identifiers.ts'
+import { canonicalJson } from '../lib/identifiers.ts'
 import type { Json, StoredEvent } from '../ports.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { canonicalJson } from '../commands/identifiers.ts'
+import { canonicalJson } from '../lib/identifiers.ts'
 import type { JsonObject } from '../ports.ts'
 
 /** The parts of events that proofs do not show and that exports of evidence do not contain. */

@@ -12,7 +12,7 @@ import {
 } from '../../projections/books/projection.ts'
 import { type ClosingRow, closingsOf } from '../../projections/closings.ts'
 import type { CopyRows } from '../../projections/projection.ts'
-import { accountCode } from '../commands/accountCodes.ts'
+import { accountCode } from './accountCodes.ts'
 import type { Sql } from '../ports.ts'
 import { inRanges } from './positionRanges.ts'
 import type { ReadModel } from './readModel.ts'

@@ -2,7 +2,7 @@ import { partsOf } from '../../streams/aggregate.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import { aggregates, type Category, isCategory } from '../../streams/index.ts'
-import { recordedOf } from '../commands/storedEvents.ts'
+import { recordedOf } from '../lib/storedEvents.ts'
 import type { StoredEvent } from '../ports.ts'
 
 /** Decoding of stored events of any aggregate. */

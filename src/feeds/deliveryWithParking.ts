@@ -3,7 +3,7 @@ import type { EventReference, ParkedEvent } from './parkedEvents.ts'
 import { openParking, type Parking } from './parking.ts'
 import { serveRegularly } from './parkingRequests.ts'
 import { type Outgoing, publishWithRetries } from './retriesBeforeParking.ts'
-import { createSerialQueue } from './serialQueue.ts'
+import { createSerialQueue } from '../lib/serialQueue.ts'
 import { createTimer } from './timer.ts'
 
 /**

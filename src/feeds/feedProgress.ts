@@ -86,9 +86,13 @@ export const createProgress = (name: string, world: World, report: (state: FeedS
   const reportFailure = (): void => {
     isReportedStalled = work.isStalled()
     isStandby = false
-    const { stopped, dependency, error = 'Nothing has failed; something hangs.' } = failure ?? { stopped: false }
+    const {
+      stopped,
+      dependency,
+      error = 'No error was reported; a dependency may not be responding.',
+    } = failure ?? { stopped: false }
     const state = stopped ? 'stopped' : isReportedStalled ? 'stalled' : 'waiting'
-    const since = isReportedStalled ? `It has not got on for ${STALLED_AFTER_MS / 1_000} s. ` : ''
+    const since = isReportedStalled ? `No progress for ${STALLED_AFTER_MS / 1_000} s. ` : ''
     report({ name, state, position, error: `${since}${error}`, ...(dependency !== undefined && { dependency }) })
   }
 

@@ -9,7 +9,7 @@ import {
   WAITS_BEHIND,
 } from './parkedEvents.ts'
 import { type ParkedKeys, type RequestHandlers, requestServer } from './parkingRequests.ts'
-import type { SerialQueue } from './serialQueue.ts'
+import type { SerialQueue } from '../lib/serialQueue.ts'
 import { AT_ONCE_MS, type Timer } from './timer.ts'
 
 /**

@@ -10,7 +10,7 @@ import {
   type RequestedEvent,
   requestedKeys,
 } from './parkedEvents.ts'
-import type { SerialQueue } from './serialQueue.ts'
+import type { SerialQueue } from '../lib/serialQueue.ts'
 import { AT_ONCE_MS, type Timer } from './timer.ts'
 
 /**

@@ -12,7 +12,7 @@ import {
   writeAlone,
   writeTogether,
 } from './readModelWriter.ts'
-import { createSerialQueue } from './serialQueue.ts'
+import { createSerialQueue } from '../lib/serialQueue.ts'
 import { AT_ONCE_MS, createTimer, type Timer } from './timer.ts'
 import type { Feed, Run } from './feedLoop.ts'
 

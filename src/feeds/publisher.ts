@@ -12,7 +12,7 @@ import { referenceOf } from './parkedEvents.ts'
 import { storedEventOf } from './parking.ts'
 import { preparedEvents } from './preparedEvents.ts'
 import type { Feed } from './feedLoop.ts'
-import { TOPIC_RETENTION_MS } from '../topicRetention.ts'
+import { TOPIC_RETENTION_MS } from '../settings/retention.ts'
 
 /** Publishes facts from the log on the topics of Kafka, one topic per category. */
 

@@ -18,7 +18,7 @@ import {
 import { openParking, type Parking, storedEventOf } from './parking.ts'
 import { isTransient } from './parkingRequests.ts'
 import type { ReadModel } from './readModel.ts'
-import type { SerialQueue } from './serialQueue.ts'
+import type { SerialQueue } from '../lib/serialQueue.ts'
 import type { Timer } from './timer.ts'
 
 /**

@@ -17,7 +17,7 @@ const UINT64_BITS = 64
 /** The bytes are not a message, or are truncated. */
 export class Malformed extends Error {
   constructor(at: number) {
-    super(`No protobuf message: it goes wrong at byte ${at}.`)
+    super(`Malformed protobuf message at byte ${at}.`)
     this.name = 'Malformed'
   }
 }

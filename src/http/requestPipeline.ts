@@ -1,5 +1,5 @@
 import type { Request as Incoming, Response as Outgoing } from 'express'
-import { newUuid } from '../commands/identifiers.ts'
+import { newUuid } from '../lib/identifiers.ts'
 import { asOneCommand } from '../commands/asOneCommand.ts'
 import type { Context, Ledger } from '../commands/commandHandler.ts'
 import { workFor } from '../fairness/currentAccount.ts'

@@ -1,7 +1,7 @@
 import type { Context, Ledger } from '../commands/commandHandler.ts'
 import type { Denials } from '../commands/denials.ts'
-import type { ScopedKey } from '../commands/identifiers.ts'
-import type { PersonalTexts } from '../commands/personalTexts.ts'
+import type { ScopedKey } from '../commands/idempotency/record.ts'
+import type { PersonalTexts } from '../personalTexts/personalTexts.ts'
 import type { TenantStatuses } from '../commands/tenantStatus.ts'
 import type { ApiKeySecrets } from '../identity/apiKeySecrets.ts'
 import type { NeedsFourEyes } from '../identity/approvalPolicy.ts'
@@ -37,7 +37,7 @@ export type Services = {
   readonly exportBytesPerTenant: number
   /** How many subscriptions a tenant may have. */
   readonly subscriptionsPerTenantMax: number
-  /** How long a subscription goes on after its creator was last seen. */
+  /** How long a subscription continues after its creator was last seen. */
   readonly subscriptionConfirmationMs: number
   /** How long the creation of a subscription waits until its topic exists; zero where there is no broker. */
   readonly topicWaitMs: number

@@ -3,7 +3,7 @@
 /** The refusals of tokens: problem codes, except `keys_unavailable`, which is a 503 `dependency_unavailable`. */
 export type TokenRefusal = 'unauthenticated' | 'token_invalid' | 'token_expired' | 'keys_unavailable'
 
-/** The fault of a token, for logs and audit only: the caller learns only the refusal. */
+/** The fault of a token, for logs and audit. The caller learns at most the part of the token that is at fault. */
 export type TokenFault =
   | 'missing'
   | 'oversize'

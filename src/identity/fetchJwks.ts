@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { fetchWhenAvailable } from '../retryAfter.ts'
+import { fetchWhenAvailable } from '../lib/retryAfter.ts'
 
 /**
  * Reads the key set of an issuer over HTTP, found by its metadata (RFC 8414, OpenID Connect Discovery). When it is

@@ -3,9 +3,10 @@ import jwksClient, { type SigningKey } from 'jwks-rsa'
 import { z } from 'zod'
 import type { Algorithm } from './compactToken.ts'
 import type { World } from '../ports.ts'
-import { createRevalidated, type Revalidated, type RevalidationTimes } from '../staleWhileRevalidate.ts'
+import { createRevalidated, type Revalidated, type RevalidationTimes } from '../lib/staleWhileRevalidate.ts'
 import type { FetchJwks } from './fetchJwks.ts'
 import { MIN_RSA_BITS } from './keySetFlaws.ts'
+import { backoffMs } from '../lib/time.ts'
 
 /**
  * The cache of the issuer's published keys: when they are read again (rotation), and how long they are used in an
@@ -110,7 +111,7 @@ const hasNewKey = (before: Keys | undefined, after: Keys | undefined): boolean =
   [...(after?.keys() ?? [])].some(id => before?.has(id) !== true)
 
 const pauseAfterFailuresMs = (failures: number): number =>
-  Math.min(UNKNOWN_KID_PAUSE_MS, TIMES.retryAfterMs * 2 ** (failures - 1))
+  backoffMs(failures - 1, TIMES.retryAfterMs, UNKNOWN_KID_PAUSE_MS)
 
 /**
  * The issuer's current keys. The set is read again while it is in use (staleWhileRevalidate.ts); while the issuer does

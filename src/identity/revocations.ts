@@ -1,6 +1,6 @@
 import type { Database } from '../ports.ts'
 import { createTables } from '../schema/tables.ts'
-import { createRevalidated, type RevalidationTimes } from '../staleWhileRevalidate.ts'
+import { createRevalidated, type RevalidationTimes } from '../lib/staleWhileRevalidate.ts'
 import { MAX_USER_LIFETIME_SECONDS, LEEWAY_SECONDS } from './claims.ts'
 
 /** Revoked access tokens, shared by all instances through Postgres. */

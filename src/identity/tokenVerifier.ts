@@ -11,7 +11,7 @@ import type { Principal } from './principal.ts'
 import { type Refused, refuse, type TokenFault } from './credentialRefusals.ts'
 import type { Revocations } from './revocations.ts'
 import type { World } from '../ports.ts'
-import { StartupError } from '../startupError.ts'
+import { StartupError } from '../lib/startupError.ts'
 
 /** The verifier of access tokens (RFC 9068 with the limits of the contract). */
 

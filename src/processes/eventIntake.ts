@@ -19,7 +19,7 @@ import {
 } from '../feeds/parkedEvents.ts'
 import { openParking, type Parking, storedEventOf } from '../feeds/parking.ts'
 import { REQUESTS_POLL_MS } from '../feeds/parkingRequests.ts'
-import { createSerialQueue } from '../feeds/serialQueue.ts'
+import { createSerialQueue } from '../lib/serialQueue.ts'
 import type { Timer } from '../feeds/timer.ts'
 import type { Run } from '../feeds/feedLoop.ts'
 import type { Database, EventStore, StoredEvent, World } from '../ports.ts'
@@ -27,7 +27,7 @@ import type { OpenTasks, Origin } from './openTasks.ts'
 
 /**
  * Reads the log for a process manager or for the exports. An event that this build cannot decode is parked with every later
- * event of its key, and all other keys go on (feeds/parking.ts).
+ * event of its key, and all other keys continue (feeds/parking.ts).
  *
  * The checkpoint stays before the oldest open task, so a later run reads some events again. The result is the same:
  *

@@ -63,13 +63,13 @@ export const createTenantRoundRobin = <T extends TenantItem>(): RoundRobin<T> =>
 
 export type TenantScheduler<J> = {
   /**
-   * The next job to begin, undefined when none is due: of the tenants with the fewest jobs under way, the one whose
+   * The next job to begin, undefined when none is due: of the tenants with the fewest jobs in progress, the one whose
    * turn it is. The jobs of one tenant keep their order.
    */
   readonly next: (due: readonly J[], underWay: readonly J[]) => J | undefined
 }
 
-/** `underWayMax`: a tenant may have so many jobs under way. */
+/** `underWayMax`: a tenant may have this many jobs in progress. */
 export const createTenantScheduler = <J>(tenantOf: (job: J) => string, underWayMax = Infinity): TenantScheduler<J> => {
   const tenants = createRoundRobin(tenantOf)
   return {

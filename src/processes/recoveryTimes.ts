@@ -1,4 +1,4 @@
-import { PAYMENT_DEADLINE_MS, REQUEST_DEADLINE_MS } from '../commands/timeBudgets.ts'
+import { PAYMENT_DEADLINE_MS, REQUEST_DEADLINE_MS } from '../settings/timeBudgets.ts'
 
 /** The times of recovery: when process managers take over unfinished work, and when they try again. */
 

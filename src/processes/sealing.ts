@@ -7,7 +7,7 @@ import { newestLeaves } from '../evidence/leaves.ts'
 import type { Frontier } from '../evidence/merkle.ts'
 import { type Leaf, leafOf } from '../evidence/record.ts'
 import { SEALING, consistencyProof, growthFrom, growthOf, loadFrontier, rootAt } from '../evidence/tree.ts'
-import { logIn } from '../commands/logIdentity.ts'
+import { logIn } from '../logIdentity/logIdentity.ts'
 import { acquireCheckpoint, fenceCheckpoint, FIRST_PARAMETER, moveCheckpointWith } from '../feeds/checkpoints.ts'
 import { type Feed, type Run, UNHURRIED_GATHER_MS } from '../feeds/feedLoop.ts'
 import { type PreparedEvents, preparedEvents } from '../feeds/preparedEvents.ts'
@@ -135,7 +135,7 @@ const report = ({ progressed }: SealingProgress, { sealed: { frontier, head }, s
 
 /**
  * Writes the head to the file, and then to Postgres. The lock of the checkpoint holds back an acceptance until both have it. Throws
- * where the file has another last head than the one that this run goes on from.
+ * where the file has another last head than the one that this run continues from.
  */
 const appendHead = (
   { database, headFile, world }: SealingDependencies,

@@ -20,9 +20,7 @@ export const ADVISORY_LOCKS = {
 
 /** Locks by name, whose number is `hashtextextended(name, 0)`. They serialize reservations on all instances. */
 export const LOCK_NAMES = {
-  exportsOf: (tenant: string): string => `exports of ${tenant}`,
-  apiKeysOf: (tenant: string): string => `api keys ${tenant}`,
-  subscriptionsOf: (tenant: string): string => `subscriptions of ${tenant}`,
+  reservationsOf: (quota: string, tenant: string): string => `${quota} of ${tenant}`,
 } as const
 
 /** The leases of the groups of feeds (compose/feeds.ts). `ledger projections reset` holds all of them. */

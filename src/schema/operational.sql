@@ -1,5 +1,5 @@
 -- The tables of feeds, processes and requests. `ledger projections reset` empties those that are made from the log
--- (src/commands/logIdentity.ts) and keeps the others: export_chunks, operation_progress, fact_base, late_facts, facts_head,
+-- (src/logIdentity/logIdentity.ts) and keeps the others: export_chunks, operation_progress, fact_base, late_facts, facts_head,
 -- subscription_creators, retired_api_versions, api_version_usage, tenant_bytes, personal_texts, export_erasures.
 
 -- The checkpoint of each feed and of each read model.
@@ -31,24 +31,17 @@ create table if not exists operation_progress (
   rate bigint not null,
   eta_seconds bigint
 );
--- The exports that each caller has under way. Reserved before the export is accepted, so that two concurrent requests
--- cannot both take the last place.
-create table if not exists export_slots (
-  caller text not null,
-  operation_id text not null,
+-- Places under the quotas of exports, API keys and subscriptions, taken before the event that needs them is appended.
+create table if not exists reservations (
+  kind text not null,
   tenant_id text not null,
+  id text not null,
+  -- The caller, where callers have a limit of their own.
+  owner text not null,
   taken_at timestamptz not null default now(),
-  primary key (caller, operation_id)
-);
--- API keys that are about to be issued or rotated. Reserved before the event is appended, so that two concurrent requests
--- cannot both take the last place of the tenant.
-create table if not exists api_key_slots (
-  tenant_id text not null,
-  key_id text not null,
-  -- Whether an expired key gets a new secret.
-  renewed boolean not null,
-  taken_at timestamptz not null default now(),
-  primary key (tenant_id, key_id)
+  -- Whether the resource was created; the read model may not show it yet.
+  is_created boolean not null default false,
+  primary key (kind, tenant_id, id)
 );
 -- The base URL of the `dataschema` attribute of every fact. It is stored, because a fact that is delivered again must have
 -- the same bytes.
@@ -57,14 +50,6 @@ create table if not exists fact_base (
   url text not null,
   -- Whether an operator set it; else it is the one that the service printed.
   is_set boolean not null
-);
--- Subscriptions that are reserved, or created and not yet in the read model. They count toward the tenant's limit.
-create table if not exists subscription_places (
-  tenant_id text not null,
-  subscription_id text not null,
-  is_created boolean not null default false,
-  taken_at timestamptz not null default now(),
-  primary key (tenant_id, subscription_id)
 );
 -- Events that could not be delivered or processed, and every later one of their keys: they wait, in order, for an operator.
 create table if not exists parked_facts (
@@ -116,7 +101,7 @@ create table if not exists subscription_deliveries (
   updated_at timestamptz not null default now()
 );
 -- The creator of each subscription that is not deleted, and the last day (UTC) on which it was seen with a valid credential
--- (src/commands/subscriptionConfirmation.ts).
+-- (src/commands/subscriptions/confirmation.ts).
 create table if not exists subscription_creators (
   subscription_id text primary key, tenant_id text not null, subject text not null, client text not null, seen_on date not null
 );
@@ -157,7 +142,7 @@ create table if not exists log_identity (
 );
 -- The API versions that an operator has switched off (`ledger versions retire`), read by every instance.
 create table if not exists retired_api_versions (version text primary key, retired_at timestamptz not null default now());
--- The requests by API version, route template and client, added by all instances (src/commands/apiVersionUsage.ts). Days in UTC.
+-- The requests by API version, route template and client, added by all instances (src/http/versions/apiVersionUsage.ts). Days in UTC.
 create table if not exists api_version_usage (
   day date not null,
   version text not null,
@@ -167,7 +152,7 @@ create table if not exists api_version_usage (
   requests bigint not null,
   primary key (day, version, route, tenant_id, client)
 );
--- The bytes that each tenant has stored, added by all instances (src/commands/tenantBytes.ts). Days in UTC.
+-- The bytes that each tenant has stored, added by all instances (src/commands/quotas/tenantBytes.ts). Days in UTC.
 create table if not exists tenant_bytes (
   day date not null, tenant_id text not null, bytes bigint not null, primary key (day, tenant_id)
 );
@@ -224,7 +209,7 @@ create table if not exists previous_projections (
   position bigint not null,
   replaced_at timestamptz not null default now()
 );
--- The personal texts of resources, which events name by their tokens (src/commands/personalTexts.ts). Nothing can make this
+-- The personal texts of resources, which events name by their tokens (src/personalTexts/personalTexts.ts). Nothing can make this
 -- table anew, so it belongs into every backup. An erasure removes the text and keeps the row.
 create table if not exists personal_texts (
   token text primary key,

@@ -26,7 +26,7 @@ const invoiceTermsSchema = z.object({
 
 export const orderEvents = {
   OrderCreated: z.object({
-    /** A token (src/commands/personalTexts.ts). */
+    /** A token (src/personalTexts/personalTexts.ts). */
     customer_reference: z.string().nullable(),
     description: z.string().nullable(),
     currency: z.string(),

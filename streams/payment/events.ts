@@ -11,7 +11,7 @@ const terms = {
   order_id: idSchema('ord'),
   amount: minorUnits,
   currency: z.string(),
-  /** A token (src/commands/personalTexts.ts). */
+  /** A token (src/personalTexts/personalTexts.ts). */
   reference: z.string().nullable(),
   settlement: z.enum(['immediate', 'deferred']),
 }

@@ -97,7 +97,7 @@ describe('EventStoreDB adapter: the ends of streams', () => {
       expect(await endsBefore('a', 10n)).to.equal(true)
     })
 
-    it('are forgotten when the head is older than an event that was seen: the log is another one', async () => {
+    it('are forgotten when the head is older than an event that was seen: it is another log', async () => {
       head = 400n
       ends.readToEnd('a', 3n, 400n)
       expect(await endsBefore('a', 3n)).to.equal(true)

@@ -18,33 +18,17 @@ const PROJECTIONS = ['projections/.+']
 const NODE = 'node:[a-z0-9_/]+'
 const PORTS = 'src/ports\\.ts'
 const TELEMETRY_API = '@opentelemetry/api'
-/** The error that ends a process with one sentence in place of a stack. */
-const STARTUP_ERROR = 'src/startupError\\.ts'
-/** A rule whose amounts are a setting. */
-const APPROVAL_POLICY = 'src/identity/approvalPolicy\\.ts'
-/** The setting for which the configuration has a default. */
-const IDEMPOTENCY_RETENTION = 'src/commands/idempotencyRetention\\.ts'
-/** A promise about the topics, kept by the publisher and the subscriptions and stated in asyncapi.json. */
-const TOPIC_RETENTION = 'src/topicRetention\\.ts'
-/** The default of a setting, stated in openapi.json. */
-const LIMITS = 'src/limits\\.ts'
-const REVALIDATION = 'src/staleWhileRevalidate\\.ts'
-/** The stored form of an event, shared by its writer and its readers. */
-const STORED_EVENTS = 'src/commands/storedEvents\\.ts'
-
-/** The codes of accounts, shared by the writer of the books and their endpoints. */
-const ACCOUNT_CODES = 'src/commands/accountCodes\\.ts'
+/** Ids, stored events, time, errors and clean-up: used everywhere outside the pure layers. */
+const LIB = 'src/lib/\\w+\\.ts'
+const SETTINGS = 'src/settings/\\w+\\.ts'
+/** The promises of the settings that the code behind them keeps: budgets of time, limits and retention. */
+const PROMISES = 'src/settings/(limits|retention|timeBudgets)\\.ts'
 
 /** The encoding of gRPC messages, shared by the client and the embedded server. */
 const GRPC = 'src/grpc/\\w+\\.ts'
 
-/** The steps at which tests kill the process. */
-const CRASH_POINTS = 'src/crashPoints\\.ts'
-
 /** The limits and turns of tenants and their callers. */
 const FAIRNESS = 'src/fairness/\\w+\\.ts'
-/** Whom the present work is for. */
-const CURRENT_ACCOUNT = 'src/fairness/currentAccount\\.ts'
 
 /** The tables that are not read models, and the advisory locks. */
 const SCHEMA = 'src/schema/\\w+\\.ts'
@@ -76,16 +60,19 @@ const HTTP_ROOMS = [
 
 /** Modules outside of src/http that each of its files may import. */
 const OUTSIDE_HTTP = [
+  'src/(identity|commands|personalTexts|evidence)/.+',
   // A list states the position up to which it is projected; operators see the lag of read models, and rebuild them.
-  'src/(identity|commands|evidence)/.+|src/feeds/(checkpoints|lag|rebuild/requests)\\.ts|express|zod|zod-openapi|jose|lru-cache|p-limit',
+  'src/feeds/(accountCodes|checkpoints|lag|rebuild/requests)\\.ts',
+  // The content of an export is read where its process wrote it.
+  'src/processes/exports/export(Erasures|Files)\\.ts',
   ...STREAMS,
   ...PROJECTIONS,
+  LIB,
+  PROMISES,
   PORTS,
-  TOPIC_RETENTION,
-  LIMITS,
   FAIRNESS,
-  'src/metrics\\.ts',
   NODE,
+  'express|zod|zod-openapi|jose|lru-cache|p-limit',
   TELEMETRY_API,
 ]
 
@@ -102,101 +89,62 @@ const importRules: readonly ImportRule[] = [
     may: ['zod', 'streams/(?!index\\.ts)[^/]+\\.ts', 'streams/$1/[^/]+\\.ts'],
   },
   { layer: 'projections', files: /^projections\//, may: ['zod', ...STREAMS, ...PROJECTIONS], mayTypes: ['pg'] },
-  { layer: 'the ports', files: /^src\/ports\.ts$/, may: [], mayTypes: [...STREAMS, ...PROJECTIONS, CRASH_POINTS] },
-  { layer: 'the crash points', files: /^src\/crashPoints\.ts$/, may: [] },
+  { layer: 'the ports', files: /^src\/ports\.ts$/, may: [], mayTypes: [...STREAMS, ...PROJECTIONS, LIB] },
+  { layer: 'lib', files: /^src\/lib\//, may: [LIB, ...STREAMS, PORTS, FAIRNESS, 'zod', TELEMETRY_API, NODE] },
   { layer: 'the encoding of gRPC', files: /^src\/grpc\//, may: [GRPC, NODE] },
   { layer: 'fairness', files: /^src\/fairness\//, may: [FAIRNESS, PORTS, NODE] },
   { layer: 'the schema', files: /^src\/schema\//, may: ['src/schema/.+', PORTS, NODE] },
-  { layer: 'the clock and randomness', files: /^src\/clockAndRandomness\.ts$/, may: [PORTS, CRASH_POINTS, NODE] },
-  { layer: 'the clean-up', files: /^src\/cleanupStack\.ts$/, may: [PORTS] },
-  { layer: 'revalidation', files: /^src\/staleWhileRevalidate\.ts$/, may: [CURRENT_ACCOUNT] },
-  { layer: 'the startup error', files: /^src\/startupError\.ts$/, may: [] },
   {
-    layer: 'the values of settings',
-    files: /^src\/configValues\.ts$/,
-    may: ['zod', PORTS, LIMITS, APPROVAL_POLICY, STARTUP_ERROR, NODE],
+    layer: 'the settings',
+    files: /^src\/settings\//,
+    // The amounts of the approval policy are a setting.
+    may: [SETTINGS, LIB, PORTS, 'src/identity/approvalPolicy\\.ts', 'zod', NODE],
   },
-  {
-    layer: 'the insecure settings',
-    files: /^src\/insecureSettings\.ts$/,
-    may: [STARTUP_ERROR, NODE],
-  },
-  {
-    layer: 'the configuration',
-    files: /^src\/(config|settings)\.ts$/,
-    may: [
-      'zod',
-      PORTS,
-      CRASH_POINTS,
-      STARTUP_ERROR,
-      'src/(configValues|insecureSettings|settings|unknownSettings)\\.ts',
-      APPROVAL_POLICY,
-      IDEMPOTENCY_RETENTION,
-      LIMITS,
-      NODE,
-    ],
-  },
-  { layer: 'the unknown settings', files: /^src\/unknownSettings\.ts$/, may: [] },
-  { layer: 'the limits', files: /^src\/limits\.ts$/, may: [PORTS] },
-  { layer: 'the retention of topics', files: /^src\/topicRetention\.ts$/, may: [] },
-  {
-    layer: 'the file of addresses',
-    files: /^src\/addressesFile\.ts$/,
-    may: ['zod', 'src/embedded/dataDirectory\\.ts', NODE],
-  },
-  { layer: 'retries of requests', files: /^src\/retryAfter\.ts$/, may: ['src/requestedPause\\.ts', NODE] },
-  { layer: 'the pauses that servers request', files: /^src\/requestedPause\.ts$/, may: [] },
-  { layer: 'the metrics', files: /^src\/metrics\.ts$/, may: [TELEMETRY_API] },
-  { layer: 'the redaction', files: /^src\/redaction\.ts$/, may: [] },
   { layer: 'telemetry', files: /^src\/telemetry\.ts$/, may: ['@opentelemetry/[a-z-]+', NODE] },
+  { layer: 'the evidence', files: /^src\/evidence\//, may: ['src/evidence/.+', LIB, PORTS, SCHEMA, 'zod', NODE] },
   {
-    layer: 'the evidence',
-    files: /^src\/evidence\//,
-    may: ['src/evidence/.+', 'src/commands/identifiers\\.ts', PORTS, SCHEMA, 'zod', NODE],
+    layer: 'the identity of the log',
+    files: /^src\/logIdentity\//,
+    may: ['src/logIdentity/.+', ...STREAMS, ...PROJECTIONS, LIB, PORTS, SCHEMA],
   },
   {
     layer: 'commands',
     files: /^src\/commands\//,
     may: [
+      'src/(commands|logIdentity)/.+',
       ...STREAMS,
       ...PROJECTIONS,
+      LIB,
+      PROMISES,
       PORTS,
       SCHEMA,
       FAIRNESS,
-      'src/commands/.+',
-      REVALIDATION,
-      CURRENT_ACCOUNT,
-      'zod',
       'lru-cache',
-      'node:crypto',
-      TELEMETRY_API,
+      NODE,
     ],
+  },
+  {
+    layer: 'personal texts',
+    files: /^src\/personalTexts\//,
+    may: ['src/(personalTexts|commands)/.+', ...STREAMS, ...PROJECTIONS, LIB, PORTS, FAIRNESS, 'lru-cache'],
   },
   {
     layer: 'feeds',
     files: /^src\/feeds\//,
-    may: [
-      ...STREAMS,
-      ...PROJECTIONS,
-      PORTS,
-      SCHEMA,
-      'src/feeds/.+',
-      STORED_EVENTS,
-      ACCOUNT_CODES,
-      TOPIC_RETENTION,
-      'node:fs/promises',
-      TELEMETRY_API,
-    ],
+    may: ['src/feeds/.+', ...STREAMS, ...PROJECTIONS, LIB, PROMISES, PORTS, SCHEMA, NODE, TELEMETRY_API],
   },
   {
     layer: 'processes',
     files: /^src\/processes\//,
     may: [
+      'src/(processes|commands|logIdentity|personalTexts|feeds|evidence)/.+',
       ...STREAMS,
       ...PROJECTIONS,
+      LIB,
+      PROMISES,
       PORTS,
-      TOPIC_RETENTION,
-      'src/(processes|commands|feeds|evidence)/.+',
+      SCHEMA,
+      NODE,
       TELEMETRY_API,
     ],
   },
@@ -209,19 +157,13 @@ const importRules: readonly ImportRule[] = [
     layer: 'identity',
     files: /^src\/identity\//,
     may: [
+      'src/identity/.+',
       ...STREAMS,
+      LIB,
       PORTS,
       SCHEMA,
-      'src/(identity/.+|retryAfter\\.ts)',
-      STARTUP_ERROR,
-      REVALIDATION,
-      'zod',
-      'lru-cache',
-      'p-limit',
-      'jsonwebtoken',
-      'jwks-rsa',
-      'jose',
       NODE,
+      'zod|lru-cache|p-limit|jsonwebtoken|jwks-rsa|jose',
       TELEMETRY_API,
     ],
   },
@@ -232,12 +174,12 @@ const importRules: readonly ImportRule[] = [
       ['kafka', `(kafkajs|${TELEMETRY_API})`],
       ['postgres', `(pg|lru-cache|${FAIRNESS})`],
       ['files', 'hyparquet-writer'],
-      ['rateLimiter', `(rate-limiter-flexible|lru-cache|${CURRENT_ACCOUNT})`],
+      ['rateLimiter', `(rate-limiter-flexible|lru-cache|${FAIRNESS})`],
     ] as const
   ).map(([folder, vendor]) => ({
     layer: `the adapter ${folder}`,
     files: new RegExp(`^src/adapters/${folder}/\\w+\\.ts$`),
-    may: [PORTS, SCHEMA, 'projections/exactAmounts\\.ts', `src/adapters/${folder}/\\w+\\.ts`, vendor, NODE],
+    may: [LIB, PORTS, SCHEMA, 'projections/exactAmounts\\.ts', `src/adapters/${folder}/\\w+\\.ts`, vendor, NODE],
     mayTypes: [...STREAMS, ...PROJECTIONS],
   })),
   {
@@ -249,7 +191,7 @@ const importRules: readonly ImportRule[] = [
       GRPC,
       SCHEMA,
       'src/identity/(principal|revocations)\\.ts',
-      STARTUP_ERROR,
+      LIB,
       '(?!src/|streams/|projections/|express$|kafkajs$).+',
     ],
     // The issuer keeps its records in a database that is passed to it.
@@ -257,15 +199,19 @@ const importRules: readonly ImportRule[] = [
   },
   {
     layer: 'the composition',
-    files: /^src\/(compose\/\w+|cluster\/\w+|compose|main)\.ts$/,
+    files: /^src\/(compose\/\w+|cluster\/\w+|main)\.ts$/,
     may: ['src/.+', 'streams/.+', 'projections/.+', '.+'],
   },
   { layer: 'the benchmarks', files: /^scripts\/bench\//, may: ['(?!test/).+'] },
-  { layer: 'the published client', files: /^scripts\/client\/src\//, may: ['scripts/client/src/.+'] },
+  {
+    layer: 'the published client',
+    files: /^scripts\/client\/src\//,
+    may: ['scripts/client/src/.+', 'src/lib/requestedPause\\.ts'],
+  },
   {
     layer: 'the generator of the client',
     files: /^scripts\/client\/generate\.ts$/,
-    may: ['src/http/(contract/openapi|index)\\.ts', 'swagger-typescript-api', NODE],
+    may: ['src/http/(contract/openapi|index)\\.ts', NODE],
   },
   {
     layer: 'the contract',
@@ -283,11 +229,12 @@ const importRules: readonly ImportRule[] = [
     layer: 'scripts',
     files: /^scripts\//,
     may: [
-      'src/(compose|config|insecureSettings|addressesFile|ports|redaction|startupError|clockAndRandomness|cleanupStack|retryAfter|requestedPause|compose/signingKey)\\.ts|src/(adapters|embedded|identity|commands|evidence)/.+',
+      'src/(ports|compose/(addressesFile|signingKey))\\.ts|src/(adapters|embedded|identity|commands|personalTexts|logIdentity|evidence)/.+',
+      LIB,
+      SETTINGS,
       'src/schema/(locks|existingRelations)\\.ts|scripts/.+|(?!src/|test/).+',
       'src/feeds/(checkpoints|lag|parkedEvents|booksWriter|decode|rebuild/(catchUp|rebuildable|requests))\\.ts',
-      STORED_EVENTS,
-      'src/http/(versions/(index|releases)|resources/commonSchemas)\\.ts',
+      'src/http/(versions/(index|releases|apiVersion(Retirement|Usage))|resources/commonSchemas)\\.ts',
     ],
   },
   { layer: 'tests', files: /^test\//, may: ['.+'] },

@@ -108,7 +108,7 @@ const noIgnoredResults: Rule = ({ path, text }) =>
 
 /** The reader of the environment, telemetry (which starts before it), and the launcher of Postgres (which passes PATH on). */
 const ENVIRONMENT_READERS = new Set([
-  'src/config.ts',
+  'src/settings/config.ts',
   'src/telemetry.ts',
   'src/embedded/postgres/cluster.ts',
   // Passes it on to its child.
@@ -118,7 +118,7 @@ const environmentReadOnce: Rule = ({ path, text }) =>
   !path.startsWith('src/') || ENVIRONMENT_READERS.has(path)
     ? []
     : // `NodeJS.ProcessEnv` is a type, and `env: process.env` in a comment is no code.
-      found(codeOf(text), /\bprocess\.env\b/g, 'process.env outside src/config.ts')
+      found(codeOf(text), /\bprocess\.env\b/g, 'process.env outside src/settings/config.ts')
 
 const pureLayers: Rule = source =>
   isPure(source.path)

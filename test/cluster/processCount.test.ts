@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { plannedProcesses } from '../../src/cluster/children.ts'
-import { readConfig } from '../../src/config.ts'
-import { defaultProcesses } from '../../src/configValues.ts'
+import { readConfig } from '../../src/settings/config.ts'
+import { defaultProcesses } from '../../src/settings/values.ts'
 
 describe('the number of processes', () => {
   it('follows the cores: embedded stores use the second one, and two fifths of the others', () => {

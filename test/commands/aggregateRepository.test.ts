@@ -3,9 +3,12 @@ import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
 import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle } from '../../src/commands/commandHandler.ts'
-import { heapBytesOf } from '../../src/commands/heapSize.ts'
-import { createAggregateRepository, type AggregateRepository } from '../../src/commands/aggregateRepository.ts'
-import { newEventOf } from '../../src/commands/storedEvents.ts'
+import {
+  createAggregateRepository,
+  heapBytesOf,
+  type AggregateRepository,
+} from '../../src/commands/aggregateRepository.ts'
+import { newEventOf } from '../../src/lib/storedEvents.ts'
 import { type JsonObject, type StoredEvent, Unavailable } from '../../src/ports.ts'
 import type { InvoiceEvent } from '../../streams/invoice/index.ts'
 import type { OrderEvent } from '../../streams/order/index.ts'

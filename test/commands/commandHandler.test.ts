@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
 import { Contended, createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
-import { eventIdOf } from '../../src/commands/identifiers.ts'
+import { eventIdOf } from '../../src/lib/identifiers.ts'
 import { type EventStore, Unavailable } from '../../src/ports.ts'
 import type { InvoiceCommand } from '../../streams/invoice/index.ts'
 import { createMemoryLog, type MemoryLog, type OnStep } from '../support/memoryStore.ts'

@@ -1,6 +1,7 @@
 import { invoiceEntity } from '../../src/commands/entities.ts'
 import { type Context, handle, type Ledger } from '../../src/commands/commandHandler.ts'
-import { derivedId, newIdempotencyRecord, idOfKey } from '../../src/commands/identifiers.ts'
+import { derivedId } from '../../src/lib/identifiers.ts'
+import { newIdempotencyRecord, idOfKey } from '../../src/commands/idempotency/record.ts'
 import type { PersonalReference } from '../../src/commands/paymentInitiation.ts'
 import type { NewPayment } from '../../src/commands/payments.ts'
 import type { StoredEvent } from '../../src/ports.ts'

@@ -7,13 +7,14 @@ import { createVirtualWorld } from '../support/virtualWorld.ts'
 import { id } from '../streams/samples.ts'
 import { approveInvoice, context, newPayment, typesIn } from './fixtures.ts'
 import { type Chances, createScheduler } from './scheduler.ts'
+import { breadth } from '../support/breadth.ts'
 
 /**
  * Properties of concurrent payments: for every interleaving of steps and every crash, each payment reaches one outcome,
  * and all streams agree on it.
  */
 
-const SEEDS = 200
+const SEEDS = breadth(50, 200)
 /** More steps than any payment takes: reads, appends, acknowledgements. */
 const STEPS_MAX = 40
 

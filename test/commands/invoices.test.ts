@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
-import { newIdempotencyRecord, idOfKey } from '../../src/commands/identifiers.ts'
-import { bindKey } from '../../src/commands/idempotencyKeyConflicts.ts'
-import { outcomeOfKey } from '../../src/commands/idempotencyKeyOutcomes.ts'
+import { newIdempotencyRecord, idOfKey } from '../../src/commands/idempotency/record.ts'
+import { bindKey } from '../../src/commands/idempotency/conflicts.ts'
+import { outcomeOfKey } from '../../src/commands/idempotency/outcomes.ts'
 import { type NewInvoice, raise, raiseFromTerms } from '../../src/commands/invoices.ts'
 import type { EventStore } from '../../src/ports.ts'
 import { orderEvents } from '../../streams/order/events.ts'
@@ -13,8 +13,9 @@ import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 import { context, typesIn } from './fixtures.ts'
 import { type Chances, createScheduler } from './scheduler.ts'
+import { breadth } from '../support/breadth.ts'
 
-const SEEDS = 200
+const SEEDS = breadth(50, 200)
 const secret = Buffer.alloc(32, 1)
 const scope = { tenant: 'acme', subject: 'clerk', client: 'shop', operation: 'raise_invoice' }
 

@@ -118,7 +118,12 @@ describe('paying', () => {
   it('for more than is due is refused with the amount that is still due', async () => {
     await payNow(newPayment('a', { amount: 2000n }))
     const answer = await payNow(newPayment('b', { amount: 501n }))
-    expect(answer.kind === 'refused' && answer.rejection.params).to.deep.equal({ still_due: 500n })
+    expect(answer.kind === 'refused' && answer.rejection.params).to.deep.equal({
+      state: 'partially_paid',
+      still_due: 500n,
+      amount_due: 2500n,
+      currency: 'USD',
+    })
   })
 
   it('after a refusal succeeds with the same key, when the request is corrected', async () => {

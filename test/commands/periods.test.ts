@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { BOOKS } from '../../projections/books/projection.ts'
-import { realWorld } from '../../src/clockAndRandomness.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import { handle, type Ledger } from '../../src/commands/commandHandler.ts'
 import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
 import { raise } from '../../src/commands/invoices.ts'

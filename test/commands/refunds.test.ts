@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { createLedger } from '../../src/commands/commandHandler.ts'
-import { idOfKey, newIdempotencyRecord } from '../../src/commands/identifiers.ts'
+import { idOfKey, newIdempotencyRecord } from '../../src/commands/idempotency/record.ts'
 import { pay } from '../../src/commands/payments.ts'
 import { type NewRefund, refund } from '../../src/commands/refunds.ts'
 import { createMemoryLog } from '../support/memoryStore.ts'

@@ -3,17 +3,18 @@ import { invoiceEntity } from '../../src/commands/entities.ts'
 import { createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
 import { finishPayment, type NewPayment, pay } from '../../src/commands/payments.ts'
 import { followSettlement, settle } from '../../src/commands/settlements.ts'
-import { recordedOf } from '../../src/commands/storedEvents.ts'
+import { recordedOf } from '../../src/lib/storedEvents.ts'
 import { payment as paymentAggregate } from '../../streams/payment/index.ts'
 import { createMemoryLog, type MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 import { id } from '../streams/samples.ts'
 import { approveInvoice, context, newPayment, typesIn } from './fixtures.ts'
 import { type Chances, createScheduler } from './scheduler.ts'
+import { breadth } from '../support/breadth.ts'
 
 /** Settlement of a payment whose creating request is still in progress. */
 
-const SEEDS = 200
+const SEEDS = breadth(50, 200)
 const COMMANDS = [{ type: 'SettlePayment' }, { type: 'FailPayment', code: 'card_declined' }] as const
 
 type Command = (typeof COMMANDS)[number]

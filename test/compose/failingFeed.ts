@@ -1,7 +1,7 @@
 import { createFeedStates } from '../../src/compose/feeds.ts'
 import { observeService } from '../../src/compose/serviceMetrics.ts'
 import { type Feed, runFeeds } from '../../src/feeds/feedLoop.ts'
-import { metricsText } from '../../src/metrics.ts'
+import { metricsText } from '../../src/lib/metrics.ts'
 import type { Database, World } from '../../src/ports.ts'
 import { createMemoryLog } from '../support/memoryStore.ts'
 import { createSleepers } from '../support/sleepers.ts'

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { expect } from 'chai'
 import { Client } from 'pg'
 import { type Child, type ChildOptions, startChild } from '../../src/embedded/childSupervisor.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { endPrograms, pidsOf, POSTGRES, removeFolder, runProgram, temporaryFolder } from './childProcesses.ts'
 import { eventually } from '../support/eventually.ts'
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect } from 'chai'
 import { directoryRefusal, holderOf, openDataDirectory } from '../../src/embedded/dataDirectory.ts'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { endPrograms, type Program, removeFolder, runProgram, temporaryFolder } from './childProcesses.ts'
 import { sharedService } from '../support/service.ts'
 

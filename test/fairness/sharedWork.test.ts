@@ -1,11 +1,11 @@
 import { expect } from 'chai'
 import { createSharedCounts } from '../../src/adapters/rateLimiter/sharedCounts.ts'
-import { createApiVersionUsage } from '../../src/commands/apiVersionUsage.ts'
-import { createPersonalTextStorage } from '../../src/commands/personalTextStorage.ts'
+import { createApiVersionUsage } from '../../src/http/versions/apiVersionUsage.ts'
+import { createPersonalTextStorage } from '../../src/personalTexts/personalTextStorage.ts'
 import type { Account } from '../../src/fairness/account.ts'
 import { currentAccount, workFor } from '../../src/fairness/currentAccount.ts'
 import type { Database, Sql } from '../../src/ports.ts'
-import { createRevalidated } from '../../src/staleWhileRevalidate.ts'
+import { createRevalidated } from '../../src/lib/staleWhileRevalidate.ts'
 
 const busy: Account = { tenant: 'busy', caller: 'busy/one' }
 

@@ -7,8 +7,9 @@ import { describeWithOwnBroker } from '../support/kafka.ts'
 import { duplicatesIn, type ObservedFacts, expectNothingButDuplicates, observeFacts } from './observedFacts.ts'
 import { openPublisherHarness, type Publisher, type PublisherHarness, TOPICS } from './publisherHarness.ts'
 import { FACTS_PER_SALE, makeExport, sell, startTraffic, type Traffic } from './publisherTraffic.ts'
+import { breadth } from '../support/breadth.ts'
 
-const KILLS = 20
+const KILLS = breadth(5, 20)
 /** A publisher publishes 0.1 s after it is ready: some are killed before that, most after. */
 const LIFE_MAX_MS = 600
 const FACTS_MIN = 200
@@ -87,7 +88,7 @@ describeWithOwnBroker('the publisher on a real broker with faults', () => {
 
   const untilLive = (publisher: Publisher) => eventually(async () => (await publisher.feed()) === 'live')
 
-  it('loses no fact and adds none over 20 kills', async () => {
+  it(`loses no fact and adds none over ${KILLS} kills`, async () => {
     const { until } = beginTraffic()
     for (let kill = 1; kill <= KILLS; kill++) {
       const publisher = await harness.startPublisher()

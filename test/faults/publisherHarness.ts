@@ -67,7 +67,7 @@ export type PublisherHarness = {
 }
 
 const main = new URL('../../src/main.ts', import.meta.url).pathname
-const compose = new URL('../../src/compose.ts', import.meta.url).href
+const compose = new URL('../../src/compose/service.ts', import.meta.url).href
 
 /** A process that ends by itself writes the compile cache, which shortens the starts; a killed one does not. */
 const fillCompileCache = async (folder: string): Promise<{ readonly NODE_COMPILE_CACHE?: string }> => {

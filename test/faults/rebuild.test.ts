@@ -177,7 +177,9 @@ describe('a rebuild in the service', () => {
     const refused = await cli('rebuild', 'orders')
     expect(refused.code).to.equal(1)
     expect(refused.stdout).to.match(/refused; the rows differ[^]*description: live by hand, rebuilt none/)
-    expect((await cli('rebuild', 'orders', '--accept-differences')).stderr).to.equal('Say why: --reason.\n')
+    expect((await cli('rebuild', 'orders', '--accept-differences')).stderr).to.equal(
+      'A reason is required: --reason.\n',
+    )
     const accepted = await cli('rebuild', 'orders', '--accept-differences', '--reason', 'changed by hand')
     expect(accepted.code, accepted.stderr).to.equal(0)
     const again = await cli('rebuild', 'orders', '--accept-differences', '--reason', 'changed by hand')

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { DRAIN_MS } from '../../src/commands/timeBudgets.ts'
+import { DRAIN_MS } from '../../src/settings/timeBudgets.ts'
 import { anOrder, aPayment, approvedInvoice, clientOf, inParallel, newKey, pay } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { sentIn } from '../support/factSchemaCheck.ts'
@@ -154,7 +154,7 @@ describe('the service as a process', () => {
 
   it('names a variable that resembles a setting', async () => {
     const service = await start({ LEDGER_PROCESES: '2' })
-    expect(service.output()).to.include('LEDGER_PROCESES is no setting of the service.\n')
+    expect(service.output()).to.include('LEDGER_PROCESES is not a setting of the service.\n')
   })
 
   describe('that cannot start prints the reason as a sentence', () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { BOOKS_TABLES } from '../../projections/books/projection.ts'
 import { READ_MODEL_TABLES } from '../../projections/index.ts'
-import { realWorld } from '../../src/clockAndRandomness.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import { parkedSummary } from '../../src/feeds/parkedEvents.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'

@@ -9,7 +9,7 @@ import { type Feed, type FeedState, runFeeds } from '../../src/feeds/feedLoop.ts
 import { publishedBy } from '../../projections/facts/projection.ts'
 import { decode } from '../../src/feeds/decode.ts'
 import { type Database, type FactMessage, type FactProducer, Unavailable } from '../../src/ports.ts'
-import { realWorld } from '../../src/clockAndRandomness.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { id } from '../streams/samples.ts'
 import { createReports, fillLog, foldedRows, type Reports, rowsIn, useTestPostgres } from './fixtures.ts'

@@ -14,7 +14,7 @@ import {
 } from '../../src/feeds/parkedEvents.ts'
 import { removeDelivery } from '../../src/feeds/subscriptionCheckpoints.ts'
 import { openParking } from '../../src/feeds/parking.ts'
-import { createSerialQueue } from '../../src/feeds/serialQueue.ts'
+import { createSerialQueue } from '../../src/lib/serialQueue.ts'
 import { createTimer } from '../../src/feeds/timer.ts'
 import { openDeliveryWithParking } from '../../src/feeds/deliveryWithParking.ts'
 import type { Outgoing } from '../../src/feeds/retriesBeforeParking.ts'
@@ -30,7 +30,7 @@ import {
   Unavailable,
 } from '../../src/ports.ts'
 import { RANGE_MAX } from '../../src/feeds/positionRanges.ts'
-import { realWorld } from '../../src/clockAndRandomness.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { createVirtualWorld } from '../support/virtualWorld.ts'
 import {

@@ -3,7 +3,7 @@ import { acquireCheckpoint, EpochSuperseded, positionOf } from '../../src/feeds/
 import type { Feed } from '../../src/feeds/feedLoop.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import { type Database, type FactMessage, type FactProducer, Unavailable } from '../../src/ports.ts'
-import { realWorld } from '../../src/clockAndRandomness.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { rejectionOf } from '../support/rejection.ts'
 import { beginRun, createRefusingBus, fillLog, useTestPostgres } from './fixtures.ts'

@@ -4,7 +4,7 @@ import { parkedOfKey } from '../../src/feeds/parkedEvents.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import type { Feed, Run } from '../../src/feeds/feedLoop.ts'
 import type { Database, FactProducer, StoredEvent } from '../../src/ports.ts'
-import { realWorld } from '../../src/clockAndRandomness.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { beginRun, createRefusingBus, fillLog, useTestPostgres } from './fixtures.ts'
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import { newEventOf, recordedOf } from '../../src/commands/storedEvents.ts'
+import { newEventOf, recordedOf } from '../../src/lib/storedEvents.ts'
 import type { Codec } from '../../streams/codec.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import { aggregates, type Category } from '../../streams/index.ts'

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { expect } from 'chai'
-import { StartupError } from '../../src/startupError.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { openTokenVerifier, type TokenVerifierOptions } from '../../src/identity/tokenVerifier.ts'
 import { run } from '../scripts/cli.ts'
 import { removeFolder } from '../support/folders.ts'

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { openTokenVerifier, type TokenVerifierOptions } from '../../src/identity/tokenVerifier.ts'
 import { eventually } from '../support/eventually.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/settings/config.ts'
 import { rejectionOf } from '../support/rejection.ts'
 import {
   claimsFor,

@@ -11,7 +11,7 @@ export const FAIRNESS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the texts of all tenants wait in the queue of the tenant that came first',
-    file: 'src/commands/personalTextStorage.ts',
+    file: 'src/personalTexts/personalTextStorage.ts',
     find: `workForAll(begin)`,
     replace: `begin()`,
   },
@@ -42,7 +42,7 @@ export const FAIRNESS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a tenant over its quota of bytes may store more',
-    file: 'src/commands/byteQuota.ts',
+    file: 'src/commands/quotas/byteQuota.ts',
     find: `if (!hasEffect()) await`,
     replace: `if (hasEffect()) await`,
   },

@@ -52,6 +52,7 @@ const endRemainingProcesses = async (scratch: string): Promise<void> => {
 
 const environment = (folder: string, scratch: string): NodeJS.ProcessEnv => ({
   ...process.env,
+  TEST_BREADTH: 'full',
   TMPDIR: scratch,
   PATH: `${folder}/node_modules/.bin:${process.env['PATH'] ?? ''}`,
 })

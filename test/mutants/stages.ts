@@ -30,8 +30,8 @@ export const RECORDED_RUNS = 'recorded runs'
 export const STAGES: readonly string[] = [RECORDED_RUNS, 'unit tests', 'contracts', 'simulation']
 
 /** Tests of these folders are unit tests if they do not load the whole service. */
-const UNIT_FOLDERS = 'streams,projections,commands,feeds,processes,http,identity'
-const WHOLE_SERVICE = 'src/compose.ts'
+const UNIT_FOLDERS = 'streams,projections,commands,logIdentity,personalTexts,lib,settings,feeds,processes,http,identity'
+const WHOLE_SERVICE = 'src/compose/service.ts'
 
 /** The contract suites of the ports, on every implementation that needs no Kafka broker. */
 const CONTRACT_SUITES = [
@@ -43,7 +43,7 @@ const CONTRACT_SUITES = [
 /** Tests over HTTP. They load every file, so they are run only for bugs whose effect a caller sees. */
 export const HTTP_SUITES = [
   'request/conditional',
-  'access/rateLimits',
+  'admission/rateLimits',
   'resources/collection',
   'resources/reading',
   'resources/readModelWait',

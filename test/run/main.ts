@@ -5,6 +5,7 @@ import { whyNoBroker } from '../support/programs.ts'
 import { makeClassArchive, pathOfArchive, usesBroker } from './classArchive.ts'
 import { filesOf, planOf, readCosts, writeCosts } from './plan.ts'
 import { runAlone, runPlan, type Workers } from './pool.ts'
+import { repeatingFilesOf, UNIT_MAX_MS, unitFilesOf } from './selection.ts'
 import { filesToRunAgain, type Results, resultsOf } from './secondRun.ts'
 import { fileText, secondRunText, slowestText, summaryText, unsteadyText } from './summary.ts'
 import { openTemporaryFiles } from './temporaryFiles.ts'
@@ -30,6 +31,8 @@ const print = (text: string): void => void process.stdout.write(`${text}\n`)
 type CommandOptions = {
   readonly workers: number
   readonly grep?: string
+  readonly unit?: boolean
+  readonly repeat?: boolean
   readonly slowest?: boolean
   readonly record?: boolean
   readonly once?: boolean
@@ -76,7 +79,8 @@ const runFiles = async (files: readonly string[], options: CommandOptions): Prom
   }
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => void interrupt())
 
-  const workerOptions = { grep: options.grep, isColored: process.stdout.isTTY }
+  const caseMaxMs = options.unit ? UNIT_MAX_MS : undefined
+  const workerOptions = { grep: options.grep, caseMaxMs, isColored: process.stdout.isTTY }
   const workersFor: WorkersFor = (found, total) => ({
     signal: stopping.signal,
     start: () => {
@@ -104,13 +108,19 @@ const positiveNumber = (text: string): number => {
   return value
 }
 
+const selectedFiles = (files: readonly string[], { unit, repeat }: CommandOptions): readonly string[] => {
+  const chosen = unit ? unitFilesOf(files) : files
+  return repeat ? repeatingFilesOf(chosen) : chosen
+}
+
 const main = async (patterns: readonly string[], options: CommandOptions): Promise<void> => {
   for (const [name, value] of Object.entries(FASTER_START_ENVIRONMENT)) process.env[name] ??= value
   if (options.slowest) return print(slowestText(readCosts()))
   const temporary = openTemporaryFiles()
   if (temporary !== undefined) process.env['TMPDIR'] = temporary.folder
   process.once('exit', () => temporary?.remove())
-  const files = filesOf(patterns)
+  if (options.repeat) process.env['TEST_BREADTH'] = 'full'
+  const files = selectedFiles(filesOf(patterns), options)
   if (files.length === 0) process.stderr.write(`No test file matches ${patterns.join(' ')}.\n`)
   process.exitCode = files.length > 0 && (await runFiles(files, options)) ? 0 : 1
 }
@@ -119,6 +129,8 @@ await new Command('npm test --')
   .description('Runs test files in several processes and lists the twenty slowest.')
   .argument('[files...]', 'test files, or glob patterns of test files (default: all files except the soak tests)')
   .option('-g, --grep <text>', 'run only the test cases whose full name matches')
+  .option('--unit', `run only files that need no other process, with ${UNIT_MAX_MS / MS_PER_SECOND} s for a case`)
+  .option('--repeat', 'run only files with cases of many repetitions, and all of these, as the soak run does')
   .option('--workers <count>', 'number of processes that run test files', positiveNumber, availableParallelism())
   .option('--file-max-ms <ms>', 'time limit for one file', positiveNumber, FILE_MAX_MS)
   .option('--end-max-ms <ms>', 'time limit for the end of a process after its last file', positiveNumber, END_MAX_MS)

@@ -14,5 +14,7 @@ export type WorkerMessage = { readonly ready: true } | { readonly result: FileRe
 
 export type RunOptions = {
   readonly grep?: string | undefined
+  /** In place of the time limit in .mocharc.json. */
+  readonly caseMaxMs?: number | undefined
   readonly isColored: boolean
 }

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { eventually } from '../support/eventually.ts'
 import { filesOf, NAMED_FILES, planOf } from './plan.ts'
+import { repeatingFilesOf, unitFilesOf } from './selection.ts'
 import { filesToRunAgain, resultsOf } from './secondRun.ts'
 import { removeFolder } from '../support/folders.ts'
 import { openTemporaryFiles } from './temporaryFiles.ts'
@@ -79,8 +80,14 @@ describe('npm test', () => {
     return `${name}.test.ts`
   }
 
-  const start = (args: readonly string[]): { child: ChildProcess; output: () => string; ended: Promise<Ended> } => {
-    const child = spawn(process.execPath, [main, '--workers', '2', ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const start = (
+    args: readonly string[],
+    CI = 'true',
+  ): { child: ChildProcess; output: () => string; ended: Promise<Ended> } => {
+    const child = spawn(process.execPath, [main, '--workers', '2', ...args], {
+      env: { ...process.env, CI },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
     let output = ''
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
@@ -135,6 +142,12 @@ describe('npm test', () => {
     it('reports a hook that threw', () => expectReport('hook.test.ts', 'thrown by a hook'))
     it('does not accept .only', () => expectReport('one.test.ts', 'forbid'))
     it('does not accept a pending test', () => expectReport('pending.test.ts', 'forbid'))
+    it('accepts both outside CI, where one works on a single case', async () => {
+      const names = ['one.test.ts', 'pending.test.ts'].map(name => join(folder, name))
+      const { code, output } = await start(names, '').ended
+      expect(output).to.match(/^ {2}1 passing/m)
+      expect(code).to.equal(0)
+    })
     it('reports an unhandled rejection', () => expectReport('rejects.test.ts', 'nobody awaits this'))
     it('reports a file that cannot be loaded', () => expectReport('syntax.test.ts', 'cannot be loaded'))
     it('reports the file in which a worker ended', () =>
@@ -248,6 +261,28 @@ describe('the temporary files of a test run', () => {
   it('are where they always are without room in memory, or where TMPDIR is set', () => {
     expect(openTemporaryFiles('/none')).to.equal(undefined)
     expect(openTemporaryFiles('/none', { isSet: true, isRoomy: true })).to.equal(undefined)
+  })
+})
+
+describe('the unit tests', () => {
+  it('are the files that import nothing that starts or reaches another process', () => {
+    const files = [
+      'test/streams/order.test.ts',
+      'test/fairness/sharedWork.test.ts',
+      'test/http/resources/journey.test.ts',
+      'test/feeds/projector.test.ts',
+      'test/adapters/kafka.test.ts',
+      'test/run/run.test.ts',
+    ]
+    expect(unitFilesOf(files)).to.deep.equal(files.slice(0, 2))
+    expect(unitFilesOf(filesOf([])).length).to.be.above(80)
+  })
+})
+
+describe('the files of a soak run with more repetitions', () => {
+  it('are those whose number of repetitions depends on it', () => {
+    const files = ['test/simulation/simulation.test.ts', 'test/streams/order.test.ts', 'test/faults/publisher.test.ts']
+    expect(repeatingFilesOf(files)).to.deep.equal([files[0], files[2]])
   })
 })
 

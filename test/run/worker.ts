@@ -12,12 +12,13 @@ import { mochaOptions } from './settings.ts'
 const INTERRUPTED = 130
 const SAY_WHAT_IS_OPEN_AFTER_MS = 1_000
 
-const { grep, isColored } = JSON.parse(process.argv[2] ?? '{}') as RunOptions
+const { grep, caseMaxMs, isColored } = JSON.parse(process.argv[2] ?? '{}') as RunOptions
 
 const report = (message: WorkerMessage): void => void process.send?.(message)
 
 const runFile = async (file: string): Promise<FileResult> => {
-  const mocha = new Mocha({ ...mochaOptions, reporter: FileReporter, color: isColored, ...(grep ? { grep } : {}) })
+  const chosen = { ...(grep && { grep }), ...(caseMaxMs && { timeout: caseMaxMs }) }
+  const mocha = new Mocha({ ...mochaOptions, reporter: FileReporter, color: isColored, ...chosen })
   mocha.addFile(file)
   try {
     await mocha.loadFilesAsync()

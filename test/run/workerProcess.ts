@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { SHORT_LIVED } from '../support/nodeFlags.ts'
 import type { FileResult, WorkerCommand, WorkerMessage, RunOptions } from './messages.ts'
 import { nodeOptions } from './settings.ts'
+import { within } from '../../src/lib/time.ts'
 
 /** A worker process, controlled by the runner. */
 
@@ -62,14 +63,7 @@ const openOutput = () => {
   return { fd, takeNew, close }
 }
 
-/** Resolves with undefined when the promise does not settle in time. */
-const withTimeout = async <T>(promise: Promise<T>, maxMs: number): Promise<T | undefined> => {
-  let late: NodeJS.Timeout | undefined
-  const over = new Promise<undefined>(resolve => {
-    late = setTimeout(() => resolve(undefined), maxMs)
-  })
-  return Promise.race([promise, over]).finally(() => clearTimeout(late))
-}
+const late = (): undefined => undefined
 
 export const startWorker = (options: RunOptions, { fileMaxMs, endMaxMs }: WorkerLimits): Worker => {
   const output = openOutput()
@@ -100,7 +94,7 @@ export const startWorker = (options: RunOptions, { fileMaxMs, endMaxMs }: Worker
     })
   const outcomeOf = async (result: Promise<FileResult>): Promise<FileResult | string> => {
     const dead = closed.then(how => `The worker ended (${how}) in this file, or after ${lastFile}.`)
-    const outcome = await withTimeout(Promise.race([result, dead]), fileMaxMs)
+    const outcome = await within(Promise.race([result, dead]), fileMaxMs, late)
     return outcome ?? `The file did not end within ${fileMaxMs / 1000} s; its worker was killed.`
   }
 
@@ -123,7 +117,7 @@ export const startWorker = (options: RunOptions, { fileMaxMs, endMaxMs }: Worker
   }
   const end = async (): Promise<string | undefined> => {
     send({ end: true })
-    const how = await withTimeout(closed, endMaxMs)
+    const how = await within(closed, endMaxMs, late)
     if (how === undefined) await kill()
     const said = output.takeNew()
     output.close()
@@ -133,7 +127,7 @@ export const startWorker = (options: RunOptions, { fileMaxMs, endMaxMs }: Worker
   }
   const interrupt = async (): Promise<void> => {
     signalGroup(child, 'SIGTERM')
-    if ((await withTimeout(closed, endMaxMs)) === undefined) await kill()
+    if ((await within(closed, endMaxMs, late)) === undefined) await kill()
   }
   return { run, end, interrupt }
 }

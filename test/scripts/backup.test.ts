@@ -123,7 +123,7 @@ describe('npm run ledger -- backup', () => {
     const ended = await Promise.all([first.ended, backup('both').ended])
     expect(ended.map(({ code }) => code)).to.have.members([0, 2])
     const [made, refused] = ended.toSorted((a, b) => Number(a.code) - Number(b.code))
-    expect(refused?.stderr).to.match(/ is there already: |Another backup of this service is running: /)
+    expect(refused?.stderr).to.match(/ already exists: |Another backup of this service is running: /)
     expect(JSON.parse(made?.stdout ?? '')).to.deep.equal({ backup: join(folder, 'both'), files: await filesIn('both') })
     expect(await namesOf('both')).to.deep.equal(['both'])
   })
@@ -135,7 +135,7 @@ describe('npm run ledger -- backup', () => {
     await writeFile(join(folder, 'taken', 'file'), '')
     const { code, stderr } = await ended
     expect(code).to.equal(2)
-    expect(stderr).to.include('taken is there already: a backup gets a new folder.')
+    expect(stderr).to.include('taken already exists: name a new folder for the backup.')
     expect(await namesOf('taken')).to.deep.equal(['taken'])
     expect(await readdir(join(folder, 'taken'))).to.deep.equal(['file'])
   })
@@ -190,7 +190,7 @@ describe('npm run ledger -- backup', () => {
     const before = [...paid]
     await follow('backup')
     await eventually(async () => paid.length > before.length)
-    expect(await refusal()).to.match(/ is there already: a backup gets a new folder\.$/m)
+    expect(await refusal()).to.match(/ already exists: name a new folder for the backup\.$/m)
     isWriting = false
     await service.end('SIGKILL')
     await writing.catch(() => undefined)
@@ -230,7 +230,7 @@ describe('npm run ledger -- backup', () => {
 
     // The feeds may need a moment to reach the end of the log.
     const checked = await eventually(async () => follow('check').catch(() => undefined))
-    expect(checked.stdout).to.include('Nothing was found wrong.')
+    expect(checked.stdout).to.include('No problems were found.')
   })
 
   it('does not begin with a backup while no service runs', async () => {

@@ -1,8 +1,8 @@
 import { EVENT_STREAMS_POOL_MAX } from '../../src/compose/databasePools.ts'
 import { createLedger, type Ledger } from '../../src/commands/commandHandler.ts'
-import { adoptLog, checkLog, type SeenFact } from '../../src/commands/logIdentity.ts'
+import { adoptLog, checkLog, type SeenFact } from '../../src/logIdentity/logIdentity.ts'
 import { createDenials } from '../../src/commands/denials.ts'
-import { createPersonalTexts } from '../../src/commands/personalTexts.ts'
+import { createPersonalTexts } from '../../src/personalTexts/personalTexts.ts'
 import { createTenantStatuses } from '../../src/commands/tenantStatus.ts'
 import { type FeedSettings, type FeedStates, startFeeds } from '../../src/compose/feeds.ts'
 import {
@@ -16,7 +16,7 @@ import {
   type Services,
 } from '../../src/http/index.ts'
 import type { Admission } from '../../src/http/admission/requestTurn.ts'
-import { DEFAULT_BYTES } from '../../src/limits.ts'
+import { DEFAULT_BYTES } from '../../src/settings/limits.ts'
 import type { RequestPipeline } from '../../src/http/requestPipeline.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
 import {
@@ -141,7 +141,7 @@ const runWhileLogMatches = async (
 }
 
 /** Logged by a process that ends because it found the log of another ledger, or another state of its log. */
-export const OTHER_LOG = 'the log is another one'
+export const OTHER_LOG = 'the event log does not belong to these tables'
 
 /** Reports the waits for turns, but those of a process that was paused meanwhile. */
 const watchedAdmission = (

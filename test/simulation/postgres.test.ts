@@ -29,9 +29,11 @@ describe('Postgres in the simulation', () => {
     const engine = await openEngine()
     let time = '2026-03-01T08:00:00.000Z'
     engine.setClock(() => time)
-    await engine.query(`insert into export_slots (caller, operation_id, tenant_id) values ('alice', 'op_1', 'acme')`)
+    await engine.query(
+      `insert into reservations (kind, tenant_id, id, owner) values ('exports', 'acme', 'op_1', 'alice')`,
+    )
     time = '2026-03-01T08:01:00.000Z'
-    const text = `select now() - taken_at = interval '1 minute' as is_minute from export_slots where taken_at < now()`
+    const text = `select now() - taken_at = interval '1 minute' as is_minute from reservations where taken_at < now()`
     expect(await engine.query(text)).to.deep.equal([{ is_minute: true }])
   })
 })

@@ -115,7 +115,7 @@ const CLOCK = `
   set clock.time = 'epoch';
   set search_path = public, clock, pg_catalog`
 /** The statements for which the time matters. To set the clock for each other one would take a third of a run's time. */
-const COMPARES_TIMES = /taken_at|_slots|subscription_places/
+const COMPARES_TIMES = /taken_at|reservations/
 
 /** Starts an engine, which takes a second or two. It serves any number of runs, one after the other. */
 export const openEngine = async ({ statementsPerVacuum = STATEMENTS_PER_VACUUM } = {}): Promise<Engine> => {

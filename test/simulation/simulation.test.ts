@@ -6,8 +6,9 @@ import { hashOf } from './history.ts'
 import { openEngine } from './postgres.ts'
 import { simulate } from './simulate.ts'
 import type { WorkerSettings } from './worker.ts'
+import { breadth } from '../support/breadth.ts'
 
-const SEEDS = 500
+const SEEDS = breadth(150, 500)
 /** Beyond the limit of .mocharc.json, which is that of one case: this one is hundreds of runs. */
 const MANY_MAX_MS = 600_000
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { orderEntity } from '../../src/commands/entities.ts'
-import { randomId } from '../../src/commands/identifiers.ts'
-import { newEventOf } from '../../src/commands/storedEvents.ts'
-import { realWorld } from '../../src/clockAndRandomness.ts'
+import { randomId } from '../../src/lib/identifiers.ts'
+import { newEventOf } from '../../src/lib/storedEvents.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import type { TestService } from './service.ts'
 
 /**

@@ -1,5 +1,5 @@
-import { DEFAULT_CONCURRENCY_LIMITS, DEFAULT_RATE_LIMITS } from '../../src/limits.ts'
-import type { ConcurrencyLimitSettings, RateLimitSettings } from '../../src/limits.ts'
+import { DEFAULT_CONCURRENCY_LIMITS, DEFAULT_RATE_LIMITS } from '../../src/settings/limits.ts'
+import type { ConcurrencyLimitSettings, RateLimitSettings } from '../../src/settings/limits.ts'
 import type { RateLimit } from '../../src/ports.ts'
 
 /** Limits of tests, the same for each policy. */

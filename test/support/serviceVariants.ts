@@ -5,7 +5,7 @@ import { createLocalCounter } from '../../src/adapters/rateLimiter/counters.ts'
 import { createTenantStatuses } from '../../src/commands/tenantStatus.ts'
 import { createDenials } from '../../src/commands/denials.ts'
 import { createLedger } from '../../src/commands/commandHandler.ts'
-import { createPersonalTexts } from '../../src/commands/personalTexts.ts'
+import { createPersonalTexts } from '../../src/personalTexts/personalTexts.ts'
 import {
   type Authenticate,
   createAddressOf,
@@ -24,11 +24,11 @@ import { type Admission, createAdmission } from '../../src/http/admission/reques
 import { createPendingBodies } from '../../src/fairness/pendingBodies.ts'
 import { type RefusalReason, TurnRefused } from '../../src/fairness/turns.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
-import { DEFAULT_BYTES, DEFAULT_CONCURRENCY_LIMITS, type RateLimitSettings } from '../../src/limits.ts'
+import { DEFAULT_BYTES, DEFAULT_CONCURRENCY_LIMITS, type RateLimitSettings } from '../../src/settings/limits.ts'
 import { everyRate } from './limits.ts'
 import { type Principal, SCOPES } from '../../src/identity/principal.ts'
 import { type Database, type EventStore, Unavailable, type World } from '../../src/ports.ts'
-import { realWorld } from '../../src/clockAndRandomness.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import type { TestService } from './service.ts'
 
 /** Differences of a variant: the same HTTP layer on the shared service's dependencies, with a defect or another setting. */

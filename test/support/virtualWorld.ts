@@ -1,4 +1,4 @@
-import type { CrashPoint } from '../../src/crashPoints.ts'
+import type { CrashPoint } from '../../src/lib/crashPoints.ts'
 import type { World } from '../../src/ports.ts'
 
 /** mulberry32: deterministic by seed, from 0 up to 1. */

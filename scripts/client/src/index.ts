@@ -1,57 +1,108 @@
-import { API_VERSION } from './contract.ts'
-import { Api, type FullRequestParams, type HttpResponse } from './generated.ts'
-import { createRetryingFetch, type RetryOptions, type Token } from './retry.ts'
+import type { ApiVersion, Operations } from './generated.ts'
+import { createSender, type RetryOptions, type Token } from './retry.ts'
 
-/**
- * The client of the payment ledger: the generated endpoints, with credentials, the version of the contract, and
- * retries.
- */
+/** The client of the payment ledger: the operations of the contract by method and path, with retries. */
 
-export * from './generated.ts'
-export { API_VERSION, RETRY_TABLE } from './contract.ts'
-export { createRetryingFetch, EffectUnknownError, type RetryOptions, type Surroundings, type Token } from './retry.ts'
+export type * from './generated.ts'
+export { EffectUnknownError, LedgerError, NoAnswerError } from './errors.ts'
+export type { RetryOptions, Token } from './retry.ts'
+
+/** The version of the contract that each request carries. */
+export const API_VERSION: ApiVersion = '2026-11-22'
 
 export type LedgerClientOptions = {
   /** `https://ledger.example` */
   readonly baseUrl: string
-  /** Asked for a current access token before each attempt. */
   readonly token: Token
   readonly retry?: RetryOptions
-  /** In place of the retrying fetch. */
+  /** Ends every request of the client. */
+  readonly signal?: AbortSignal
+  /** Sends each attempt; the global fetch by default. */
   readonly fetch?: typeof fetch
 }
 
-/** The generator sends each body that ends in +json as application/json; the body of a PATCH is a merge patch. */
-const withPatchType =
-  (send: typeof fetch): typeof fetch =>
-  (input, init = {}) => {
-    const headers = new Headers(init.headers)
-    if (init.method === 'PATCH') headers.set('content-type', 'application/merge-patch+json')
-    return send(input, { ...init, headers })
-  }
+export type OperationName = keyof Operations
 
-type Failed = HttpResponse<unknown>
+/** Parameters, body and headers of an operation: `idempotencyKey` is the header Idempotency-Key. */
+export type Given<O extends OperationName> = Operations[O]['request'] & { readonly signal?: AbortSignal | undefined }
+type Arguments<O extends OperationName> = object extends Given<O> ? [given?: Given<O>] : [given: Given<O>]
 
-/** The generated endpoints parse no problem where a success has no JSON body. */
-const rejectWithProblem = async (failure: unknown): Promise<never> => {
-  const isUnparsed = failure instanceof Response && (failure as Failed).error === null
-  if (isUnparsed && failure.headers.get('content-type')?.includes('json') === true)
-    (failure as Failed).error = await failure
-      .clone()
-      .json()
-      .catch(() => null)
-  throw failure
+type Answers<O extends OperationName> = Operations[O]['answers']
+/** The answer of an operation. With several statuses, `status` tells which `data` it has. */
+export type Answer<O extends OperationName> = {
+  readonly [S in keyof Answers<O>]: Answers<O>[S] & { readonly status: S; readonly headers: Headers }
+}[keyof Answers<O>]
+
+type Page<T> = {
+  readonly items: readonly T[]
+  readonly page: { readonly next_cursor: string | null; readonly has_more: boolean }
+}
+type Lists = {
+  [O in OperationName]: Answer<O> extends { readonly data: Page<infer T> } ? T : never
+}
+/** The operations that answer with a page. */
+export type ListName = { [O in OperationName]: [Lists[O]] extends [never] ? never : O }[OperationName]
+
+export type LedgerClient = {
+  /** Rejects with a LedgerError, a NoAnswerError, or an EffectUnknownError when a write may have had its effect. */
+  readonly request: <O extends OperationName>(operation: O, ...given: Arguments<O>) => Promise<Answer<O>>
+  /** The items of all pages. */
+  readonly list: <O extends ListName>(operation: O, ...given: Arguments<O>) => AsyncGenerator<Lists[O], void, undefined>
 }
 
-export const createLedgerClient = ({ baseUrl, token, retry, fetch: send }: LedgerClientOptions): Api<unknown> => {
-  const authorize = async () => ({ headers: { authorization: `Bearer ${await token()}` } })
-  const api = new Api<unknown>({
-    baseUrl,
-    customFetch: withPatchType(send ?? createRetryingFetch({ ...retry, token })),
-    baseApiParams: { headers: { 'API-Version': API_VERSION } },
-    ...(send && { securityWorker: authorize }),
-  })
-  const { request } = api
-  api.request = <T, E>(params: FullRequestParams) => request<T, E>(params).catch(rejectWithProblem)
-  return api
+type Values = Readonly<Record<string, unknown>>
+type Anything = {
+  readonly path?: Readonly<Record<string, string>>
+  readonly query?: Values
+  readonly body?: object
+  readonly signal?: AbortSignal
+} & Values
+
+const pathOf = (template: string, parameters: Readonly<Record<string, string>>, query: Values): string => {
+  const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(parameters[name] ?? ''))
+  const given = Object.entries(query).filter(([, value]) => value !== undefined)
+  const search = new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)])).toString()
+  return search === '' ? path : `${path}?${search}`
+}
+
+/** `ifMatch` is the header If-Match. */
+const headersOf = (given: Values): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(given)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [name.replaceAll(/[A-Z]/g, letter => `-${letter.toLowerCase()}`), String(value)]),
+  )
+
+const contentTypeOf = (method: string): string =>
+  method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
+
+export const createLedgerClient = (options: LedgerClientOptions): LedgerClient => {
+  const { baseUrl, token, retry, fetch: fetchOnce, signal: ofClient } = options
+  const send = createSender({ ...retry, token }, fetchOnce && { fetch: fetchOnce })
+  const request = async (operation: string, given: Anything = {}) => {
+    const [method = '', template = ''] = operation.split(' ')
+    const { path = {}, query = {}, body, signal: ofRequest, ...named } = given
+    const { response, data } = await send(baseUrl + pathOf(template, path, query), {
+      method,
+      headers: {
+        'API-Version': API_VERSION,
+        ...(body !== undefined && { 'Content-Type': contentTypeOf(method) }),
+        ...headersOf(named),
+      },
+      body: body === undefined ? null : JSON.stringify(body),
+      signal: AbortSignal.any([ofClient, ofRequest].filter(signal => signal !== undefined)),
+    })
+    const { status, headers } = response
+    return { status, headers, data, etag: headers.get('etag'), position: headers.get('ledger-position') }
+  }
+  const list = async function* (operation: string, given: Anything = {}) {
+    for (let cursor = given.query?.['cursor'], hasMore = true; hasMore; ) {
+      const { data } = await request(operation, { ...given, query: { ...given.query, cursor } })
+      const { items, page } = data as Page<unknown>
+      yield* items
+      cursor = page.next_cursor
+      hasMore = page.has_more
+    }
+  }
+  return { request, list } as LedgerClient
 }

@@ -1,9 +1,8 @@
-import { RETRY_TABLE } from './contract.ts'
-import { requestedPauseMs } from './requestedPause.ts'
+import { requestedPauseMs } from '../../../src/lib/requestedPause.ts'
+import { EffectUnknownError, LedgerError, NoAnswerError } from './errors.ts'
+import type { Problem } from './generated.ts'
 
-/**
- * Retries of requests by the retry table of the contract: bounded by attempts and a deadline, with backoff and jitter.
- */
+/** Retries of requests by the guidance of their problems: bounded by attempts and a deadline, with backoff and jitter. */
 
 export type RetryOptions = {
   readonly attemptsMax?: number
@@ -13,23 +12,8 @@ export type RetryOptions = {
   readonly attemptMs?: number
 }
 
-/** The current access token. */
-export type Token = () => string | Promise<string>
-
-/**
- * A write may have had its effect, and no attempt was told: read the state, or send it again with the same
- * Idempotency-Key. The cause is the last response, or the error of an attempt without one.
- */
-export class EffectUnknownError extends Error {
-  readonly response: Response | undefined
-  constructor(cause: unknown) {
-    const response = cause instanceof Response ? cause : undefined
-    const end = response === undefined ? `had no response (${String(cause)})` : `was answered ${response.status}`
-    super(`The effect of the request is unknown. Its last attempt ${end}.`, { cause })
-    this.name = 'EffectUnknownError'
-    this.response = response
-  }
-}
+/** The access token, or a function that is asked for a current one before each attempt. */
+export type Token = string | (() => string | Promise<string>)
 
 /** The surroundings, which tests replace. */
 export type Surroundings = {
@@ -47,7 +31,7 @@ const ATTEMPT_MS = 15_000
 const PAUSE_FIRST_MS = 200
 const PAUSE_MAX_MS = 10_000
 
-type Strategy = (typeof RETRY_TABLE)[keyof typeof RETRY_TABLE]['strategy']
+type Strategy = Problem['retry']['strategy']
 
 const sleep: Surroundings['sleep'] = (ms, signal) =>
   new Promise((resolve, reject) => {
@@ -77,24 +61,22 @@ const isRead = (method: string): boolean => ['GET', 'HEAD', 'OPTIONS'].includes(
 /** A request without effect, or one whose key lets it have its effect once. */
 const isSafeToRepeat = (method: string, headers: Headers): boolean => isRead(method) || headers.has('idempotency-key')
 
-const isProblem = (response: Response): boolean =>
-  response.headers.get('content-type')?.includes('problem+json') === true
+const isJson = (response: Response): boolean => /\bjson\b/.test(response.headers.get('content-type') ?? '')
 
-const isStrategy = (text: unknown): text is Strategy =>
-  Object.values(RETRY_TABLE).some(({ strategy }) => strategy === text)
-
-/** The strategy of a failed response: of its code by the contract, or of the response itself if the code is newer. */
-const strategyOf = async (response: Response): Promise<Strategy> => {
-  const unknownEffect = response.status >= 500 ? 'query_state_or_same_key' : 'do_not_retry'
-  if (!isProblem(response)) return unknownEffect
-  const problem = (await response
-    .clone()
-    .json()
-    .catch(() => ({}))) as { code?: string; retry?: { strategy?: unknown } }
-  const known = Object.entries(RETRY_TABLE).find(([code]) => code === problem.code)?.[1].strategy
-  if (known !== undefined) return known
-  return isStrategy(problem.retry?.strategy) ? problem.retry.strategy : unknownEffect
+const isProblem = (document: unknown): document is Problem => {
+  const { code, retry } = Object(document) as Partial<Problem>
+  return typeof code === 'string' && typeof retry?.strategy === 'string'
 }
+
+const errorOf = async (response: Response): Promise<LedgerError> => {
+  const document: unknown = isJson(response) ? await response.json().catch(() => undefined) : undefined
+  if (!isJson(response)) await response.body?.cancel()
+  return new LedgerError(response, isProblem(document) ? document : undefined)
+}
+
+/** The guidance of the problem. An error of another server says nothing about the effect. */
+const strategyOf = ({ problem, status }: LedgerError): Strategy =>
+  problem?.retry.strategy ?? (status >= 500 ? 'query_state_or_same_key' : 'do_not_retry')
 
 const isRetried = (strategy: Strategy, method: string, headers: Headers): boolean => {
   if (strategy === 'same_request') return true
@@ -108,17 +90,17 @@ const DECIDED_STATUSES: ReadonlySet<number> = new Set([409, 422])
 /** `decided`: the response tells what the request did, whichever attempt did it. `none`: this attempt did nothing. */
 type Effect = 'decided' | 'none' | 'unknown'
 
-const effectOf = (response: Response, strategy: Strategy): Effect => {
-  if (strategy === 'query_state_or_same_key') return 'unknown'
-  const isRefused = strategy === 'refresh_and_resubmit' || strategy === 'do_not_retry'
-  return isRefused && isProblem(response) && DECIDED_STATUSES.has(response.status) ? 'decided' : 'none'
+const effectOf = ({ problem, status }: LedgerError, strategy: Strategy): Effect => {
+  if (['same_request', 'same_key', 'reauthenticate'].includes(strategy)) return 'none'
+  if (!['refresh_and_resubmit', 'do_not_retry'].includes(strategy)) return 'unknown'
+  return problem !== undefined && DECIDED_STATUSES.has(status) ? 'decided' : 'none'
 }
 
 /** Between half of the grown pause and the whole, so that clients that failed together do not return together. */
-const pauseMs = (attempt: number, response: Response | undefined, random: () => number): number => {
+const pauseMs = (attempt: number, error: unknown, random: () => number): number => {
   const grown = Math.min(PAUSE_FIRST_MS * 2 ** (attempt - 1), PAUSE_MAX_MS)
   const jittered = grown * (0.5 + random() / 2)
-  const requested = response && requestedPauseMs(response.headers)
+  const requested = error instanceof LedgerError ? requestedPauseMs(error.headers) : undefined
   return requested === undefined ? jittered : requested + jittered / 2
 }
 
@@ -129,85 +111,87 @@ const startTimeout = (signal: AbortSignal | null | undefined, ms: number) => {
   return { signal: AbortSignal.any(signals), clear: () => clearTimeout(timer) }
 }
 
-const isJson = (response: Response): boolean => /\bjson\b/.test(response.headers.get('content-type') ?? '')
-
 /** The token; rejects when the signal aborts, whether or not the token comes. */
 const readToken = (token: Token, signal: AbortSignal): Promise<string> =>
   new Promise((resolve, reject) => {
     const onAbort = (): void => reject(reasonOf(signal))
     if (signal.aborted) return onAbort()
     signal.addEventListener('abort', onAbort, { once: true })
-    Promise.resolve().then(token).then(resolve, reject)
+    Promise.resolve()
+      .then(typeof token === 'string' ? () => token : token)
+      .then(resolve, reject)
   })
 
-type Attempt = {
-  readonly response?: Response
-  readonly error?: unknown
-  readonly isRetryable: boolean
-  readonly effect: Effect
+/** `data`: the parsed JSON, the response itself if it is a file or a stream, or undefined without a body. */
+export type Received = { readonly response: Response; readonly data: unknown }
+
+type Failure = { readonly error: unknown; readonly isRetryable: boolean; readonly effect: Effect }
+
+const receive = async (response: Response): Promise<Received> => {
+  if (response.status >= 400) throw await errorOf(response)
+  if (isJson(response)) return { response, data: await response.json() }
+  return { response, data: response.headers.has('content-type') ? response : undefined }
 }
 
-const endWith = ({ response, error }: Attempt, isEffectUnknown: boolean): Response => {
-  if (isEffectUnknown) throw new EffectUnknownError(response ?? error)
-  if (response === undefined) throw error
-  return response
+const failureOf = (error: LedgerError, method: string, headers: Headers): Failure => {
+  const strategy = strategyOf(error)
+  return { error, isRetryable: isRetried(strategy, method, headers), effect: effectOf(error, strategy) }
 }
 
-type Send = (input: string | URL, init: RequestInit, maxMs: number) => Promise<Attempt>
+type Send = (url: string, init: RequestInit, maxMs: number) => Promise<Received | Failure>
 
 const createAttempt =
-  (send: typeof fetch, token: Token | undefined): Send =>
-  async (input, init, maxMs) => {
-    const method = (init.method ?? 'GET').toUpperCase()
+  (send: typeof fetch, token: Token): Send =>
+  async (url, init, maxMs) => {
+    const method = init.method ?? 'GET'
     const headers = new Headers(init.headers)
     const { signal, clear } = startTimeout(init.signal, maxMs)
     let isSent = false
     try {
-      if (token !== undefined) headers.set('authorization', `Bearer ${await readToken(token, signal)}`)
+      headers.set('authorization', `Bearer ${await readToken(token, signal)}`)
       isSent = true
-      const response = await send(input, { ...init, headers, signal })
-      if (response.status < 400) {
-        if (isJson(response)) await response.clone().arrayBuffer()
-        return { response, isRetryable: false, effect: 'decided' }
-      }
-      const strategy = await strategyOf(response)
-      return { response, isRetryable: isRetried(strategy, method, headers), effect: effectOf(response, strategy) }
+      return await receive(await send(url, { ...init, headers, signal }))
     } catch (error) {
-      const isRetryable = isSent && init.signal?.aborted !== true && isSafeToRepeat(method, headers)
-      return { error, isRetryable, effect: isSent ? 'unknown' : 'none' }
+      if (!isSent) return { error, isRetryable: false, effect: 'none' }
+      if (error instanceof LedgerError) return failureOf(error, method, headers)
+      return { error: new NoAnswerError(url, error), isRetryable: isSafeToRepeat(method, headers), effect: 'unknown' }
     } finally {
       clear()
     }
   }
 
 /**
- * `fetch` with retries. The request is the same at each attempt, its Idempotency-Key included, but for the token, which
- * is asked for each time; its body must be a text, and its address a text or a URL. A JSON body that breaks off is a
- * failed attempt. Resolves to the last response. Rejects as fetch does when a read had no response, with an
- * EffectUnknownError when a write may have had an effect that no response tells, and when the caller aborts.
+ * Sends requests. A request is the same at each attempt, its Idempotency-Key included, but for the token; its body must
+ * be a text. A JSON body that breaks off is a failed attempt. Rejects with the error of the last attempt, a LedgerError or
+ * a NoAnswerError; with an EffectUnknownError when a write may have had an effect that no response tells; and with the
+ * reason of the signal when the caller aborts.
  */
-export const createRetryingFetch = (
-  options: RetryOptions & { readonly token?: Token | undefined } = {},
-  { fetch: send, nowMs, sleep: pause, random }: Surroundings = usual,
-): typeof fetch => {
+export const createSender = (
+  options: RetryOptions & { readonly token: Token },
+  surroundings: Partial<Surroundings> = {},
+): ((url: string, init?: RequestInit) => Promise<Received>) => {
+  const { fetch: send, nowMs, sleep: pause, random } = { ...usual, ...surroundings }
   const { attemptsMax = ATTEMPTS_MAX, deadlineMs = DEADLINE_MS, attemptMs = ATTEMPT_MS, token } = options
   const attemptOnce = createAttempt(send, token)
 
-  return async (input, init = {}) => {
-    if (input instanceof Request) throw new TypeError('A Request can be sent only once: give its address and an init.')
+  return async (url, init = {}) => {
     const giveUpAtMs = nowMs() + deadlineMs
-    const isWrite = !isRead((init.method ?? 'GET').toUpperCase())
+    const isWrite = !isRead(init.method ?? 'GET')
     let mayHaveEffect = false
     for (let attempt = 1; ; attempt++) {
-      const ended = await attemptOnce(input, init, Math.min(attemptMs, giveUpAtMs - nowMs()))
-      const { response, error, isRetryable, effect } = ended
-      if (response === undefined && init.signal?.aborted === true) throw error
+      const ended = await attemptOnce(url, init, Math.min(attemptMs, giveUpAtMs - nowMs()))
+      if ('response' in ended) return ended
+      const { error, isRetryable, effect } = ended
+      if (init.signal?.aborted === true) throw reasonOf(init.signal)
       mayHaveEffect ||= isWrite && effect === 'unknown'
-      const waitMs = pauseMs(attempt, response, random)
-      const isLast = !isRetryable || attempt >= attemptsMax || nowMs() + waitMs >= giveUpAtMs
-      if (isLast) return endWith(ended, mayHaveEffect && effect !== 'decided')
-      await response?.body?.cancel()
-      await pause(waitMs, init.signal ?? undefined)
+      const waitMs = pauseMs(attempt, error, random)
+      if (isRetryable && attempt < attemptsMax && nowMs() + waitMs < giveUpAtMs) {
+        await pause(waitMs, init.signal ?? undefined)
+        continue
+      }
+      if (mayHaveEffect && effect !== 'decided')
+        throw new EffectUnknownError(error, new Headers(init.headers).get('idempotency-key') ?? undefined)
+      throw error
     }
   }
 }

@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs'
 import { chown, type FileHandle, lstat, mkdir, open, readdir, realpath, stat } from 'node:fs/promises'
 import { isAbsolute, join, relative, sep } from 'node:path'
-import { StartupError, systemCode } from '../../../src/startupError.ts'
+import { StartupError, systemCode } from '../../../src/lib/startupError.ts'
 
 /** Copies the files of a folder, with their modes and owners, while a server writes them. */
 

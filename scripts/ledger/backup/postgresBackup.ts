@@ -1,7 +1,7 @@
 import { open, readdir, stat } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { Client, DatabaseError } from 'pg'
-import { StartupError } from '../../../src/startupError.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 import { copyFolder, keepOwner, syncFolder } from './copyFolder.ts'
 
 /**
@@ -57,7 +57,7 @@ const takeSlot = async (client: Client): Promise<void> => {
     await client.query(SLOT)
   } catch (error) {
     if (!(error instanceof DatabaseError && error.code === NO_FREE_SLOT)) throw error
-    throw new StartupError('Another backup of this service is running: begin when it has ended.', error)
+    throw new StartupError('Another backup of this service is running: try again when it has finished.', error)
   }
 }
 

@@ -90,7 +90,7 @@ const withoutCredit = (line: StatementLine, payment: Payment | undefined): Outco
       status: 'missing',
       line,
       ...named,
-      detail: 'An earlier booking was taken back, and the ledger has no event for it.',
+      detail: 'An earlier booking was reversed, and the ledger has no event for it.',
     }
   if (payment === undefined) return { status: 'ignored', line, detail: 'Money out, for no payment of the ledger.' }
   return { status: 'missing', line, payment, detail: 'Money out that names a payment: compare its refunds.' }
@@ -149,7 +149,7 @@ const withExactAmount = (
   if (own !== undefined) return matched(own)
   const returned = exact.find(payment => isTakenBack(importState, payment))
   if (returned !== undefined)
-    return { status: 'under', line, payment: returned, detail: 'The statement takes this booking back.' }
+    return { status: 'under', line, payment: returned, detail: 'The statement reverses this booking.' }
   const payment = exact.find(({ id, settledBy }) => settledBy === undefined && !importState.lines.has(id))
   if (payment !== undefined) return { ...matched(payment), settle: { payment, lineId } }
   return duplicate(line, exact[0], importState.lines.get(exact[0].id))

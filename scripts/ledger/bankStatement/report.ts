@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises'
 import { csv } from '../../../src/adapters/files/csv.ts'
-import { StartupError, systemCode } from '../../../src/startupError.ts'
+import { StartupError, systemCode } from '../../../src/lib/startupError.ts'
 import type { Outcome } from './outcomes.ts'
 import { decimalOf } from './statementLine.ts'
 

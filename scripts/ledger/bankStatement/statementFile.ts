@@ -1,5 +1,5 @@
 import { type FileHandle, open, stat } from 'node:fs/promises'
-import { StartupError, systemCode } from '../../../src/startupError.ts'
+import { StartupError, systemCode } from '../../../src/lib/startupError.ts'
 import { readCamt053 } from './camt053.ts'
 import { readCsvStatement } from './csvStatement.ts'
 import { type StatementLine, StatementError } from './statementLine.ts'
@@ -62,7 +62,7 @@ const openFile = async (path: string): Promise<FileHandle> => {
   }
   // Before it is opened, since opening a pipe waits for its writer.
   if (!(await stat(path).catch(refuse)).isFile())
-    throw new StartupError(`${path} is no regular file, which can be read twice.`)
+    throw new StartupError(`${path} is not a regular file, which can be read twice.`)
   return await open(path).catch(refuse)
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { CURRENCIES, exponentOf } from '../../../streams/money.ts'
-import { StartupError } from '../../../src/startupError.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 
 /** One line of a bank statement, in the form that both file formats are read into. */
 
@@ -79,7 +79,7 @@ export const dateIn = (text: string): string | undefined => {
 export const dateOf = (text: string, line: number): string => {
   const date = dateIn(text)
   if (date !== undefined) return date
-  throw new StatementError(line, `${JSON.stringify(text)} is no date: YYYY-MM-DD.`)
+  throw new StatementError(line, `${JSON.stringify(text)} is not a date: YYYY-MM-DD.`)
 }
 
 const CORRELATION_DIGITS = 40

@@ -1,21 +1,15 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import { requestedPauseMs } from '../../../src/requestedPause.ts'
-import { StartupError } from '../../../src/startupError.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
+import { createLedgerClient, LedgerError, type Operations } from '../../client/src/index.ts'
 import { type Digest, type Fact, factSchema, type Range } from './fact.ts'
 
-/** The two endpoints that a subscriber needs, with retries of retryable statuses. */
+/** The two endpoints that a subscriber needs. */
 
 const pageSchema = z.object({
   items: z.array(factSchema),
   page: z.object({ next_cursor: z.string(), has_more: z.boolean(), as_of_position: z.string() }),
 })
 export type Page = z.output<typeof pageSchema>
-
-const manifestSchema = z.object({
-  items: z.tuple([z.object({ to_position: z.string(), count: z.int(), sha256: z.string() })]),
-})
-const problemSchema = z.object({ code: z.string(), detail: z.string().optional() })
 
 /** The start of a page: after a cursor, or at a position. */
 export type Start = { readonly cursor: string } | { readonly from_position: string }
@@ -53,71 +47,42 @@ const FOREIGN_CURSOR =
   'The ledger did not issue the cursor of this copy for this tenant: the copy is of another tenant or of another log. ' +
   'Correct --tenant or --api, or name another folder.'
 
+type ManifestTopic = NonNullable<Operations['GET /events/manifest']['request']['query']>['topic']
+
 const PAGE = 100
 const REQUEST_MAX_MS = 60_000
-const PAUSE_MIN_MS = 200
-const PAUSE_MAX_MS = 5_000
-const RETRIED_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
-type Attempt = { readonly answer: unknown } | { readonly why: string; readonly requestedMs?: number | undefined }
-
-const sendOnce = async ({ api, token, signal }: ApiOptions, path: string): Promise<Attempt> => {
-  const authorization = `Bearer ${await token()}`
-  const within = AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MAX_MS)])
-  let response: Response
-  let body: unknown
-  try {
-    response = await fetch(`${api}${path}`, { headers: { authorization }, signal: within })
-    body = await response.json()
-  } catch (error) {
-    signal.throwIfAborted()
-    return { why: `no answer (${error instanceof Error ? error.message : String(error)})` }
-  }
-  if (response.ok) return { answer: body }
-  const problem = problemSchema.safeParse(body)
-  const { code, detail = '' } = problem.success ? problem.data : { code: 'no problem document' }
+const rethrow = (error: unknown): never => {
+  const code = error instanceof LedgerError ? error.code : undefined
   if (code === 'cursor_expired') throw new CursorExpired()
   if (code === 'cursor_invalid') throw new StartupError(FOREIGN_CURSOR)
-  const why = `${response.status} ${code}. ${detail}`.trim()
-  if (!RETRIED_STATUSES.has(response.status)) throw new StartupError(`GET ${path} was answered ${why}`)
-  return { why, requestedMs: requestedPauseMs(response.headers) }
+  throw error
 }
 
-const createGet =
-  (options: ApiOptions) =>
-  async <T>(path: string, schema: z.ZodType<T>): Promise<T> => {
-    const givenUpAtMs = performance.now() + options.retryMaxMs
-    for (let pauseMs = PAUSE_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS)) {
-      const tried = await sendOnce(options, path)
-      if ('answer' in tried) {
-        const parsed = schema.safeParse(tried.answer)
-        if (parsed.success) return parsed.data
-        throw new StartupError(`GET ${path} was answered with a body that the contract does not have.`, parsed.error)
-      }
-      // A pause of 0, or a date that has passed, must not repeat the request at once, again and again.
-      const waitMs = Math.max(tried.requestedMs ?? 0, pauseMs)
-      if (performance.now() + waitMs >= givenUpAtMs)
-        throw new StartupError(`GET ${options.api}${path} had ${tried.why}`)
-      await sleep(waitMs, undefined, { signal: options.signal })
-    }
+export const createApi = ({ api, token, signal, retryMaxMs }: ApiOptions): Api => {
+  const retry = { attemptsMax: Infinity, deadlineMs: retryMaxMs, attemptMs: REQUEST_MAX_MS }
+  const { request } = createLedgerClient({ baseUrl: api, token, signal, retry })
+  const page: Api['page'] = async start => {
+    const { data } = await request('GET /events', { query: { limit: PAGE, ...start } }).catch(rethrow)
+    const parsed = pageSchema.safeParse(data)
+    if (parsed.success) return parsed.data
+    throw new StartupError('GET /events was answered with a body that the contract does not have.', parsed.error)
   }
-
-export const createApi = (options: ApiOptions): Api => {
-  const get = createGet(options)
-  const page: Api['page'] = start =>
-    get(`/events?${new URLSearchParams({ limit: String(PAGE), ...start }).toString()}`, pageSchema)
-  const digestOf = async (query: Readonly<Record<string, string>>) =>
-    (await get(`/events/manifest?${new URLSearchParams(query).toString()}`, manifestSchema)).items[0]
+  const digestOf = async (topic: string, from: bigint, to?: bigint) => {
+    const query = { topic: topic as ManifestTopic, from: from.toString(), to: to?.toString() }
+    const [digest] = (await request('GET /events/manifest', { query })).data.items
+    if (digest === undefined) throw new StartupError(`GET /events/manifest has no digest from position ${from}.`)
+    return digest
+  }
   return {
     page,
-    manifest: (topic, { from, to }) => digestOf({ topic, from: from.toString(), to: to.toString() }),
+    manifest: (topic, { from, to }) => digestOf(topic, from, to),
     manifests: async function* (topic, { from: first, to }) {
       for (let from = first; from <= to; ) {
         // Without an end the range is the longest that the service counts. If that is enough, the end is named.
-        const start = { topic, from: from.toString() }
-        const longest = await digestOf(start)
+        const longest = await digestOf(topic, from)
         const isEnough = BigInt(longest.to_position) > to
-        const { count, sha256, to_position } = isEnough ? await digestOf({ ...start, to: to.toString() }) : longest
+        const { count, sha256, to_position } = isEnough ? await digestOf(topic, from, to) : longest
         yield { from, to: BigInt(to_position), count, sha256 }
         from = BigInt(to_position) + 1n
       }

@@ -3,7 +3,7 @@ import { type FileHandle, mkdir, open, readFile, rename } from 'node:fs/promises
 import { join } from 'node:path'
 import { z } from 'zod'
 import { type FileLock, tryFileLock } from '../../../src/embedded/fileLock.ts'
-import { StartupError, systemCode } from '../../../src/startupError.ts'
+import { StartupError, systemCode } from '../../../src/lib/startupError.ts'
 import { type Fact, factSchema, identityOf, topicOf } from './fact.ts'
 import { factLines, keepWholeLines } from './jsonLines.ts'
 

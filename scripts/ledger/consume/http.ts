@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { StartupError } from '../../../src/startupError.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 import { type Api, CursorExpired, type Page, type Start } from './api.ts'
 import type { Copy } from './copy.ts'
 import { digestOf, entryOf, isSame, topicOf } from './fact.ts'

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
-import { systemCode } from '../../../src/startupError.ts'
+import { systemCode } from '../../../src/lib/startupError.ts'
 
 /** Reading and repair of the files of a copy, which have one JSON document per line. */
 

@@ -1,7 +1,7 @@
 import { type Admin, type EachBatchPayload, Kafka, type KafkaConfig, type KafkaMessage, logLevel } from 'kafkajs'
 import { MANIFESTS_TOPIC } from '../../../src/commands/manifests.ts'
-import type { KafkaConfig as Settings } from '../../../src/config.ts'
-import { StartupError } from '../../../src/startupError.ts'
+import type { KafkaConfig as Settings } from '../../../src/settings/config.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 import type { Copy } from './copy.ts'
 import { type Fact, factSchema } from './fact.ts'
 

@@ -9,7 +9,7 @@ import type { TopicProof, Verified } from './verify.ts'
 const summaryOf = ({ counts: { taken, repeated, late }, state }: Copy): string => {
   const place = state().from === 'http' ? `, up to position ${state().position}` : ''
   const disorder = late === 0 ? '' : `, ${late} behind a later one of their key`
-  return `${taken} new facts, ${repeated} that were there already${disorder}${place}`
+  return `${taken} new facts, ${repeated} already present${disorder}${place}`
 }
 
 export const printConsumed = (copy: Copy, folder: string, json: boolean): void => {

@@ -15,10 +15,10 @@ const MS_PER_SECOND = 1_000
 export const clockCheck = (offsetMs: number, uncertaintyMs: number): Check => {
   const seconds = (Math.abs(offsetMs) / MS_PER_SECOND).toFixed(1)
   if (Math.abs(offsetMs) - uncertaintyMs <= OFFSET_MAX_MS)
-    return ok(CHECK, `within ${OFFSET_MAX_MS / MS_PER_SECOND} s of that of Postgres`)
+    return ok(CHECK, `within ${OFFSET_MAX_MS / MS_PER_SECOND} s of the clock of Postgres`)
   return finding(
     CHECK,
-    `It is ${seconds} s ${offsetMs > 0 ? 'ahead of' : 'behind'} that of Postgres.`,
+    `It is ${seconds} s ${offsetMs > 0 ? 'ahead of' : 'behind'} the clock of Postgres.`,
     'Synchronise the clocks of all machines (NTP): tokens are refused early or late, and times of events are wrong.',
   )
 }

@@ -1,6 +1,6 @@
-import { SETTINGS, unknownSettingsIn } from '../../../src/config.ts'
-import { INSECURITIES, type InsecurityName, warningOf } from '../../../src/insecureSettings.ts'
-import { withoutSecrets } from '../../../src/redaction.ts'
+import { SETTINGS, unknownSettingsIn } from '../../../src/settings/config.ts'
+import { INSECURITIES, type InsecurityName, warningOf } from '../../../src/settings/insecureSettings.ts'
+import { withoutSecrets } from '../../../src/lib/redaction.ts'
 import { TOKEN_SETTING } from '../tokenOption.ts'
 import { type Check, finding, ok } from './finding.ts'
 

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { openClient, refusalOf } from '../../../src/adapters/kafka/client.ts'
-import type { Config } from '../../../src/config.ts'
+import type { Config } from '../../../src/settings/config.ts'
 import { fetchJwksFrom } from '../../../src/identity/fetchJwks.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
 import { withoutPassword } from '../connections.ts'
-import { type Check, finding, notUsed, ok, orFinding, reasonOf, within } from './finding.ts'
+import { type Check, finding, notUsed, ok, orFinding, reasonOf, answered } from './finding.ts'
 import { checkTopics } from './topics.ts'
 
 /** Checks whether each dependency responds, by the same clients that the service uses. */
@@ -14,7 +14,7 @@ type Attempt<T> = { readonly value: T; readonly took: string } | { readonly fail
 const attempt = async <T>(work: () => Promise<T>, explain = reasonOf): Promise<Attempt<T>> => {
   const startedAtMs = performance.now()
   try {
-    const value = await within(work())
+    const value = await answered(work())
     return { value, took: `${Math.round(performance.now() - startedAtMs)} ms` }
   } catch (error) {
     return { failed: explain(error) }
@@ -39,7 +39,7 @@ const failingChecks = (body: unknown): string => {
 
 export const checkApi = async (api: string): Promise<Check> => {
   const live = await attempt(() => get(`${api}/livez`))
-  const remedy = 'See its log; start it again with npm start.'
+  const remedy = 'Check its log, then restart it with npm start.'
   if ('failed' in live) return finding('API', `${api} does not answer: ${live.failed}`, remedy)
   if (!liveSchema.safeParse(live.value.body).success)
     return finding(
@@ -49,12 +49,12 @@ export const checkApi = async (api: string): Promise<Check> => {
     )
   const ready = await attempt(() => get(`${api}/readyz`))
   if ('failed' in ready)
-    return finding('API', `${api} lives and does not say whether it is ready: ${ready.failed}`, remedy)
+    return finding('API', `${api} is running but does not say whether it is ready: ${ready.failed}`, remedy)
   if (ready.value.status === 200) return ok('API', `${api} is ready, ${ready.took}`)
   return finding(
     'API',
     `${api} is not ready: ${failingChecks(ready.value.body)}`,
-    'Heal the part that it names; it goes on by itself.',
+    'Repair the part that it names; the service then recovers by itself.',
   )
 }
 
@@ -81,7 +81,7 @@ export const checkPostgres = async (address: string, database: Database): Promis
   return finding(
     'Postgres',
     `${withoutPassword(address)} does not answer: ${tried.failed}`,
-    'Start it, or correct DATABASE_URL; commands go on meanwhile, lists do not.',
+    'Start it, or correct DATABASE_URL. Until then lists fail, and with the embedded event store, which needs Postgres, commands too.',
   )
 }
 
@@ -113,7 +113,7 @@ export const checkKafka = async (address: string | null, { kafka }: Config): Pro
       finding(
         'Kafka',
         `${address} does not answer: ${tried.failed}`,
-        'Start it, or correct KAFKA_BROKERS and KAFKA_SASL_*; the API goes on meanwhile, and the publisher catches up.',
+        'Start it, or correct KAFKA_BROKERS and KAFKA_SASL_*; the API keeps working, and the publisher catches up later.',
       ),
     ]
   } finally {
@@ -128,19 +128,19 @@ export const checkIssuer = async (issuer: string): Promise<Check> => {
   if ('value' in tried) return ok('issuer', `${issuer}, keys: ${tried.value}, ${tried.took}`)
   return finding(
     'issuer',
-    `The keys of ${issuer} cannot be had: ${tried.failed}`,
-    'Start it, or correct OIDC_ISSUER; tokens with keys that are known already are taken meanwhile.',
+    `The keys of ${issuer} cannot be fetched: ${tried.failed}`,
+    'Start it, or correct OIDC_ISSUER; tokens signed with keys that are already known are accepted until then.',
   )
 }
 
 export const checkMetrics = async (metrics: string | null): Promise<Check> => {
-  if (metrics === null) return notUsed('metrics', 'their address is not known here; METRICS_PORT sets it')
+  if (metrics === null) return notUsed('metrics', 'the address is not known here; METRICS_PORT sets it')
   const tried = await attempt(async () => (await fetch(metrics)).status)
   if ('value' in tried && tried.value === 200) return ok('metrics', `${metrics}, ${tried.took}`)
   const why = 'failed' in tried ? tried.failed : `status ${tried.value}`
   return finding(
     'metrics',
     `${metrics} does not answer: ${why}`,
-    'Correct METRICS_PORT; the service goes on meanwhile.',
+    'Correct METRICS_PORT; the service itself keeps working.',
   )
 }

@@ -6,7 +6,7 @@ import { type Check, finding, ok } from './finding.ts'
 
 type Row = { readonly name: string; readonly error: string; readonly at: string }
 
-const CHECK = 'feeds that do not go on'
+const CHECK = 'failed feeds'
 
 /** Errors of feeds with their messages. The public /readyz says only which feeds have failed. */
 export const checkErrors = async ({ sql }: Database): Promise<Check> => {
@@ -14,5 +14,5 @@ export const checkErrors = async ({ sql }: Database): Promise<Check> => {
   const rows = isCreated ? await sql<Row>('select name, error, at from feed_errors order by name') : []
   if (rows.length === 0) return ok(CHECK, 'none')
   const detail = rows.map(({ name, error, at }) => `${name}, since ${at}: ${error}`).join('; ')
-  return finding(CHECK, detail, 'Repair the named cause; the feed goes on by itself.')
+  return finding(CHECK, detail, 'Repair the named cause; the feed then continues by itself.')
 }

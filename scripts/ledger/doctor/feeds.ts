@@ -127,17 +127,17 @@ const checkOf = (feed: FeedReport, examination: FeedExamination): Check => {
   const { name, position, behind, seconds, error } = feed
   const check = `feed ${name}`
   const remedy =
-    'A service with the role of this feed must run; if one does, its log and the errors of feeds below have the reason.'
+    'Run a service with the role of this feed. If one is running, its log and the failed feeds below give the reason.'
   if (isOfAnotherBuild(name)) return notUsed(check, `at position ${position}, of another build`)
   if (position === null) return finding(check, 'It has never run here.', remedy)
   if (error !== undefined)
-    return finding(check, `The store does not let a reader go on from ${position}: ${error}`, remedy)
+    return finding(check, `The store does not let a reader continue from position ${position}: ${error}`, remedy)
   if (!isBehind(feed, examination))
     return ok(check, position < 0n ? 'at the start of an empty log' : `at position ${position}, not behind`)
   const events = behind === EVENTS_COUNTED_MAX ? `${behind} events or more` : `${behind} events`
   return finding(
     check,
-    `${events} behind, at position ${position}, the oldest ${seconds} s old, and not there in ${GRACE_MS / 1_000} s.`,
+    `${events} behind, at position ${position}, the oldest ${seconds} s old; it did not catch up within ${GRACE_MS / 1_000} s.`,
     remedy,
   )
 }

@@ -1,4 +1,5 @@
-import { withoutSecrets } from '../../../src/redaction.ts'
+import { withoutSecrets } from '../../../src/lib/redaction.ts'
+import { within } from '../../../src/lib/time.ts'
 
 /** The outcome of one check. A finding says in `way_out` how to mend it. */
 export type Check =
@@ -28,27 +29,20 @@ export const reasonOf = (error: unknown): string => {
 const CHECK_MAX_MS = 8_000
 
 /** Rejects if the work takes longer than CHECK_MAX_MS. */
-export const within = async <T>(work: Promise<T>): Promise<T> => {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer in ${CHECK_MAX_MS} ms`)), CHECK_MAX_MS)
+export const answered = <T>(work: Promise<T>): Promise<T> =>
+  within(work, CHECK_MAX_MS, () => {
+    throw new Error(`no answer in ${CHECK_MAX_MS} ms`)
   })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-  }
-}
 
 /** A check that cannot be made is a finding itself, so that it keeps no other check from being made. */
 export const orFinding = async (check: string, work: () => Promise<Check>): Promise<Check> => {
   try {
-    return await within(work())
+    return await answered(work())
   } catch (error) {
     return finding(
       check,
       `It cannot be checked: ${reasonOf(error)}`,
-      'Heal the dependencies that other findings name, and ask again.',
+      'Repair the dependencies that other findings name, then run doctor again.',
     )
   }
 }

@@ -73,11 +73,11 @@ export const checkLocks = (leases: readonly LeaseReport[], needed: readonly stri
   const held = leases.filter(lease => lease.held)
   const missing = leases.filter(lease => !lease.held && needed.includes(lease.name))
   const holders = held.map(wordsOf).join('; ')
-  if (missing.length === 0) return ok('locks', holders === '' ? 'nobody holds one' : holders)
+  if (missing.length === 0) return ok('locks', holders === '' ? 'none is held' : holders)
   const names = missing.map(({ name, holder }) => (holder === null ? name : `${name} (last ${holder})`)).join(', ')
   return finding(
     'locks',
     `No process holds ${names}.${holders === '' ? '' : ` ${holders}.`}`,
-    'Start a process with that role (LEDGER_ROLES); one that hangs loses its lease after 8 s, and the next one takes it.',
+    'Start a process with that role (LEDGER_ROLES); a process that hangs loses its lease after 8 s, and another one takes it.',
   )
 }

@@ -1,5 +1,5 @@
-import { realWorld } from '../../../src/clockAndRandomness.ts'
-import { AnotherLog, checkLog, type Compared, logIn } from '../../../src/commands/logIdentity.ts'
+import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
+import { AnotherLog, checkLog, type Compared, logIn } from '../../../src/logIdentity/logIdentity.ts'
 import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { type Check, finding, notUsed, ok } from './finding.ts'
 
@@ -13,9 +13,9 @@ export const compareLogs = async (compared: Omit<Compared, 'world'>): Promise<Ch
     return notUsed(CHECK, 'no service has run on this database')
   try {
     await checkLog({ ...compared, world: realWorld() })
-    return ok(CHECK, `${(await logIn(compared.store)) ?? 'new'}, and the tables in Postgres are of it`)
+    return ok(CHECK, `${(await logIn(compared.store)) ?? 'new'}, and the tables in Postgres belong to it`)
   } catch (error) {
     if (!(error instanceof AnotherLog)) throw error
-    return finding(CHECK, error.message, 'Do what it says; until then no service serves them.')
+    return finding(CHECK, error.message, 'Follow this advice; until then no service starts on these tables.')
   }
 }

@@ -12,7 +12,7 @@ const FREE_MIN_BYTES = GIB
 const checkNode = (version: string): Check =>
   Number(version.split('.')[0]) >= NODE_MAJOR_MIN
     ? ok('node', version)
-    : finding('node', `${version} is too old.`, `Use Node ${NODE_MAJOR_MIN} or newer: npm ci brings it along.`)
+    : finding('node', `${version} is too old.`, `Use Node ${NODE_MAJOR_MIN} or newer: npm ci installs it.`)
 
 type Directory = { readonly path: string; readonly exists: boolean; readonly holder_pid: number | null }
 
@@ -26,7 +26,7 @@ const readDirectory = async (path: string): Promise<Directory> => ({
 })
 
 const checkDirectory = ({ path, exists, holder_pid }: Directory): Check => {
-  if (!exists) return ok('data directory', `${path} is not there yet`)
+  if (!exists) return ok('data directory', `${path} does not exist yet`)
   return ok(
     'data directory',
     `${path}, ${holder_pid === null ? 'held by nobody' : `held by the process ${holder_pid}`}`,
@@ -47,7 +47,11 @@ const freeBytesOn = async (path: string): Promise<number> => {
 const checkDisk = (freeBytes: number): Check => {
   const free = `${(freeBytes / GIB).toFixed(1)} GiB free`
   if (freeBytes >= FREE_MIN_BYTES) return ok('disk', free)
-  return finding('disk', `Only ${free}.`, `Make room: Postgres and the event store stop when the disk is full.`)
+  return finding(
+    'disk',
+    `Only ${free}.`,
+    `Free some disk space: Postgres and the event store stop when the disk is full.`,
+  )
 }
 
 export type Machine = { readonly node: string; readonly data_directory: Directory & { readonly free_bytes: number } }

@@ -10,7 +10,7 @@ const CHECK = 'dead letters'
 /** Checks whether facts wait for an operator. */
 export const checkParked = async ({ sql }: Database): Promise<Check> => {
   const keys = (await relationExists(sql, 'parked_facts')) ? await parkedSummary(sql) : []
-  if (keys.length === 0) return ok(CHECK, 'nothing waits')
+  if (keys.length === 0) return ok(CHECK, 'none')
   const since = keys.map(({ first_failed_at }) => first_failed_at).toSorted()[0]
   const many = keys.length === 1 ? '1 key waits' : `${keys.length} keys wait`
   return finding(

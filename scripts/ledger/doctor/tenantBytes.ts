@@ -1,5 +1,5 @@
-import { bytesText } from '../../../src/commands/byteQuota.ts'
-import { tenantsAbove } from '../../../src/commands/tenantBytes.ts'
+import { bytesText } from '../../../src/commands/quotas/byteQuota.ts'
+import { tenantsAbove } from '../../../src/commands/quotas/tenantBytes.ts'
 import type { Database } from '../../../src/ports.ts'
 import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { type Check, finding, ok } from './finding.ts'
@@ -18,6 +18,6 @@ export const checkTenantBytes = async ({ sql }: Database, bytesPerDay: number): 
   return finding(
     CHECK,
     `Stored today, of ${bytesText(bytesPerDay)} a day: ${named.join(', ')}.`,
-    'New commands of a tenant are refused once its quota is used up, until 00:00 UTC: find out why it stores so much, or raise TENANT_BYTES_PER_DAY.',
+    'New commands of a tenant are refused once its quota is exhausted, until 00:00 UTC: find out why it stores so much, or raise TENANT_BYTES_PER_DAY.',
   )
 }

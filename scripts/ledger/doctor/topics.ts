@@ -15,14 +15,14 @@ export const topicsCheck = (topics: ReadonlyMap<string, number>): Check => {
     return ok('topics', `${MANIFEST_TOPICS.length} of facts, ${subscriptions} of subscriptions`)
   const words = [
     ...(missing.length > 0 ? [`There is no topic ${missing.join(', ')}.`] : []),
-    ...other.map(topic => `${topic} has ${topics.get(topic)} partitions in place of ${TOPIC_PARTITIONS}.`),
+    ...other.map(topic => `${topic} has ${topics.get(topic)} partitions instead of ${TOPIC_PARTITIONS}.`),
   ]
   return finding(
     'topics',
     words.join(' '),
     missing.length > 0
-      ? 'The publisher makes them: a process with that role and the right to create topics must run.'
-      : 'Consumers rely on the key for their order: restore the number, or begin with empty topics.',
+      ? 'The publisher creates them: run a process with that role and the right to create topics.'
+      : 'Consumers rely on the order within a key: restore the number, or start with empty topics.',
   )
 }
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { serverVersionOf } from '../../../src/adapters/eventstoredb/serverVersion.ts'
 import type { Database } from '../../../src/ports.ts'
-import { type Check, finding, ok, reasonOf, within } from './finding.ts'
+import { type Check, finding, ok, reasonOf, answered } from './finding.ts'
 
 /** The check of versions: of this build, and of the servers that it stands on. */
 
@@ -16,7 +16,7 @@ const PACKAGE = new URL('../../../package.json', import.meta.url)
 
 const orNull = async (work: Promise<string> | undefined): Promise<string | null> => {
   if (work === undefined) return null
-  return await within(work).catch((error: unknown) => `unknown (${reasonOf(error)})`)
+  return await answered(work).catch((error: unknown) => `unknown (${reasonOf(error)})`)
 }
 
 const postgresVersion = async ({ sql }: Database): Promise<string> =>

@@ -1,6 +1,6 @@
 import { accessEntity } from '../../../src/commands/entities.ts'
 import { handle, type Ledger } from '../../../src/commands/commandHandler.ts'
-import { derivedId } from '../../../src/commands/identifiers.ts'
+import { derivedId } from '../../../src/lib/identifiers.ts'
 import { reaches, removalOf } from '../../../src/evidence/continuity.ts'
 import { adoptHeads } from '../../../src/evidence/headAdoption.ts'
 import { openHeadFile } from '../../../src/evidence/headFile.ts'
@@ -13,7 +13,7 @@ import { eventsUpTo, type Pair, pairsOf } from '../../../src/evidence/pairing.ts
 import { cutTree, rootAt, SEALING, treeSize } from '../../../src/evidence/tree.ts'
 import { supersedeCheckpoint } from '../../../src/feeds/checkpoints.ts'
 import type { Database, Sql, World } from '../../../src/ports.ts'
-import { StartupError } from '../../../src/startupError.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 import { SYSTEM_TENANT } from '../../../streams/envelope.ts'
 import { streamOf } from '../../../streams/aggregate.ts'
 import { operatorContext } from '../operatorContext.ts'
@@ -117,7 +117,7 @@ type Known = {
 const readKnown = async ({ sql, headsFile, key, signal }: Within): Promise<Known> => {
   const keys = await publicKeys(sql)
   const head = await adoptHeads(sql, openHeadFile(headsFile), key)
-  if (head === undefined) throw new StartupError('No head was signed yet, so that there is nothing to accept.')
+  if (head === undefined) throw new StartupError('No head has been signed yet, so there is nothing to accept.')
   if (!keys.has(key.id))
     throw new StartupError(
       `The key ${key.id} has signed no head of this log: accept with the key of the service, EVIDENCE_SIGNING_KEY or that of its data directory.`,
@@ -158,7 +158,7 @@ const sizeToKeep = async (within: Within, known: Known): Promise<number> => {
     const kept = await keptSize(within, comparisons, size)
     const isWhole = kept === size && size >= head.tree_size
     if (isWhole && rowGeneration <= head.generation)
-      throw new StartupError('The log has every sealed event as it was sealed, so that there is nothing to accept.')
+      throw new StartupError('The log has every sealed event as it was sealed, so there is nothing to accept.')
     return kept
   } finally {
     for (const one of comparisons) await one.close()

@@ -49,14 +49,14 @@ const leafIn = (line: Line, index: number): LeafLine | Finding => {
   if (parsed?.success !== true)
     return {
       kind: 'edited',
-      detail: `Line ${line.number} of leaves.jsonl is no leaf: ${'unreadable' in json ? json.unreadable : 'it has other members'}.`,
+      detail: `Line ${line.number} of leaves.jsonl is not a leaf: ${'unreadable' in json ? json.unreadable : 'it has other members'}.`,
       place,
     }
   if (parsed.data.index === index) return parsed.data
   const kind = parsed.data.index > index ? 'missing' : 'reordered'
   return {
     kind,
-    detail: `Line ${line.number} of leaves.jsonl has index ${parsed.data.index} in place of ${index}.`,
+    detail: `Line ${line.number} of leaves.jsonl has index ${parsed.data.index} instead of ${index}.`,
     place,
   }
 }

@@ -4,7 +4,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { keyIdOf } from '../../../src/evidence/heads.ts'
 import { type Line, linesOf } from '../../../src/evidence/lines.ts'
-import { StartupError } from '../../../src/startupError.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 import { type FileName, type Manifest, MANIFEST, manifestSchema } from './format.ts'
 
 /** The files of an export that is verified: its manifest, their hashes and their lines. */

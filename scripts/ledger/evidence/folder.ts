@@ -2,7 +2,7 @@ import { open, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { PublicKeys } from '../../../src/evidence/heads.ts'
 import type { Line } from '../../../src/evidence/lines.ts'
-import { StartupError } from '../../../src/startupError.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 import type { Finding, Outcome } from '../verify/check.ts'
 import type { Progress, StartProgress } from '../progress.ts'
 import { checkEvents } from './eventsCheck.ts'
@@ -148,7 +148,7 @@ const refuseUnreadable = async (path: string): Promise<void> => {
   } catch (error) {
     throw new StartupError(`The file of trusted heads, ${path}, cannot be read.`, error)
   }
-  if (!(await stat(path)).isFile()) throw new StartupError(`${path} is no file of heads.`)
+  if (!(await stat(path)).isFile()) throw new StartupError(`${path} is not a file of heads.`)
 }
 
 /** Verifies the export. Throws a StartupError where there is none. */

@@ -5,7 +5,7 @@ import type { Manifest } from './format.ts'
 /** The findings about the events of an export: what the comparison with the leaves and the manifest says. */
 
 /**
- * The secret of the log (src/commands/idSecret.ts) is one event, which no export has. The marks of withheld leaves are not signed, so
+ * The secret of the log (src/logIdentity/idSecret.ts) is one event, which no export has. The marks of withheld leaves are not signed, so
  * that more of them in an export of all events stand for events that were taken away.
  */
 const OWN_SECRETS = 1

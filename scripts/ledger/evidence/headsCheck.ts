@@ -80,7 +80,7 @@ export const checkHeads = async (
       if (findings.length < FINDINGS_MAX)
         findings.push({
           kind: 'edited',
-          detail: `Line ${line.number} of the heads is no head: ${head.unreadable}.`,
+          detail: `Line ${line.number} of the heads is not a head: ${head.unreadable}.`,
           place: { line: line.number },
         })
       continue

@@ -14,7 +14,7 @@ ${tenant === null ? '' : '\nThe export of one tenant proves each event that it h
 | File | Lines |
 |---|---|
 | ${FILES.events} | one event a line, in the order of the log |
-| ${FILES.leaves} | one leaf of the Merkle tree a line: \`index\` from 0, \`leaf\` (hexadecimal), \`id\` and \`position\` of its event; \`withheld\` in place of them for the secret of the log (\`secret-…\`)${tenant === null ? '' : ', for API keys (`apiKey-…`), and for events of other tenants'} |
+| ${FILES.leaves} | one leaf of the Merkle tree a line: \`index\` from 0, \`leaf\` (hexadecimal), \`id\` and \`position\` of its event; \`withheld\` instead of them for the secret of the log (\`secret-…\`)${tenant === null ? '' : ', for API keys (`apiKey-…`), and for events of other tenants'} |
 | ${FILES.heads} | one signed head a line |
 | ${MANIFEST} | the head that the export ends with, the public keys, and the SHA-256 of each file |
 
@@ -30,7 +30,7 @@ All files are UTF-8, each line ends with one line feed (0x0A), and each line is 
 | \`created\` | the time of the event store, RFC 3339 in UTC, in units of 100 ns |
 | \`content_type\` | as the event store has it |
 | \`data\`, \`metadata\` | the JSON values; amounts are integers in minor units of their currency |
-| \`data_hex\`, \`metadata_hex\` | in place of them the bytes in hexadecimal, where they are not JSON that can be written again byte by byte |
+| \`data_hex\`, \`metadata_hex\` | instead of them the bytes in hexadecimal, where they are not JSON that can be written again byte by byte |
 
 Every event of streams whose names do not begin with \`$\` is a leaf: streams of the event store itself (\`$…\`, and \`$$…\` with the
 settings of streams) are not sealed. A deleted stream leaves an event \`$streamDeleted\`, which is.
@@ -54,5 +54,5 @@ no leaves any more.
 
 ## Erased personal data
 
-Events have tokens in place of references and names that can be erased, so that an erasure changes no event and no proof.
+Events have tokens instead of references and names that can be erased, so that an erasure changes no event and no proof.
 `

@@ -1,6 +1,6 @@
 import type { Head } from '../../../src/evidence/heads.ts'
 import type { Line } from '../../../src/evidence/lines.ts'
-import { StartupError } from '../../../src/startupError.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 import type { Finding } from '../verify/check.ts'
 import type { Manifest } from './format.ts'
 import { headIn } from './headsCheck.ts'
@@ -75,7 +75,7 @@ export const readTrustedHeads = async (
     if ('unreadable' in head) {
       // The copy of a file may end within the line that was being written.
       if (line.flaw !== 'torn' && flaws.length === 0)
-        flaws.push({ kind: 'edited', detail: `Line ${line.number} of ${path} is no head: ${head.unreadable}.` })
+        flaws.push({ kind: 'edited', detail: `Line ${line.number} of ${path} is not a head: ${head.unreadable}.` })
       continue
     }
     counted.heads += 1

@@ -11,7 +11,7 @@ import { eventsUpTo, type Pair, pairsOf } from '../../../src/evidence/pairing.ts
 import { canonicalRecord, tenantOf } from '../../../src/evidence/record.ts'
 import { holdsCredentials, holdsLogSecret } from '../../../src/evidence/withholding.ts'
 import type { Database, EventStore, World } from '../../../src/ports.ts'
-import { StartupError } from '../../../src/startupError.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 import type { StartProgress } from '../progress.ts'
 import { FILES, type LeafLine, type Manifest, MANIFEST, UNFINISHED } from './format.ts'
 import { LineWriter, type Written } from './lineWriter.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../../src/ports.ts'
 import { rebuildById, type RebuildRow } from '../../../src/feeds/rebuild/requests.ts'
-import { StartupError } from '../../../src/startupError.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 import { commandLine, interruptible } from '../interruption.ts'
 import { print, printJson, printNotice } from '../print.ts'
 import { progressFor, type StartProgress } from '../progress.ts'

@@ -1,7 +1,7 @@
 import { READ_MODEL_NAMES } from '../../../projections/index.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
-import { realWorld } from '../../../src/clockAndRandomness.ts'
-import { randomId } from '../../../src/commands/identifiers.ts'
+import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
+import { randomId } from '../../../src/lib/identifiers.ts'
 import { recordAuditedDecision } from '../../../src/commands/recordAuditedDecision.ts'
 import {
   acceptDifferences,
@@ -12,7 +12,7 @@ import {
   requestRebuild,
 } from '../../../src/feeds/rebuild/requests.ts'
 import type { Database } from '../../../src/ports.ts'
-import { StartupError } from '../../../src/startupError.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
 import { findConnections, howToStart } from '../connections.ts'
 import { operatorContext, withLedger } from '../operatorContext.ts'
 import { print, printJson } from '../print.ts'
@@ -72,7 +72,7 @@ const request = async (
   const requested = await database.transaction(sql => requestRebuild(sql, { id, kind, projection, requested_by }))
   if (requested.ok) return id
   if (requested.code === 'nothing_kept')
-    throw new StartupError(`No earlier tables of ${projection} are kept: it was not rebuilt.`)
+    throw new StartupError(`No earlier tables of ${projection} are kept: it has not been rebuilt.`)
   const command = `npm run -s ledger -- projections follow ${requested.id}`
   throw new StartupError(`${projection} is being rebuilt already. To follow it: ${command}`)
 }
@@ -88,7 +88,7 @@ const accept = async (
     throw new StartupError(`No rebuild of ${projection} was refused. Rebuild it without --accept-differences first.`)
   await audit(storeUrl, 'accept_projection_differences', newest.id)
   if (!(await acceptDifferences(database.sql, newest.id, reason)))
-    throw new StartupError(`The rebuild ${newest.id} is not refused any more.`)
+    throw new StartupError(`The rebuild ${newest.id} is no longer refused.`)
   return newest.id
 }
 
@@ -104,7 +104,7 @@ const execute = async (database: Database, requests: Requests, { wait, json }: A
 
 export const rebuild = (names: readonly string[], options: AskedRebuild): Promise<void> => {
   const { acceptDifferences: accepts, reason } = options
-  if (accepts && (reason ?? '').trim() === '') throw new StartupError('Say why: --reason.')
+  if (accepts && (reason ?? '').trim() === '') throw new StartupError('A reason is required: --reason.')
   const projections = checkedNames(names)
   return withOperatedDatabase(operated =>
     execute(
@@ -154,5 +154,5 @@ export const cancel = (ids: readonly string[], { json }: Json): Promise<void> =>
       if (await cancelRebuild(database.sql, id)) cancelled.push(id)
     }
     if (json) printJson({ cancelled })
-    else print(cancelled.length === 0 ? 'None was under way.' : `Cancelled: ${cancelled.join(' ')}`)
+    else print(cancelled.length === 0 ? 'None was running.' : `Cancelled: ${cancelled.join(' ')}`)
   })

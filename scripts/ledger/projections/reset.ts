@@ -1,10 +1,10 @@
 import { Command } from 'commander'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
-import { resetTables } from '../../../src/commands/tablesReset.ts'
+import { resetTables } from '../../../src/logIdentity/tablesReset.ts'
 import { openDataDirectory } from '../../../src/embedded/dataDirectory.ts'
 import { startEmbeddedServices } from '../../../src/embedded/startEmbedded.ts'
-import { StartupError } from '../../../src/startupError.ts'
-import { createCleanupStack, type CleanupStack } from '../../../src/cleanupStack.ts'
+import { StartupError } from '../../../src/lib/startupError.ts'
+import { createCleanupStack, type CleanupStack } from '../../../src/lib/cleanupStack.ts'
 import { print, printJson, printNotice } from '../print.ts'
 import { findConnections } from '../connections.ts'
 
@@ -31,7 +31,9 @@ const databaseUrlOf = async (cleanup: CleanupStack): Promise<string> => {
 
 const reset = async ({ json, toThisLog }: Options): Promise<void> => {
   if (!toThisLog)
-    throw new StartupError('Say so: --to-this-log. Everything in Postgres that is made from the log is made anew.')
+    throw new StartupError(
+      'Confirm with --to-this-log. Everything in Postgres that is derived from the log will be rebuilt.',
+    )
   const cleanup = createCleanupStack(error => printNotice(String(error)))
   try {
     const connectionString = await databaseUrlOf(cleanup)
@@ -42,7 +44,7 @@ const reset = async ({ json, toThisLog }: Options): Promise<void> => {
     await cleanup.run()
   }
   if (json) printJson({ reset: true })
-  else print('The next start makes the read models, checkpoints and parked events anew from the log that it finds.')
+  else print('The next start rebuilds the read models, checkpoints and parked events from the log that it finds.')
 }
 
 export const resetCommand = new Command('reset')

@@ -1,7 +1,7 @@
 import { partsOf } from '../../../streams/aggregate.ts'
 import { BOOKS, BOOKS_CATEGORIES } from '../../../projections/books/projection.ts'
 import { books } from '../../../projections/index.ts'
-import { realWorld } from '../../../src/clockAndRandomness.ts'
+import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
 import { reaches } from '../../../src/evidence/continuity.ts'
 import { booksReadModel } from '../../../src/feeds/booksWriter.ts'
 import { positionOf } from '../../../src/feeds/checkpoints.ts'

@@ -1,5 +1,5 @@
-import { logIn } from '../../../src/commands/logIdentity.ts'
-import type { Config } from '../../../src/config.ts'
+import { logIn } from '../../../src/logIdentity/logIdentity.ts'
+import type { Config } from '../../../src/settings/config.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
 import type { StartProgress } from '../progress.ts'
 

@@ -1,5 +1,5 @@
-import { realWorld } from '../../../src/clockAndRandomness.ts'
-import { AnotherLog, checkLog, logIn, logOf } from '../../../src/commands/logIdentity.ts'
+import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
+import { AnotherLog, checkLog, logIn, logOf } from '../../../src/logIdentity/logIdentity.ts'
 import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { nothingCompared, type VerifyCheck } from './check.ts'
 

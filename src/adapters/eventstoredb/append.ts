@@ -7,6 +7,7 @@ import type { Connection } from './connection.ts'
 import { CallEnded, ResponseTimeout, causeOf, isLost, isUndiscovered, wasNeverSent } from './errors.ts'
 import { readStream } from './read.ts'
 import { refusalOf } from './refusals.ts'
+import { within } from '../../lib/time.ts'
 
 /** Appends with a timeout and one resend, and tells certain outcomes from unknown ones. */
 
@@ -49,7 +50,7 @@ const attemptOf = async (client: Client, asked: Append, givenUpAtMs: number): Pr
   const withinMs = Math.max(givenUpAtMs - performance.now(), 1)
   const sending: Sending = { givenUp: false, sent: false }
   try {
-    return { appended: await within(client.append(asked, sending), withinMs) }
+    return { appended: await limited(client.append(asked, sending), withinMs) }
   } catch (failure) {
     const conflict = conflictIn(failure)
     return conflict === undefined ? { failure, wasSent: sending.sent } : { appended: conflict }
@@ -85,21 +86,14 @@ const outcomeOfFirst = async (
   return { ok: true, revision: last.revision, position: last.position }
 }
 
-/** Adds a time limit, since the client itself waits without one. */
-const within = <T>(promise: Promise<T>, limitMs: number): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new ResponseTimeout(limitMs)), limitMs)
-    const settling =
-      <V>(settle: (value: V) => void) =>
-      (value: V): void => {
-        clearTimeout(timer)
-        settle(value)
-      }
-    promise.then(settling(resolve), settling(reject))
-  })
-
 const conflictIn = (error: unknown): Appended | undefined => {
   const cause = causeOf(error)
   if (cause?.type !== 'wrong-expected-version') return undefined
   return { ok: false, actual: typeof cause.actualVersion === 'bigint' ? cause.actualVersion : 'no_stream' }
 }
+
+/** Adds a time limit, since the client itself waits without one. */
+const limited = <T>(work: Promise<T>, limitMs: number): Promise<T> =>
+  within(work, limitMs, () => {
+    throw new ResponseTimeout(limitMs)
+  })

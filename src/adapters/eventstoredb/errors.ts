@@ -56,9 +56,12 @@ const isRefusal = (error: unknown): boolean =>
 /** Adds the position to the error for the operator, since the store says only that its handler failed. */
 export const withPosition = (error: unknown, after: bigint | 'start' | 'end'): unknown =>
   isRefusal(error) && error instanceof Error
-    ? new Error(`The event store cannot go on behind position ${after}: is it an event of this log? ${error.message}`, {
-        cause: error,
-      })
+    ? new Error(
+        `The event store cannot continue after position ${after}: is it an event of this log? ${error.message}`,
+        {
+          cause: error,
+        },
+      )
     : error
 
 /** The store did not answer; a later attempt may succeed. Other errors are answers, or bugs. */

@@ -6,7 +6,7 @@ import { head, readStream } from './read.ts'
 
 /** The event store port on EventStoreDB. */
 
-/** For tools; the service has one among its time budgets (src/commands/timeBudgets.ts). */
+/** For tools; the service has one among its time budgets (src/settings/timeBudgets.ts). */
 const DEFAULT_APPEND_DEADLINE_MS = 3000
 
 export type EventStoreOptions = {

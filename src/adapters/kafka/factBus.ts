@@ -5,6 +5,7 @@ import { BrokerAccessDenied, type FactBus, type FactMessage, FactTooLarge, Unava
 import { ACK_TIMEOUT_MS, type FactBusOptions, openClient, protocolErrorOf, refusalOf } from './client.ts'
 import { grantReading, revokeReading } from './acls.ts'
 import { deleteTopics, ensureTopics } from './topicAdministration.ts'
+import { backoffMs } from '../../lib/time.ts'
 
 /** The fact bus port on Kafka. */
 
@@ -126,7 +127,7 @@ const createProducer = (options: FactBusOptions, closing: AbortSignal) => {
   }
 
   const pauseOrGiveUp = async (tries: number, delivery: Delivery, error: unknown): Promise<void> => {
-    const pauseMs = Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 2 ** tries) * (0.5 + Math.random() / 2)
+    const pauseMs = backoffMs(tries, PAUSE_MIN_MS, PAUSE_MAX_MS) * (0.5 + Math.random() / 2)
     const late = performance.now() + pauseMs > delivery.deadline
     if (late || closing.aborted) throw new Unavailable('fact bus', { effect: delivery.effect, cause: error })
     await delay(pauseMs, undefined, { signal: closing }).catch(() => undefined)

@@ -4,6 +4,7 @@ import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-lim
 import type { Counted, Database, RateCounter } from '../../ports.ts'
 import { createTables } from '../../schema/tables.ts'
 import { createSharedCounts, type SharedCounts, type Spend } from './sharedCounts.ts'
+import { within } from '../../lib/time.ts'
 
 /** Counters of rate limits. The library stores windows and counts; the HTTP layer compares them with the limits. */
 
@@ -44,9 +45,8 @@ const clientOf = ({ sql }: Database) => ({
 })
 
 const withTimeout = <T>(work: Promise<T>): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error('Counting took too long.')), SHARED_MAX_MS)
-    work.then(resolve, reject).finally(() => clearTimeout(timer))
+  within(work, SHARED_MAX_MS, () => {
+    throw new Error('Counting took too long.')
   })
 
 /**

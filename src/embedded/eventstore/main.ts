@@ -6,7 +6,7 @@
 
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { StartupError } from '../../startupError.ts'
+import { StartupError } from '../../lib/startupError.ts'
 import { openEventStoreNode } from './server.ts'
 
 const PORT_MAX = 65_535

@@ -2,7 +2,7 @@ import { Server, ServerCredentials } from '@grpc/grpc-js'
 import featuresGrpc from '@eventstore/db-client/generated/serverfeatures_grpc_pb.js'
 import gossipGrpc from '@eventstore/db-client/generated/gossip_grpc_pb.js'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
-import { StartupError } from '../../startupError.ts'
+import { StartupError } from '../../lib/startupError.ts'
 import { findFreePort } from '../freePorts.ts'
 import { append } from './protocol/append.ts'
 import { batchAppend } from './protocol/batchAppend.ts'
@@ -89,7 +89,7 @@ const bind = (server: Server, port: number): Promise<number> =>
   new Promise((resolve, reject) => {
     server.bindAsync(`${HOST}:${port}`, ServerCredentials.createInsecure(), (error, bound) => {
       if (error === null) resolve(bound)
-      else reject(new StartupError(`Port ${port} on ${HOST} cannot be had; is it in use?`, error))
+      else reject(new StartupError(`Cannot listen on ${HOST}:${port}. Is the port in use?`, error))
     })
   })
 

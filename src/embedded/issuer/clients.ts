@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { ClientMetadata } from 'oidc-provider'
 import { z } from 'zod'
 import { SCOPES } from '../../identity/principal.ts'
-import { StartupError } from '../../startupError.ts'
+import { StartupError } from '../../lib/startupError.ts'
 import { createRegistry, scopesSchema, tenantSchema } from './registrationFile.ts'
 
 /** The registered OAuth clients of the embedded issuer. */
@@ -121,7 +121,7 @@ export const addClient = (dataDir: string, client: DevClient): Promise<void> =>
   })
 
 const unknownClient = (id: string): StartupError =>
-  new StartupError(`There is no client ${JSON.stringify(id)}: ledger clients list names those that there are.`)
+  new StartupError(`There is no client ${JSON.stringify(id)}: ledger clients list shows those that exist.`)
 
 /** Throws a StartupError if there is none. */
 export const removeClient = (dataDir: string, id: string): Promise<void> =>

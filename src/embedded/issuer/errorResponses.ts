@@ -7,7 +7,7 @@ import type { Page } from './pages/page.ts'
 const RETRY_AFTER_SECONDS = '1'
 const UNAVAILABLE = {
   error: 'temporarily_unavailable',
-  error_description: 'a part that this needs does not answer',
+  error_description: 'a required dependency is not responding',
 }
 
 /** Whether a dependency did not answer, by the error's name in the ports. */

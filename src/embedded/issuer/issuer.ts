@@ -75,7 +75,7 @@ class MethodNotAllowed extends Error {
   readonly allow: string
 
   constructor(methods: readonly string[]) {
-    super('The path does not have this method.')
+    super('This path does not support this method.')
     this.name = 'MethodNotAllowed'
     this.allow = methods.join(', ')
   }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { chmod, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
-import { StartupError, systemCode } from '../../startupError.ts'
+import { StartupError, systemCode } from '../../lib/startupError.ts'
 import { openLockFile } from '../fileLock.ts'
 
 /** Private files of the issuer: created once, edited atomically. */

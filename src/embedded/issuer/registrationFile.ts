@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { z } from 'zod'
 import { SCOPES, TENANT_PATTERN } from '../../identity/principal.ts'
-import { StartupError } from '../../startupError.ts'
+import { StartupError } from '../../lib/startupError.ts'
 import { type WatchedFile, openWatchedFile } from './watchedFile.ts'
 import { editPrivate, issuerFolder, readOrCreatePrivate } from './privateFile.ts'
 

@@ -2,7 +2,7 @@ import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose'
 import { z } from 'zod'
-import { StartupError } from '../../startupError.ts'
+import { StartupError } from '../../lib/startupError.ts'
 import { RETIRING_SECONDS } from './lifetimes.ts'
 import { type WatchedFile, openWatchedFile } from './watchedFile.ts'
 import { editPrivate, issuerFolder, readOrCreatePrivate } from './privateFile.ts'
@@ -61,7 +61,7 @@ const parse = (text: string): KeyRing => {
   } catch {
     // Without the cause, because a parser's message may quote the key.
     throw new StartupError(
-      `The data directory's issuer/${FILE_NAME} is not an ES256 key; remove it and a new one is made.`,
+      `The data directory's issuer/${FILE_NAME} is not an ES256 key; remove it, and a new one is created.`,
     )
   }
 }

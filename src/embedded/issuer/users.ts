@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { SCOPES, type Scope } from '../../identity/principal.ts'
-import { StartupError } from '../../startupError.ts'
+import { StartupError } from '../../lib/startupError.ts'
 import {
   generatePassword,
   hashPassword,
@@ -69,11 +69,11 @@ const words: Readonly<Record<string, string>> = {
 const check = (user: DevUser): DevUser => {
   const parsed = userSchema.safeParse(user)
   if (parsed.success) return parsed.data
-  throw new StartupError(words[String(parsed.error.issues[0]?.path[0])] ?? 'This is no user.')
+  throw new StartupError(words[String(parsed.error.issues[0]?.path[0])] ?? 'This is not a user.')
 }
 
 const unknownUser = (username: string): StartupError =>
-  new StartupError(`There is no user ${JSON.stringify(username)}: ledger users list names those that there are.`)
+  new StartupError(`There is no user ${JSON.stringify(username)}: ledger users list shows those that exist.`)
 
 export type NewUser = Pick<DevUser, 'username' | 'tenant' | 'scope'>
 

@@ -2,7 +2,7 @@ import { access, chmod, constants, readFile, stat, symlink } from 'node:fs/promi
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { StartupError, systemCode } from '../../startupError.ts'
+import { StartupError, systemCode } from '../../lib/startupError.ts'
 
 /** The Postgres binaries of the npm package for this machine. */
 

@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 import { directoryRefusal } from '../dataDirectory.ts'
 import type { PostgresBinaries } from './binaries.ts'
 import type { Launch } from './launch.ts'
-import { StartupError, systemCode } from '../../startupError.ts'
+import { StartupError, systemCode } from '../../lib/startupError.ts'
 
 export type Cluster = { readonly path: string; readonly user: string; readonly password: string }
 
@@ -50,7 +50,7 @@ export const startFailure = (directory: string, port: number | undefined, output
   if (isFull(output)) return new StartupError(`The data directory ${directory} has no space left on its disk.`)
   if (/address already in use/i.test(output)) return new StartupError(`Port ${port} on 127.0.0.1 is in use.`)
   const fatal = output.match(/^.*(?:FATAL|PANIC|error):\s*(.*)$/im)?.[1] ?? output.trim().split('\n').at(-1) ?? ''
-  return new StartupError(`Postgres in ${directory} did not start: ${fatal === '' ? 'it gave no reason' : fatal}`)
+  return new StartupError(`Postgres in ${directory} did not start: ${fatal === '' ? 'no reason was given' : fatal}`)
 }
 
 /** A private file beside the cluster, written atomically. */

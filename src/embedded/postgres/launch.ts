@@ -9,7 +9,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import type { PostgresBinaries } from './binaries.ts'
-import { StartupError } from '../../startupError.ts'
+import { StartupError } from '../../lib/startupError.ts'
 
 const run = promisify(execFile)
 

@@ -16,7 +16,7 @@ import { endOrphan, openCluster } from './cluster.ts'
 import { postgresLaunch } from './launch.ts'
 import { connectionString, HOST, type ServerProcess, type ServerStart, startServer, stopServer } from './server.ts'
 import { makeSocketFolder } from './socket.ts'
-import { StartupError, systemCode } from '../../startupError.ts'
+import { StartupError, systemCode } from '../../lib/startupError.ts'
 
 /** A supervisor that was just killed may still be shutting its server down. */
 const LOCK_WAIT_MS = 10_000

@@ -8,7 +8,7 @@ import { Client } from 'pg'
 import { type Cluster, postgresEnvironment, startFailure } from './cluster.ts'
 import type { Launch } from './launch.ts'
 import { socketSetting } from './socket.ts'
-import { StartupError, systemCode } from '../../startupError.ts'
+import { StartupError, systemCode } from '../../lib/startupError.ts'
 
 export const HOST = '127.0.0.1'
 const DATABASES = ['ledger', 'eventstore'] as const

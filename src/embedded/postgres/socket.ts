@@ -10,7 +10,7 @@ import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { directoryRefusal } from '../dataDirectory.ts'
 import type { Launch } from './launch.ts'
-import { systemCode } from '../../startupError.ts'
+import { systemCode } from '../../lib/startupError.ts'
 
 /** The shortest limit of the systems: macOS permits 103 bytes, Linux 107. */
 const PATH_BYTES_MAX = 103

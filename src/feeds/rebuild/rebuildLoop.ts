@@ -58,7 +58,7 @@ const execute = async (
   try {
     const rebuild = await open(loop, row, held)
     const position = await takeOver(loop, row, rebuild)
-    loop.log.info({ id, kind, projection, position }, 'a rebuild goes on')
+    loop.log.info({ id, kind, projection, position }, 'a rebuild is running')
     await executeRebuild(runOf(loop, rebuild, position))
     loop.log.info({ id, kind, projection }, 'a rebuild ended')
   } catch (error) {
@@ -93,7 +93,7 @@ const executeAll = async (loop: RebuildLoop, held: Pick<OpenRebuild, 'epoch' | '
       if (!(await executeNext(loop, held))) await loop.world.sleep(REQUESTS_POLL_MS, held.signal)
     } catch (error) {
       if (error instanceof EpochSuperseded || held.signal.aborted) return
-      loop.log.warn({ error }, 'a rebuild is interrupted, and tried again')
+      loop.log.warn({ error }, 'a rebuild was interrupted; trying again')
       await loop.world.sleep(UNAVAILABLE_RETRY_MS, held.signal)
     }
   }

@@ -29,7 +29,7 @@ export type OpenRebuild = {
 /** The rebuild was cancelled, or has ended. */
 export class RebuildEnded extends Error {
   constructor(id: string) {
-    super(`The rebuild ${id} is no longer under way.`)
+    super(`The rebuild ${id} is no longer running.`)
     this.name = 'RebuildEnded'
   }
 }

@@ -4,7 +4,7 @@ import { authorize } from '../../identity/authorize.ts'
 import type { Principal, Scope } from '../../identity/principal.ts'
 import { networkOf } from '../request/clientAddress.ts'
 import { exceededBy, rateHeaders, type RateLimits } from '../admission/rateLimits.ts'
-import { insufficientScope, Problem, statusOf } from '../problems/problemCatalogue.ts'
+import { insufficientScope, Problem, scopesText, statusOf } from '../problems/problemCatalogue.ts'
 import type { AnyRoute } from '../route.ts'
 import type { Call, Services } from '../services.ts'
 
@@ -38,7 +38,10 @@ export const createAccessControl = (
 ): AccessControl => {
   const checkPermissions = async (principal: Principal, declared: AnyRoute): Promise<Principal> => {
     const status = await tenantStatuses(principal.tenant)
-    if (status.isSuspended) throw new Problem('policy_denied', { detail: 'The tenant is suspended.' })
+    if (status.isSuspended)
+      throw new Problem('policy_denied', {
+        detail: 'The tenant is suspended; only the operator of the service can reinstate it.',
+      })
     const effective = withoutRevoked(principal, status)
     checkScopes(effective, declared)
     return effective
@@ -95,7 +98,7 @@ const withoutRevoked = (principal: Principal, { revoked }: TenantState): Princip
 
 const requireAll = (principal: Principal | undefined, scopes: readonly Scope[]): void => {
   const lacking = scopes.filter(scope => !principal?.scopes.has(scope))
-  if (lacking.length > 0) throw insufficientScope(lacking, `These data need ${lacking.join(', ')} too.`)
+  if (lacking.length > 0) throw insufficientScope(lacking, `This also requires ${scopesText(lacking)}.`)
 }
 
 /** Checks the scopes and the kind of the credential. */
@@ -105,6 +108,9 @@ const checkScopes = (principal: Principal, { scope, orScopes = [], kinds }: AnyR
   const decision = authorize(principal, { scope, ...(kinds ? { kinds } : {}) })
   if (!('refused' in decision)) return
   // Without declared kinds only API keys are refused, since they only read.
-  const needs = decision.check === 'credential' ? (kinds ?? ['user', 'workload']).join(' or ') : `the scope ${scope}`
-  throw new Problem(decision.refused, { detail: `This operation needs ${needs}.`, scopes: [scope] })
+  const needs =
+    decision.check === 'credential'
+      ? `a credential of the kind ${(kinds ?? ['user', 'workload']).join(' or ')}`
+      : scopesText([scope])
+  throw new Problem(decision.refused, { detail: `This operation requires ${needs}.`, scopes: [scope] })
 }

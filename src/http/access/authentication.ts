@@ -1,20 +1,47 @@
 import type { Request as Incoming } from 'express'
 import type { ApiKeyVerifier } from '../../identity/apiKeyVerifier.ts'
 import type { Principal } from '../../identity/principal.ts'
-import type { KeyRefused, Refused } from '../../identity/credentialRefusals.ts'
+import type { KeyFault, KeyRefused, Refused, TokenFault } from '../../identity/credentialRefusals.ts'
 import type { TokenVerifier } from '../../identity/tokenVerifier.ts'
 import type { Authenticate, BeforeWork } from './accessControl.ts'
-import { Problem } from '../problems/problemCatalogue.ts'
+import { Problem, PROBLEMS } from '../problems/problemCatalogue.ts'
 
 /** Authentication of a request by its one credential: a bearer token or an API key. */
 
 const BEARER = /^Bearer +([^\s]+)$/i
 
 /**
- * Receives the reason of a refused credential for the log. The caller does not learn it, and it holds nothing of the
- * credential.
+ * Receives the exact reason of a refused credential for the log. The caller learns less (`detailOf`). It holds nothing
+ * of the credential.
  */
 export type OnRefused = (refused: { readonly correlationId: unknown; readonly fault: string }) => void
+
+const NO_CREDENTIAL = 'Send Authorization: Bearer with an access token, or X-API-Key with an API key.'
+
+const SIGNATURE = 'Its signature does not verify with the keys that the issuer publishes.'
+const TIME = 'It is not valid yet, or is valid for too long: compare its times (nbf, iat, exp) with the clock.'
+
+/**
+ * The part of a token that was refused. The expected values are public, and a token's holder can read the rest of it. A
+ * token that was revoked, and a secret of an API key, get no reason: it would tell a thief what the owner knows.
+ */
+const PART_OF_FAULT: Readonly<Partial<Record<TokenFault | KeyFault, string>>> = {
+  iss_mismatch: 'Its issuer (iss) is not the one that this service trusts; see /.well-known/oauth-protected-resource.',
+  aud_mismatch: 'Its audience (aud) does not name this service.',
+  signature_invalid: SIGNATURE,
+  key_unknown: SIGNATURE,
+  key_unfit: SIGNATURE,
+  iat_in_future: TIME,
+  not_yet_valid: TIME,
+  lifetime_not_allowed: TIME,
+  not_three_segments: 'It is not a JSON Web Token.',
+  typ_not_access_token: 'It is not an access token (typ at+jwt); an ID token or a refresh token is none.',
+}
+
+const detailOf = (fault: TokenFault | KeyFault): { readonly detail?: string } => {
+  const part = PART_OF_FAULT[fault]
+  return part === undefined ? {} : { detail: `${PROBLEMS.token_invalid.title} ${part}` }
+}
 
 export type Verifiers = {
   readonly tokens: TokenVerifier
@@ -25,7 +52,7 @@ export type Verifiers = {
 
 export const noApiKeys = (): Problem =>
   new Problem('dependency_unavailable', {
-    detail: 'There are no API keys here: the setting API_KEY_PEPPER is missing.',
+    detail: 'API keys are not enabled: the setting API_KEY_PEPPER is missing.',
   })
 
 /** Resolves to the caller that the credential authenticates; nothing else of the request counts. */
@@ -34,15 +61,18 @@ export const createAuthentication = ({ tokens, apiKeys, onRefused = () => {} }: 
     if (!('refused' in verified)) return verified
     const { refused, fault } = verified
     onRefused({ correlationId: req.res?.locals['correlationId'], fault })
-    if (refused !== 'keys_unavailable') throw new Problem(refused)
+    if (refused !== 'keys_unavailable') throw new Problem(refused, detailOf(fault))
     throw new Problem('dependency_unavailable', {
-      detail: 'What the credential is checked with cannot be had right now.',
+      detail: 'The keys needed to verify this credential are temporarily unavailable.',
     })
   }
 
   const byToken = async (req: Incoming, authorization: string, beforeWork?: BeforeWork): Promise<Principal> => {
     const token = BEARER.exec(authorization)?.[1]
-    if (token === undefined) throw new Problem('token_invalid', { detail: 'Authorization: Bearer, and one token.' })
+    if (token === undefined)
+      throw new Problem('token_invalid', {
+        detail: 'Expected the header Authorization: Bearer, followed by one token.',
+      })
     return admitted(req, await tokens.verify(token, beforeWork))
   }
 
@@ -56,7 +86,7 @@ export const createAuthentication = ({ tokens, apiKeys, onRefused = () => {} }: 
     const apiKey = req.headers['x-api-key']
     if (authorization !== undefined && apiKey !== undefined) throw new Problem('multiple_credentials')
     if (apiKey !== undefined) return byKey(req, String(apiKey), beforeWork)
-    if (authorization === undefined) throw new Problem('unauthenticated')
+    if (authorization === undefined) throw new Problem('unauthenticated', { detail: NO_CREDENTIAL })
     return byToken(req, authorization, beforeWork)
   }
 }

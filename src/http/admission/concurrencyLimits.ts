@@ -1,5 +1,5 @@
 import { callerOf, type Principal } from '../../identity/principal.ts'
-import { type ConcurrencyLimitSettings, type ConcurrencyPolicy, tenantPolicy } from '../../limits.ts'
+import { type ConcurrencyLimitSettings, type ConcurrencyPolicy, tenantPolicy } from '../../settings/limits.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 import { createLocalSlots, type SlotCounter } from './localSlots.ts'
 
@@ -27,7 +27,7 @@ export type ConcurrencyLimits = {
 
 const tooMany = (who: 'You have' | 'Your tenant has', max: number, counted: string, policy: string): Problem =>
   new Problem('rate_limited', {
-    detail: `${who} ${max} ${counted}, and may have no more at once (the limit "${policy}"). Retry when one has ended.`,
+    detail: `${who} ${max} ${counted}, the maximum (the limit "${policy}"). Try again when one has ended.`,
     afterSeconds: RETRY_SECONDS,
   })
 

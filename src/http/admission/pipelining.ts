@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 /**
- * Pipelined requests. Of one connection at most AT_WORK_MAX are at work; some more wait, and the connection is not read
+ * Pipelined requests. Of one connection at most AT_WORK_MAX are processed; some more wait, and the connection is not read
  * meanwhile. Node parses all that has arrived before it looks at the pause, up to a thousand small requests, so a
  * connection with more than WAITING_MAX of them is closed, as RFC 9112 §9.3 permits: only attackers send so many, and each
  * takes several kilobytes.

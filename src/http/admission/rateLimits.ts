@@ -1,5 +1,5 @@
 import { callerOf, type Principal } from '../../identity/principal.ts'
-import { type CallerRate, type RateLimitSettings, type RatePolicy, tenantPolicy } from '../../limits.ts'
+import { type CallerRate, type RateLimitSettings, type RatePolicy, tenantPolicy } from '../../settings/limits.ts'
 import type { RateCounter, RateLimit } from '../../ports.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 

@@ -47,7 +47,7 @@ export type RequestTurn = {
   readonly resize: (bodyBytes: number) => void
   /** Ends the turn and registers the pending body. */
   readonly awaitBody: (bytes: number, giveUp: () => void) => void
-  /** Ends the turn for good: the response was sent, or goes on as a stream. */
+  /** Ends the turn: the response was sent, or continues as a stream. */
   readonly end: () => void
 }
 
@@ -57,7 +57,9 @@ const problemOf = (account: Account, reason: RefusalReason): Problem => {
   const caller = isAnonymous(account) ? 'Your network has' : 'You have'
   const whose = reason === 'caller' ? caller : 'Your tenant has'
   const max = REQUEST_LIMITS.waitingMax[reason]
-  return new Problem('rate_limited', { detail: `${whose} ${max} requests waiting; send fewer at once.` })
+  return new Problem('rate_limited', {
+    detail: `${whose} ${max} requests waiting, the maximum. Send fewer requests at once.`,
+  })
 }
 
 /**

@@ -1,10 +1,11 @@
-import { DEFAULT_IDEMPOTENCY_RETENTION_MS } from '../../commands/idempotencyRetention.ts'
+import { DEFAULT_IDEMPOTENCY_RETENTION_MS } from '../../settings/retention.ts'
 import type { Scope } from '../../identity/principal.ts'
-import { DEFAULT_RATE_LIMITS, type RatePolicy } from '../../limits.ts'
+import { DEFAULT_RATE_LIMITS, type RatePolicy } from '../../settings/limits.ts'
 import { BODY_MAX_BYTES } from '../request/body.ts'
 import { DEPTH_MAX, MEMBERS_MAX } from '../request/json.ts'
 import { PROBLEMS, type ErrorCode, retryOf } from '../problems/problemCatalogue.ts'
 import { HEADERS_MAX_BYTES, URL_MAX_CHARS } from '../request/framing.ts'
+import { DAY_MS } from '../../lib/time.ts'
 
 /** The parts of openapi.json that belong to no operation: scopes, tags, limits, and the table of all error codes. */
 
@@ -20,8 +21,8 @@ export const SCOPE_DESCRIPTIONS = {
   'payments:refund': 'Refund payments.',
   'exports:read': 'Read exports and their operations; a file needs the read scope of its resource too.',
   'exports:write': 'Create and cancel exports; creating one needs the read scope of its resource too.',
-  'events:read': 'Read the published facts of those resources whose read scope is present too.',
-  'events:subscribe': 'Create and manage subscriptions, to facts of those resources whose read scope is present too.',
+  'events:read': 'Read the published facts of the resources whose read scope is also granted.',
+  'events:subscribe': 'Create and manage subscriptions, to facts of the resources whose read scope is also granted.',
   'ledger:read': 'Read accounts and journal entries.',
   'audit:read': 'Read audit records.',
   'keys:manage': 'Issue, rotate and revoke API keys.',
@@ -46,8 +47,6 @@ export const TAGS = [
   { name: 'Contract', description: 'The published contract: this document, its schemas and its error codes.' },
 ] as const
 
-const MS_PER_DAY = 24 * 60 * 60 * 1_000
-
 /** Limits of every request, and how long keys are remembered. */
 const limits = {
   body_bytes_max: BODY_MAX_BYTES,
@@ -55,7 +54,7 @@ const limits = {
   body_members_max: MEMBERS_MAX,
   headers_bytes_max: HEADERS_MAX_BYTES,
   url_chars_max: URL_MAX_CHARS,
-  idempotency_retention_days: DEFAULT_IDEMPOTENCY_RETENTION_MS / MS_PER_DAY,
+  idempotency_retention_days: DEFAULT_IDEMPOTENCY_RETENTION_MS / DAY_MS,
 }
 
 /** The default limits of each caller by rate class; an installation may set others. */

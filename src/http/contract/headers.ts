@@ -65,7 +65,7 @@ const REQUEST_HEADERS = {
   'Prefer.respond-async': {
     name: 'Prefer',
     description:
-      'RFC 7240. `respond-async`: respond 202 with an operation in place of the outcome; `wait=n`: wait up to n seconds for it. ' +
+      'RFC 7240. `respond-async`: respond 202 with an operation instead of the outcome; `wait=n`: wait up to n seconds for it. ' +
       'Other preferences are ignored.',
     schema: text(),
     example: 'respond-async',
@@ -130,7 +130,7 @@ const RESPONSE_HEADERS = {
   },
   Link: {
     description:
-      'The address of the next page (rel="next"); when the version is deprecated, also that of its migration guide ' +
+      'The address of the next page (rel="next"); when the version is deprecated, also the address of its migration guide ' +
       '(rel="deprecation" and rel="successor-version").',
   },
   'Ledger-Position': { description: 'The position of the log after the command.', schema: text(POSITION) },

@@ -22,6 +22,11 @@ const problemSchema = z
       strategy: z.enum([...new Set(codes.map(code => PROBLEMS[code].strategy))]),
       after_seconds: z.int().optional(),
     }),
+    still_due: z.int().min(0).optional().meta({
+      description:
+        'With payment_exceeds_due: the amount that is still due, in minor units of the currency. Absent when the payment was refused after its key was bound, because other payments came first.',
+    }),
+    currency: z.string().optional().meta({ description: 'The currency of still_due.' }),
     errors: z.array(z.object({ pointer: z.string(), code: z.string(), detail: z.string() })).optional(),
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details, with a stable code and retry guidance.' })

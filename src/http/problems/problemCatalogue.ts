@@ -46,68 +46,88 @@ const CONFLICT = { category: 'conflict', strategy: 'refresh_and_resubmit' } as c
 const DEPENDENCY = { category: 'dependency', strategy: 'same_request' } as const
 
 export const PROBLEMS = {
-  invalid_json: { status: 400, ...INVALID, title: 'The body is not JSON.' },
-  duplicate_json_key: { status: 400, ...INVALID, title: 'The body names a member twice.' },
-  json_limits_exceeded: { status: 400, ...INVALID, title: 'The body is nested too deep or has too many members.' },
-  validation_failed: { status: 400, ...INVALID, title: 'The request does not fit its schema.' },
-  unknown_parameter: { status: 400, ...INVALID, title: 'The query has a parameter that does not exist.' },
+  invalid_json: { status: 400, ...INVALID, title: 'The body is not valid JSON.' },
+  duplicate_json_key: { status: 400, ...INVALID, title: 'The body contains a duplicate member name.' },
+  json_limits_exceeded: { status: 400, ...INVALID, title: 'The body is nested too deeply or has too many members.' },
+  validation_failed: { status: 400, ...INVALID, title: 'The request does not match its schema.' },
+  unknown_parameter: { status: 400, ...INVALID, title: 'The query has an unknown or repeated parameter.' },
   cursor_invalid: { status: 400, ...INVALID, title: 'The cursor was not issued for this list.' },
-  cursor_expired: { status: 400, ...INVALID, title: 'The cursor is too old; begin the list again.' },
+  cursor_expired: { status: 400, ...INVALID, title: 'The cursor has expired; start the list again.' },
   idempotency_key_missing: { status: 400, ...INVALID, title: 'The Idempotency-Key header is required.' },
   idempotency_key_invalid: { status: 400, ...INVALID, title: 'The Idempotency-Key header is malformed.' },
   precondition_invalid: { status: 400, ...INVALID, title: 'The conditional header is malformed.' },
-  unsupported_api_version: { status: 400, ...INVALID, title: 'No contract has this API-Version.' },
+  unsupported_api_version: { status: 400, ...INVALID, title: 'This API-Version does not exist.' },
   multiple_credentials: { status: 400, ...INVALID, title: 'The request carries more than one credential.' },
   bad_request_framing: { status: 400, ...INVALID, title: 'The request is not well-formed HTTP.' },
-  unauthenticated: { status: 401, ...UNAUTHENTICATED, title: 'A credential is required.' },
-  token_invalid: { status: 401, ...UNAUTHENTICATED, title: 'The access token is not valid here.' },
+  unauthenticated: { status: 401, ...UNAUTHENTICATED, title: 'Authentication is required.' },
+  token_invalid: { status: 401, ...UNAUTHENTICATED, title: 'The access token is not valid for this service.' },
   token_expired: { status: 401, ...UNAUTHENTICATED, title: 'The access token has expired.' },
   api_key_invalid: { status: 401, ...UNAUTHENTICATED, title: 'The API key is not valid.' },
-  insufficient_scope: { status: 403, ...FORBIDDEN, title: 'The credential lacks the scope for this operation.' },
-  credential_not_permitted: { status: 403, ...FORBIDDEN, title: 'This kind of credential may not do this.' },
-  policy_denied: { status: 403, ...FORBIDDEN, title: 'The policy of the tenant forbids this.' },
-  resource_not_found: { status: 404, ...NOT_FOUND, title: 'There is no such resource.' },
-  route_not_found: { status: 404, ...NOT_FOUND, title: 'There is no such path.' },
-  method_not_allowed: { status: 405, ...INVALID, title: 'The path does not have this method.' },
-  not_acceptable: { status: 406, ...INVALID, title: 'No representation has an acceptable media type.' },
+  insufficient_scope: {
+    status: 403,
+    ...FORBIDDEN,
+    title: 'The credential lacks a scope that this operation requires.',
+  },
+  credential_not_permitted: { status: 403, ...FORBIDDEN, title: 'This kind of credential is not permitted here.' },
+  policy_denied: { status: 403, ...FORBIDDEN, title: 'A policy forbids this operation.' },
+  resource_not_found: { status: 404, ...NOT_FOUND, title: 'The resource does not exist.' },
+  route_not_found: { status: 404, ...NOT_FOUND, title: 'This path does not exist.' },
+  method_not_allowed: { status: 405, ...INVALID, title: 'This path does not support this method.' },
+  not_acceptable: { status: 406, ...INVALID, title: 'None of the available media types is acceptable.' },
   request_timeout: { status: 408, ...CAPACITY, title: 'The request did not arrive in time.', afterSeconds: 1 },
-  invoice_state_conflict: { status: 409, ...CONFLICT, title: 'The state of the invoice does not permit this.' },
-  order_state_conflict: { status: 409, ...CONFLICT, title: 'The state of the order does not permit this.' },
-  payment_state_conflict: { status: 409, ...CONFLICT, title: 'The state of the payment does not permit this.' },
-  order_has_invoices: { status: 409, ...CONFLICT, title: 'The order has a live invoice.' },
-  payment_not_allowed: { status: 409, ...CONFLICT, title: 'The invoice does not take this payment.' },
-  payment_exceeds_due: { status: 409, ...CONFLICT, title: 'The amount exceeds what is still due.' },
-  payment_reference_conflict: { status: 409, ...CONFLICT, title: 'Another payment has this reference.' },
+  invoice_state_conflict: {
+    status: 409,
+    ...CONFLICT,
+    title: 'The state of the invoice does not permit this operation.',
+  },
+  order_state_conflict: { status: 409, ...CONFLICT, title: 'The state of the order does not permit this operation.' },
+  payment_state_conflict: {
+    status: 409,
+    ...CONFLICT,
+    title: 'The state of the payment does not permit this operation.',
+  },
+  order_has_invoices: { status: 409, ...CONFLICT, title: 'The order has an active invoice.' },
+  payment_not_allowed: { status: 409, ...CONFLICT, title: 'The invoice does not accept this payment.' },
+  payment_exceeds_due: { status: 409, ...CONFLICT, title: 'The amount exceeds the amount still due.' },
+  payment_reference_conflict: { status: 409, ...CONFLICT, title: 'Another payment already has this reference.' },
   too_many_changes: {
     status: 409,
     category: 'conflict',
     strategy: 'do_not_retry',
-    title: 'The resource has been changed as often as it may be.',
+    title: 'The resource has reached its maximum number of changes.',
   },
-  projection_state_conflict: { status: 409, ...CONFLICT, title: 'The state of the read model does not permit this.' },
+  projection_state_conflict: {
+    status: 409,
+    ...CONFLICT,
+    title: 'The state of the read model does not permit this operation.',
+  },
   concurrent_modification: {
     status: 409,
     category: 'conflict',
     strategy: 'same_request',
-    title: 'Others changed the resource at the same time.',
+    title: 'The resource was modified concurrently.',
     afterSeconds: 1,
   },
   idempotency_in_progress: {
     status: 409,
     category: 'conflict',
     strategy: 'same_key',
-    title: 'A request with this key is still at work.',
+    title: 'A request with this idempotency key is still in progress.',
     afterSeconds: 1,
   },
-  idempotency_key_expired: { status: 409, ...CONFLICT, title: 'The key was used, too long ago to replay.' },
-  version_retired: { status: 410, ...INVALID, title: 'This API-Version is no longer served.' },
-  export_expired: { status: 410, ...NOT_FOUND, title: 'The file of this export is no longer kept.' },
-  precondition_failed: { status: 412, ...CONFLICT, title: 'The resource is at another version.' },
+  idempotency_key_expired: { status: 409, ...CONFLICT, title: 'The idempotency key has expired.' },
+  version_retired: { status: 410, ...INVALID, title: 'This API-Version is no longer supported.' },
+  export_expired: { status: 410, ...NOT_FOUND, title: 'The file of this export is no longer available.' },
+  precondition_failed: { status: 412, ...CONFLICT, title: 'The resource has changed since it was read.' },
   payload_too_large: { status: 413, ...INVALID, title: 'The body is too large.' },
   uri_too_long: { status: 414, ...INVALID, title: 'The URL is too long.' },
-  unsupported_media_type: { status: 415, ...INVALID, title: 'The body has a media type that is not taken here.' },
-  range_not_satisfiable: { status: 416, ...INVALID, title: 'The representation has no such range of bytes.' },
-  idempotency_key_reused: { status: 422, ...INVALID, title: 'The key was used for another request.' },
+  unsupported_media_type: { status: 415, ...INVALID, title: 'The media type of the body is not supported here.' },
+  range_not_satisfiable: { status: 416, ...INVALID, title: 'The requested range is outside the file.' },
+  idempotency_key_reused: {
+    status: 422,
+    ...INVALID,
+    title: 'The idempotency key was already used for a different request.',
+  },
   precondition_required: {
     status: 428,
     category: 'invalid_input',
@@ -115,18 +135,18 @@ export const PROBLEMS = {
     title: 'The If-Match header is required.',
   },
   rate_limited: { status: 429, ...CAPACITY, title: 'Too many requests.', afterSeconds: 1 },
-  quota_exceeded: { status: 429, ...CAPACITY, title: 'The quota is used up.', afterSeconds: 60 },
+  quota_exceeded: { status: 429, ...CAPACITY, title: 'The quota is exhausted.', afterSeconds: 60 },
   headers_too_large: { status: 431, ...INVALID, title: 'The headers are too large.' },
   internal_error: {
     status: 500,
     category: 'internal',
     strategy: 'query_state_or_same_key',
-    title: 'Something broke on our side.',
+    title: 'An internal error occurred.',
   },
   dependency_unavailable: {
     status: 503,
     ...DEPENDENCY,
-    title: 'A part that this needs does not answer.',
+    title: 'A required dependency is not responding.',
     afterSeconds: 1,
   },
   overloaded: { status: 503, ...CAPACITY, title: 'The service is overloaded.', afterSeconds: 1 },
@@ -134,14 +154,14 @@ export const PROBLEMS = {
   projection_behind: {
     status: 503,
     ...DEPENDENCY,
-    title: 'The list has not caught up with that position.',
+    title: 'The list has not reached that position yet.',
     afterSeconds: 1,
   },
   deadline_exceeded: {
     status: 504,
     category: 'dependency',
     strategy: 'query_state_or_same_key',
-    title: 'No answer in time; the effect is unknown.',
+    title: 'The request timed out; its effect is unknown.',
     afterSeconds: 1,
   },
 } as const satisfies Record<string, Entry>
@@ -162,13 +182,17 @@ export type ProblemDocument = {
   readonly correlation_id: string
   readonly retry: { readonly retryable: boolean; readonly strategy: RetryStrategy; readonly after_seconds?: number }
   readonly errors?: readonly Violation[]
-}
+} & ProblemMembers
+
+/** Figures of a refusal, for programs. */
+export type ProblemMembers = { readonly still_due?: number; readonly currency?: string }
 
 export type ProblemExtras = {
   readonly detail?: string
   readonly errors?: readonly Violation[]
+  readonly members?: ProblemMembers
   readonly headers?: Readonly<Record<string, string>>
-  /** Retry-After in place of the usual one of the catalogue. */
+  /** Retry-After instead of the usual one of the catalogue. */
   readonly afterSeconds?: number
   /** The scopes that would have sufficed, for WWW-Authenticate. */
   readonly scopes?: readonly string[]
@@ -191,6 +215,9 @@ export class Problem extends Error {
     this.extras = extras
   }
 }
+
+export const scopesText = (scopes: readonly string[]): string =>
+  `${scopes.length === 1 ? 'the scope' : 'the scopes'} ${scopes.join(' and ')}`
 
 /** The problem of a caller who lacks these scopes. */
 export const insufficientScope = (scopes: readonly string[], detail: string): Problem =>
@@ -241,6 +268,7 @@ export const documentOf = (
     category,
     correlation_id: extras.correlationId ?? correlationId,
     retry: retryOf(code, extras),
+    ...extras.members,
     ...(errors ? { errors } : {}),
   }
 }

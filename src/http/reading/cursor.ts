@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
-import { canonicalJson } from '../../commands/identifiers.ts'
+import { canonicalJson } from '../../lib/identifiers.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
+import { DAY_MS } from '../../lib/time.ts'
 
 /** The cursors of lists. */
 
@@ -15,7 +16,7 @@ export type Cursors = {
   readonly open: (binding: object, cursor: string) => unknown
 }
 
-const LIFETIME_MS = 3 * 24 * 60 * 60 * 1000
+const LIFETIME_MS = 3 * DAY_MS
 const CIPHER = 'aes-256-gcm'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16

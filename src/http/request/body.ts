@@ -33,9 +33,12 @@ const unsupported = ({ headers }: IncomingMessage, declared: AnyRoute): Problem 
   const type = typeOf(declared)
   const accepted = { [declared.method === 'PATCH' ? 'Accept-Patch' : 'Accept-Post']: type }
   if (headers['content-encoding'] === undefined)
-    return new Problem('unsupported_media_type', { detail: `Send ${type} in UTF-8.`, headers: accepted })
+    return new Problem('unsupported_media_type', {
+      detail: `Send Content-Type: ${type}, with the body in UTF-8.`,
+      headers: accepted,
+    })
   return new Problem('unsupported_media_type', {
-    detail: `Send ${type} without a content coding.`,
+    detail: `Send ${type} without Content-Encoding.`,
     headers: { ...accepted, 'Accept-Encoding': 'identity' },
   })
 }
@@ -68,7 +71,10 @@ export const readBody = async (req: IncomingMessage, declared: AnyRoute, awaitin
   const isEmpty = !isAnnounced(req)
   // An unread body could be broken or incomplete while the operation is executed.
   if (!declared.body && !isEmpty)
-    throw new Problem('bad_request_framing', { detail: 'This operation takes no body.', headers: CLOSE })
+    throw new Problem('bad_request_framing', {
+      detail: 'This operation takes no body; send the request without one.',
+      headers: CLOSE,
+    })
   if (!declared.body) return undefined
   if (isEmpty && declared.body?.safeParse(undefined).success) return undefined
   if (lengthOf(req) > BODY_MAX_BYTES) throw tooLarge(BODY_MAX_BYTES)
@@ -82,7 +88,7 @@ export const announcedBytesOf = (req: IncomingMessage): number => Math.min(lengt
 const lengthOf = ({ headers }: IncomingMessage): number => Number(headers['content-length'] ?? 0)
 
 const tooLarge = (maxBytes: number): Problem =>
-  new Problem('payload_too_large', { detail: `At most ${maxBytes} bytes.` })
+  new Problem('payload_too_large', { detail: `A body may have at most ${maxBytes} bytes.` })
 
 /**
  * Waits for a body without a turn, so that callers who send a head and no body do not block others. `onEnd` is called
@@ -101,7 +107,12 @@ const awaitBody = (
     onEnd(problem)
   }
   const giveUp = (): void =>
-    end(new Problem('request_timeout', { detail: 'Too many bodies are awaited.', headers: CLOSE }))
+    end(
+      new Problem('request_timeout', {
+        detail: 'Too many requests are waiting for their bodies. Send the body together with the headers.',
+        headers: CLOSE,
+      }),
+    )
   const late = setTimeout(() => end(new Problem('request_timeout', { headers: CLOSE })), deadlineMs)
   turn?.awaitBody(bytes, giveUp)
   sendContinue?.()

@@ -40,15 +40,21 @@ type Tag = { readonly weak: boolean; readonly opaque: string }
 const ELEMENT = /[ \t]*(?:(W\/)?("[\x21\x23-\x7e\x80-\xff]*")[ \t]*)?(?:,|$)/y
 const STAR = /^[ \t]*\*[ \t]*$/
 
+const malformed = (): Problem =>
+  new Problem('precondition_invalid', {
+    detail:
+      'Expected an entity tag in double quotes, exactly as the ETag header gave it, or several with commas between.',
+  })
+
 const tagsOf = (header: string): '*' | readonly Tag[] => {
   if (STAR.test(header)) return '*'
   const tags: Tag[] = []
   for (ELEMENT.lastIndex = 0; ELEMENT.lastIndex < header.length; ) {
     const found = ELEMENT.exec(header)
-    if (!found) throw new Problem('precondition_invalid', { detail: 'Not a list of entity tags.' })
+    if (!found) throw malformed()
     if (found[2] !== undefined) tags.push({ weak: found[1] !== undefined, opaque: found[2] })
   }
-  if (tags.length === 0) throw new Problem('precondition_invalid', { detail: 'An empty list of entity tags.' })
+  if (tags.length === 0) throw malformed()
   return tags
 }
 

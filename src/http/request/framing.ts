@@ -40,14 +40,16 @@ export const framingFault = (req: IncomingMessage): Problem | undefined => {
   const { url = '', method = '', httpVersion, headers } = req
   if (url.length > URL_MAX_CHARS) return new Problem('uri_too_long')
   if (headBytesOf(req) > HEADERS_MAX_BYTES) return new Problem('headers_too_large')
-  if (!VERSIONS.includes(httpVersion)) return fault('HTTP/1.1, or HTTP/1.0.')
-  if (originFormOf(url, method) === undefined) return fault('The target is a path, or a whole http URL.')
-  if (countOf(req, 'host') !== 1 || !HOST.test(headers.host ?? '')) return fault('Exactly one Host header.')
+  if (!VERSIONS.includes(httpVersion)) return fault('Expected HTTP/1.1 or HTTP/1.0.')
+  if (originFormOf(url, method) === undefined)
+    return fault('The request target must be a path or an absolute http URL.')
+  if (countOf(req, 'host') !== 1 || !HOST.test(headers.host ?? '')) return fault('Send exactly one valid Host header.')
   const coding = headers['transfer-encoding']
   if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersion === '1.0'))
-    return fault('The one transfer coding is chunked, in HTTP/1.1.')
-  if ((headers.expect ?? '100-continue').toLowerCase() !== '100-continue') return fault('Expect: 100-continue.')
+    return fault('The only supported transfer coding is chunked, in HTTP/1.1.')
+  if ((headers.expect ?? '100-continue').toLowerCase() !== '100-continue')
+    return fault('The only supported expectation is Expect: 100-continue.')
   if (countOf(req, 'authorization') > 1) return new Problem('multiple_credentials')
-  if (countOf(req, 'content-type') > 1) return fault('One Content-Type header.')
+  if (countOf(req, 'content-type') > 1) return fault('Send exactly one Content-Type header.')
   return undefined
 }

@@ -1,7 +1,7 @@
 import type { Ledger } from '../../commands/commandHandler.ts'
-import { newIdempotencyRecord, idOfKey, type ScopedKey } from '../../commands/identifiers.ts'
-import { bindKey, type BoundKey, boundKeyConflict } from '../../commands/idempotencyKeyConflicts.ts'
-import { expiryOf } from '../../commands/idempotencyRetention.ts'
+import { newIdempotencyRecord, idOfKey, type ScopedKey } from '../../commands/idempotency/record.ts'
+import { bindKey, type BoundKey, boundKeyConflict } from '../../commands/idempotency/conflicts.ts'
+import { expiryOf } from '../../commands/idempotency/retention.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { JsonObject } from '../../ports.ts'
 import { type AnyEvent, isRejection, type Rejection } from '../../../streams/decider.ts'
@@ -19,10 +19,16 @@ import type { Call } from '../services.ts'
  */
 export const KEY_HEADER = /^(?:[!#-~]{1,255}|"(?:[!#-[\]-~]|\\["\\]){1,255}")$/
 
+const KEY_MISSING =
+  'Send an Idempotency-Key with a value that is unique to this intent, such as a UUID. ' +
+  'Store it before the first attempt, and send it again with every retry.'
+
 /** The text of the key. Throws Problem `idempotency_key_invalid`. */
 export const parseKey = (header: string): string => {
   if (!KEY_HEADER.test(header))
-    throw new Problem('idempotency_key_invalid', { detail: '1 to 255 visible ASCII characters, quoted or bare.' })
+    throw new Problem('idempotency_key_invalid', {
+      detail: 'Expected 1 to 255 visible ASCII characters, with or without double quotes around them.',
+    })
   return header.startsWith('"') ? header.slice(1, -1).replaceAll(/\\(["\\])/g, '$1') : header
 }
 
@@ -35,10 +41,11 @@ export const scopedKeyOf = async (
 ): Promise<ScopedKey | undefined> => {
   if (!declared.idempotencyKey) return undefined
   if (header === undefined) {
-    if (declared.idempotencyKey === 'required') throw new Problem('idempotency_key_missing')
+    if (declared.idempotencyKey === 'required') throw new Problem('idempotency_key_missing', { detail: KEY_MISSING })
     return undefined
   }
-  if (furtherHeaders.length > 0) throw new Problem('idempotency_key_invalid', { detail: 'One Idempotency-Key header.' })
+  if (furtherHeaders.length > 0)
+    throw new Problem('idempotency_key_invalid', { detail: 'Send exactly one Idempotency-Key header.' })
   const key = parseKey(header)
   const { tenant, subject, client } = principal
   const secret = await ledger.idSecret()

@@ -7,6 +7,8 @@ import { pointerOf } from './violations.ts'
 export const DEPTH_MAX = 16
 export const MEMBERS_MAX = 1_000
 
+const NAME_CHARS_SHOWN = 100
+
 /**
  * A number that a double cannot represent exactly, such as 0.99999999999999999999. JSON.parse would round it to an
  * integer; an object matches no schema.
@@ -38,7 +40,12 @@ type Reader = {
 }
 
 const invalid = (reader: Reader, expected: string): Problem =>
-  new Problem('invalid_json', { detail: `Expected ${expected} at character ${reader.at}.` })
+  new Problem('invalid_json', {
+    detail:
+      reader.text.trim() === ''
+        ? 'The body is empty; a JSON value is required.'
+        : `Expected ${expected} at character ${reader.at}.`,
+  })
 
 const limits = (detail: string): Problem => new Problem('json_limits_exceeded', { detail })
 
@@ -69,8 +76,10 @@ const readString = (reader: Reader): string => {
 
 /** The violation of a text that is valid in JSON, but that Postgres or UTF-8 cannot represent. */
 const invalidTextViolation = (text: string): Omit<Violation, 'pointer'> | undefined => {
-  if (text.includes('\u0000')) return { code: 'nul_character', detail: 'A text must not have the character U+0000.' }
-  if (!text.isWellFormed()) return { code: 'lone_surrogate', detail: 'A text must not have half of a surrogate pair.' }
+  if (text.includes('\u0000'))
+    return { code: 'nul_character', detail: 'A string must not contain the character U+0000.' }
+  if (!text.isWellFormed())
+    return { code: 'lone_surrogate', detail: 'A string must not contain an unpaired surrogate.' }
   return undefined
 }
 
@@ -116,7 +125,7 @@ const readArray = (reader: Reader, depth: number): unknown[] => {
 }
 
 const countMember = (reader: Reader): void => {
-  if (++reader.members > MEMBERS_MAX) throw limits(`More than ${MEMBERS_MAX} members.`)
+  if (++reader.members > MEMBERS_MAX) throw limits(`The body has more than ${MEMBERS_MAX} members and items.`)
 }
 
 const readObject = (reader: Reader, depth: number): Record<string, unknown> => {
@@ -127,9 +136,12 @@ const readObject = (reader: Reader, depth: number): Record<string, unknown> => {
     skipSpace(reader)
     const name = readString(reader)
     countMember(reader)
-    if (name === '__proto__') throw new Problem('validation_failed', { detail: 'No member may be called __proto__.' })
+    if (name === '__proto__')
+      throw new Problem('validation_failed', { detail: 'A member must not be named __proto__.' })
     if (name in object)
-      throw new Problem('duplicate_json_key', { detail: `A member stands twice before character ${reader.at}.` })
+      throw new Problem('duplicate_json_key', {
+        detail: `The member "${name.slice(0, NAME_CHARS_SHOWN)}" occurs twice, the second time before character ${reader.at}.`,
+      })
     if (!takeChar(reader, ':')) throw invalid(reader, '":"')
     reader.path.push(name)
     object[name] = readValue(reader, depth)
@@ -153,7 +165,7 @@ const readValue = (reader: Reader, depth: number): unknown => {
   const char = reader.text[reader.at]
   if (char === '"') return readString(reader)
   if (char === '{' || char === '[') {
-    if (depth === DEPTH_MAX) throw limits(`Deeper than ${DEPTH_MAX} levels.`)
+    if (depth === DEPTH_MAX) throw limits(`The body is nested more than ${DEPTH_MAX} levels deep.`)
     reader.at++
     return char === '{' ? readObject(reader, depth + 1) : readArray(reader, depth + 1)
   }
@@ -175,6 +187,6 @@ const decodeUtf8 = (bytes: Uint8Array): string => {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
-    throw new Problem('invalid_json', { detail: 'The body is not UTF-8.' })
+    throw new Problem('invalid_json', { detail: 'The body is not valid UTF-8.' })
   }
 }

@@ -30,6 +30,9 @@ export const preferenceOf = (header: string | undefined, waitMaxMs: number): Pre
 export const minPositionOf = (header: string | undefined): bigint | undefined => {
   if (header === undefined) return undefined
   const position = positionSchema.safeParse(header)
-  if (!position.success) throw new Problem('precondition_invalid', { detail: 'If-Min-Position: a position.' })
+  if (!position.success)
+    throw new Problem('precondition_invalid', {
+      detail: 'Expected in If-Min-Position a position, as a Ledger-Position header gave it.',
+    })
   return BigInt(position.data)
 }

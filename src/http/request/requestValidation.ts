@@ -1,9 +1,9 @@
 import type { Request as Incoming, Response as Outgoing } from 'express'
 import type { z } from 'zod'
-import { waitMaxMs } from '../../commands/timeBudgets.ts'
+import { waitMaxMs } from '../../settings/timeBudgets.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { deadlineOf } from '../response/deadlines.ts'
-import { Problem, type Violation } from '../problems/problemCatalogue.ts'
+import { Problem, PROBLEMS, type Violation } from '../problems/problemCatalogue.ts'
 import type { AnyRoute } from '../route.ts'
 import type { Call, Services } from '../services.ts'
 import { turnOf } from '../admission/requestTurn.ts'
@@ -14,6 +14,7 @@ import { ifMatch, ifNoneMatch } from './conditional.ts'
 import { scopedKeyOf } from './idempotencyKey.ts'
 import { minPositionOf, preferenceOf } from './preference.ts'
 import { violationsOf } from './violations.ts'
+import { wordsFor } from './violationWords.ts'
 
 /** The checks of path, headers, body and query, in the order of the contract, and the call that they lead to. */
 
@@ -72,18 +73,21 @@ const headerOf = (req: Incoming, name: string): string | undefined => {
 /** The media type of the response by Accept: the first that the route offers, if the caller accepts any. */
 const acceptedType = (req: Incoming, { offers = ['application/json'] }: AnyRoute): string => {
   const accepted = req.accepts([...offers])
-  if (accepted === false) throw new Problem('not_acceptable', { detail: `There is ${offers.join(' and ')}.` })
+  if (accepted === false) throw new Problem('not_acceptable', { detail: `Available: ${offers.join(', ')}.` })
   return accepted
 }
 
 const checkedVersion = (res: Outgoing): Version => {
-  const { version, refusal } = requestedVersionOf(res)
-  if (refusal) throw new Problem(refusal)
+  const { version, refusal, available = [] } = requestedVersionOf(res)
+  if (refusal)
+    throw new Problem(refusal, {
+      detail: `${PROBLEMS[refusal].title} The available versions are ${available.join(' and ')}.`,
+    })
   return version
 }
 
 const checked = (schema: z.ZodType, value: unknown, pointer: string): unknown => {
-  const parsed = schema.safeParse(value)
+  const parsed = schema.safeParse(value, { error: wordsFor(pointer) })
   if (parsed.success) return parsed.data
   throw new Problem('validation_failed', { errors: violationsOf(parsed.error, pointer) })
 }
@@ -102,21 +106,25 @@ const checkedQuery = (req: Incoming, { query }: AnyRoute): unknown => {
   const counts = new Map<string, number>()
   for (const name of parameters.keys()) counts.set(name, (counts.get(name) ?? 0) + 1)
   const wrong = [...counts].filter(([name, count]) => count > 1 || !Object.hasOwn(query?.shape ?? {}, name))
-  if (wrong.length > 0) throw new Problem('unknown_parameter', { errors: wrong.map(wrongParameter) })
+  if (wrong.length > 0) {
+    const errors = wrong.map(([name, count]) => wrongParameter(name, count, Object.keys(query?.shape ?? {})))
+    throw new Problem('unknown_parameter', { errors })
+  }
   return query && checked(query, Object.fromEntries(parameters), '?')
 }
 
-const wrongParameter = ([name, count]: readonly [name: string, count: number]): Violation => ({
-  pointer: `?${encodeURIComponent(name)}`,
-  code: count > 1 ? 'repeated_parameter' : 'unknown_parameter',
-  detail: 'This list has no such parameter, or it was given more than once.',
-})
+const wrongParameter = (name: string, count: number, known: readonly string[]): Violation => {
+  const pointer = `?${encodeURIComponent(name)}`
+  if (count > 1) return { pointer, code: 'repeated_parameter', detail: 'A parameter may be given only once.' }
+  const existing = known.length === 0 ? 'This path has none.' : `The parameters are ${known.join(', ')}.`
+  return { pointer, code: 'unknown_parameter', detail: `There is no such parameter. ${existing}` }
+}
 
 const checkedIfMatch = (req: Incoming, declared: AnyRoute): Call<never, never, never>['ifMatch'] => {
   if (!declared.ifMatch) return undefined
   const header = headerOf(req, 'if-match')
   if (header === undefined)
-    throw new Problem('precondition_required', { detail: 'Send If-Match with the ETag that you read.' })
+    throw new Problem('precondition_required', { detail: 'Send If-Match with the ETag of the version that you read.' })
   const matches = ifMatch(header)
   const known = headerOf(req, 'if-none-match')
   if (known === undefined) return matches

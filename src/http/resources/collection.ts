@@ -3,7 +3,7 @@ import { type ListedRow, type PageRequest, type PageRow, pageOfRows, type Query 
 import { positionOf } from '../../feeds/checkpoints.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 import { definedOnly, keyInCursor, pageReply } from './paging.ts'
-import { withTexts } from '../../commands/personalTexts.ts'
+import { withTexts } from '../../personalTexts/personalTexts.ts'
 import { PRIVATE_CACHING, textsFor } from './commonReplies.ts'
 import type { Reply } from '../route.ts'
 import type { Call } from '../services.ts'
@@ -70,7 +70,9 @@ export const reachedPosition = async (
   if (wanted === undefined || current >= wanted) return current
   const position = (await hasWaited(call, name, wanted)) ? await positionOf(sql, name) : current
   if (position >= wanted) return position
-  throw new Problem('projection_behind', { detail: `This list is as of position ${position}.` })
+  throw new Problem('projection_behind', {
+    detail: `The list is complete up to position ${position}. Try again shortly, or send Prefer: wait=5.`,
+  })
 }
 
 const hasWaited = async (

@@ -1,10 +1,10 @@
 import { fold, type ResourceRow } from '../../../projections/projection.ts'
 import type { Rejection } from '../../../streams/decider.ts'
 import type { Id, IdPrefix } from '../../../streams/ids.ts'
-import type { CreationResult } from '../../commands/idempotentCreation.ts'
+import type { CreationResult } from '../../commands/idempotency/creation.ts'
 import type { Entity, Kind } from '../../commands/entities.ts'
 import type { Loaded } from '../../commands/aggregateRepository.ts'
-import { hasErased, NO_TEXTS, type Texts, tokensOf, withTexts } from '../../commands/personalTexts.ts'
+import { hasErased, NO_TEXTS, type Texts, tokensOf, withTexts } from '../../personalTexts/personalTexts.ts'
 import { etagOf, isNotModified } from '../request/conditional.ts'
 import { problemOfKeyConflict, problemOfRejection } from '../problems/rejectionDetails.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
@@ -81,7 +81,7 @@ export const readOne = async <K extends Kind>(
  * The events of a page. Each page is read in a turn of its own (src/fairness/turns.ts), so that a long history costs its
  * own tenant time and nobody else.
  */
-const AS_OF_PAGE = 20
+export const AS_OF_PAGE = 20
 
 /** Folded from the first event, since an earlier state is stored nowhere. Throws Problem. */
 const rowAsOf = async <K extends Kind>(
@@ -147,11 +147,15 @@ export const changedHeaders = (
   'Ledger-Position': position.toString(),
 })
 
-const preconditionFailed = async (call: AnyCall, row: ResourceRow | undefined): Promise<Problem> =>
-  new Problem('precondition_failed', {
-    detail: 'Read the resource again and decide anew.',
-    ...(row ? { headers: { ETag: etagFor(call, row, await textsFor(call, [row])) } } : {}),
+const preconditionFailed = async (call: AnyCall, row: ResourceRow | undefined): Promise<Problem> => {
+  const readAgain = 'Read the resource again before you decide whether to repeat the request.'
+  if (row === undefined) return new Problem('precondition_failed', { detail: readAgain })
+  const etag = etagFor(call, row, await textsFor(call, [row]))
+  return new Problem('precondition_failed', {
+    detail: `The current ETag is ${etag}. ${readAgain}`,
+    headers: { ETag: etag },
   })
+}
 
 /** The reply to a request whose key was used before; undefined for a new key. */
 export const replyToReplay = async <R extends ResourceRow>(

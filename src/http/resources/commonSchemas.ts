@@ -22,9 +22,9 @@ export const exponentSchema = z
   .meta({ description: 'Number of digits after the decimal point of the currency: 2 for USD, 0 for JPY.' })
 
 const hasYear = (text: string): boolean => !text.startsWith('0000')
-const NO_YEAR = { message: 'There is no year 0.' }
+const NO_YEAR = { message: 'Expected a year from 0001 to 9999.' }
 /** With nanoseconds. Limited, since the text becomes a parameter of a query. */
-const SECOND_DIGITS = 'At most nine digits of a second.'
+const SECOND_DIGITS = 'Expected at most nine decimal places of a second.'
 const TIME_CHARS_MAX = '2026-01-01T00:00:00.123456789Z'.length
 
 export const timeSchema = z.iso.datetime().max(TIME_CHARS_MAX, SECOND_DIGITS).refine(hasYear, NO_YEAR).meta({
@@ -70,7 +70,7 @@ const METADATA_VALUE_CHARS_MAX = 500
 const metadataKey = z.string().min(1).max(METADATA_KEY_CHARS_MAX)
 const metadataValue = z.string().max(METADATA_VALUE_CHARS_MAX)
 
-export const TOO_MANY_KEYS = `At most ${ANNOTATIONS_MAX} keys.`
+export const TOO_MANY_KEYS = `Expected at most ${ANNOTATIONS_MAX} keys.`
 export const metadataSchema = z
   .record(metadataKey, metadataValue)
   .refine(metadata => Object.keys(metadata).length <= ANNOTATIONS_MAX, { message: TOO_MANY_KEYS })
@@ -100,7 +100,7 @@ export const textSchema = z
   .string()
   .min(1)
   .max(TEXT_CHARS_MAX)
-  .refine(text => !text.includes('\u0000'), { message: 'No U+0000.' })
+  .refine(text => !text.includes('\u0000'), { message: 'A string must not contain the character U+0000.' })
 
 /** The members of every resource. */
 export const resourceShape = {

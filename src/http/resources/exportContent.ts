@@ -4,13 +4,13 @@ import { idSchema, type OperationId } from '../../../streams/ids.ts'
 import type { ExportFormat } from '../../../streams/operation/index.ts'
 import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
 import { operationEntity } from '../../commands/entities.ts'
-import { mayHaveErased } from '../../commands/exportErasures.ts'
-import { bytesOf, isComplete } from '../../commands/exportFiles.ts'
+import { mayHaveErased } from '../../processes/exports/exportErasures.ts'
+import { bytesOf, isComplete } from '../../processes/exports/exportFiles.ts'
 import { SCOPE_OF } from '../../identity/resourceScopes.ts'
 import { isNotModified } from '../request/conditional.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 import { type ByteRange, rangeOf } from '../request/ranges.ts'
-import { hasErased } from '../../commands/personalTexts.ts'
+import { hasErased } from '../../personalTexts/personalTexts.ts'
 import { PRIVATE_CACHING, textsFor, visibleRow } from './commonReplies.ts'
 import { NOT_MODIFIED } from './commonSchemas.ts'
 import { route, type Streamed } from '../route.ts'
@@ -50,7 +50,7 @@ export const finishedExport = async (call: ExportCall): Promise<OperationRow> =>
     if (!(await isComplete(database.sql, row, byte_count ?? 0n))) throw new Problem('export_expired')
     return row
   }
-  throw new Problem('resource_not_found', { detail: `There is no file: the export is ${row.state}.` })
+  throw new Problem('resource_not_found', { detail: `The export has no file: it is ${row.state}.` })
 }
 
 /** Records the access before the first byte of the response is sent. */
@@ -86,7 +86,7 @@ const contentOf =
       await send(piece)
       sent += BigInt(piece.length)
     }
-    if (sent !== end - first) throw new Error(`${sent} bytes of ${id} were found in place of ${end - first}.`)
+    if (sent !== end - first) throw new Error(`${sent} bytes of ${id} were found instead of ${end - first}.`)
   }
 
 /** no-transform, since ranges and digest are those of the stored bytes. */

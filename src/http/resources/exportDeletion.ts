@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { idSchema, type OperationId } from '../../../streams/ids.ts'
 import { handle } from '../../commands/commandHandler.ts'
 import { operationEntity } from '../../commands/entities.ts'
-import { deleteFile } from '../../commands/exportFiles.ts'
+import { deleteFile } from '../../processes/exports/exportFiles.ts'
 import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
 import { Unavailable } from '../../ports.ts'
 import { problemOfRejection } from '../problems/rejectionDetails.ts'
@@ -14,11 +14,11 @@ import { visibleRow } from './commonReplies.ts'
 
 /**
  * Ends the export, whatever its state, and deletes its file. The worker deletes what is left of a file that cannot be
- * deleted now, and the chunks of an attempt that was under way.
+ * deleted now, and the chunks of an attempt that was running.
  */
 const endAndDelete = async ({ ledger, database, params, context }: Call<{ id: OperationId }, unknown, unknown>) => {
   let position = 0n
-  // Only one of the two has an effect: the first on an export that is under way, the second on one that has a file.
+  // Only one of the two has an effect: the first on an export that is running, the second on one that has a file.
   for (const type of ['CancelOperation', 'WithdrawFile'] as const) {
     const handled = await handle(ledger, operationEntity, params.id, { command: { type }, context })
     if ('rejected' in handled) throw problemOfRejection(handled)

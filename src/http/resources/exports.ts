@@ -2,11 +2,11 @@ import { z } from 'zod'
 import type { OperationRow } from '../../../projections/operations/projection.ts'
 import { idSchema, type OperationId } from '../../../streams/ids.ts'
 import { EXPORT_FORMATS, EXPORT_RESOURCES } from '../../../streams/operation/index.ts'
-import { create, replay } from '../../commands/idempotentCreation.ts'
+import { replay } from '../../commands/idempotency/creation.ts'
 import { operationEntity } from '../../commands/entities.ts'
-import { type ExportLimits, takeExportSlot } from '../../commands/exportQuota.ts'
-import { withTexts } from '../../commands/personalTexts.ts'
-import { idOfKey, randomId } from '../../commands/identifiers.ts'
+import { createExportOnce, type NewExport as ExportToCreate } from '../../commands/exports.ts'
+import { withTexts } from '../../personalTexts/personalTexts.ts'
+import { idOfKey } from '../../commands/idempotency/record.ts'
 import type { JsonObject } from '../../ports.ts'
 import { SCOPE_OF } from '../../identity/resourceScopes.ts'
 import { finishedExport, readContent, recordExportRead } from './exportContent.ts'
@@ -27,9 +27,6 @@ import type { Call, LogCall } from '../services.ts'
 import { metadataSchema, timeSchema, NOT_MODIFIED } from './commonSchemas.ts'
 
 /** The endpoints that create exports and read their manifests. */
-
-const KEPT_DAYS = 30
-const DAY_MS = 24 * 60 * 60 * 1000
 
 const formatSchema = z.enum(EXPORT_FORMATS)
 
@@ -89,7 +86,6 @@ const createExport = route({
   },
 })
 
-type AnyCall = Call<unknown, unknown, unknown>
 type NewExport = z.output<typeof newExport>
 
 const filtersOf = (call: LogCall<unknown, unknown, NewExport>) =>
@@ -101,41 +97,34 @@ const comparable = ({ body }: LogCall<unknown, unknown, NewExport>, filters: Jso
   return { resource, format, filters, metadata } satisfies JsonObject
 }
 
-/** Creates the export, or finds the one that the same key created. */
+/** Creates the export, or finds the one that the same key created. Throws Problem: 429; Unavailable. */
 const createOnce = async (call: Call<unknown, unknown, NewExport>) => {
-  const { ledger, context, idempotency } = call
+  const { principal, idempotency, concurrencyLimits, exportBytesPerTenant: bytes } = call
+  const { exports: caller, tenant_exports: tenant } = concurrencyLimits.settings
   const { resource, format, metadata } = call.body
-  const id = idempotency ? idOfKey('op', idempotency) : randomId('op', ledger.world)
   const { compared, find } = await filtersOf(call)
-  const idempotencyRecord = idempotencyRecordIfKeyed(call, comparable(call, compared))
-  await takeSlot(call, id)
-  const expires_at = new Date(ledger.world.now() + KEPT_DAYS * DAY_MS).toISOString()
-  const terms = { resource, format, filters: await find(), metadata, expires_at }
-  const command = { type: 'RequestExport' as const, ...terms, claim: idempotencyRecord }
-  return create(ledger, operationEntity, id, { command, context, idempotencyRecord })
+  const max = { caller, tenant, bytes }
+  const created = await createExportOnce(call, {
+    key: idempotency,
+    idempotencyRecord: idempotencyRecordIfKeyed(call, comparable(call, compared)),
+    terms: { resource, format, metadata },
+    filters: find,
+    caller: principal,
+    max,
+  })
+  if (created.kind === 'quota_exceeded') throw new Problem('quota_exceeded', { detail: refusalOf(max)[created.limit] })
+  return created
 }
 
 const acceptedReply = <R extends Reply | undefined>(reply: R): R => reply && { ...reply, status: 202 }
 
-const refusalOf = ({ callerMax, tenantMax, tenantMaxBytes }: ExportLimits) => ({
-  caller: `You may have ${callerMax} unfinished exports at once. Retry when one of them has ended.`,
-  tenant: `Your tenant may have ${tenantMax} unfinished exports at once. Retry when one of them has ended.`,
+const refusalOf = ({ caller, tenant, bytes }: ExportToCreate['max']) => ({
+  caller: `You have ${caller} unfinished exports, the maximum. Try again when one of them has finished.`,
+  tenant: `Your tenant has ${tenant} unfinished exports, the maximum. Try again when one of them has finished.`,
   bytes:
-    `The export files of your tenant have reached their limit of ${tenantMaxBytes} bytes. ` +
+    `The export files of your tenant have reached their limit of ${bytes} bytes. ` +
     'Delete files that you no longer need (DELETE /exports/{id}), or wait until some expire.',
 })
-
-/** Takes the place of this export. Throws Problem: 429; Unavailable. */
-const takeSlot = async (
-  { database, principal, concurrencyLimits, exportBytesPerTenant, ledger }: AnyCall,
-  id: OperationId,
-): Promise<void> => {
-  const { exports: callerMax, tenant_exports: tenantMax } = concurrencyLimits.settings
-  const keptSince = new Date(ledger.world.now() - KEPT_DAYS * DAY_MS).toISOString()
-  const limits = { callerMax, tenantMax, tenantMaxBytes: exportBytesPerTenant, keptSince }
-  const reserved = await takeExportSlot(database, principal, id, limits)
-  if (reserved !== 'taken') throw new Problem('quota_exceeded', { detail: refusalOf(limits)[reserved] })
-}
 
 const manifestSchema = z
   .object({

@@ -4,8 +4,9 @@ import { invoicePage, invoiceResource } from '../../../projections/invoices/quer
 import { type InvoiceId, idSchema } from '../../../streams/ids.ts'
 import { invoiceEntity } from '../../commands/entities.ts'
 import { handle } from '../../commands/commandHandler.ts'
-import { replay } from '../../commands/idempotentCreation.ts'
-import { idOfKey, randomId } from '../../commands/identifiers.ts'
+import { replay } from '../../commands/idempotency/creation.ts'
+import { randomId } from '../../lib/identifiers.ts'
+import { idOfKey } from '../../commands/idempotency/record.ts'
 import { raise } from '../../commands/invoices.ts'
 import type { JsonObject } from '../../ports.ts'
 import { readPage } from './collection.ts'
@@ -29,11 +30,11 @@ import {
   resourceById,
 } from './commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from './paging.ts'
+import { DAY_MS } from '../../lib/time.ts'
 
 /** The endpoints of invoices. */
 
 const TERM_DAYS = 30
-const DAY_MS = 24 * 60 * 60 * 1000
 
 const newInvoice = z
   .strictObject({
@@ -149,7 +150,7 @@ const checkApprovalPolicy = async (call: Call<{ id: InvoiceId }, unknown, unknow
   if ('refused' in decision)
     throw new Problem(decision.refused, {
       detail:
-        'An invoice of this amount is approved by another subject than its creator, and not through a client that created it by itself.',
+        'An invoice of this amount must be approved by someone other than its creator, and not through the client that created it.',
     })
 }
 

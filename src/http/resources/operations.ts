@@ -5,7 +5,7 @@ import { resourceView } from '../../../projections/projection.ts'
 import type { PaymentRow } from '../../../projections/payments/projection.ts'
 import { idSchema, type OperationId, type PaymentId, withPrefix } from '../../../streams/ids.ts'
 import { operationEntity, paymentEntity } from '../../commands/entities.ts'
-import { type Progress, progressOf } from '../../commands/exportFiles.ts'
+import { type Progress, progressOf } from '../../processes/exports/exportFiles.ts'
 import { handle } from '../../commands/commandHandler.ts'
 import { Unavailable } from '../../ports.ts'
 import { readPage } from './collection.ts'
@@ -109,7 +109,7 @@ const readOperation = route({
     if (row === undefined) return readUnrecorded(call, params.id)
     const { body, etag } = await representationOf(call, visible(call, row))
     if (!principal.scopes.has('exports:read'))
-      throw insufficientScope(['exports:read'], 'An export needs the scope exports:read.')
+      throw insufficientScope(['exports:read'], 'The operation of an export requires the scope exports:read.')
     return replyConditionally(call, body, etag)
   },
 })
@@ -126,12 +126,12 @@ const readUnrecorded = async (call: Call<unknown, unknown, unknown>, id: Operati
   if ((await ledger.aggregates.loadOwn(paymentEntity, paymentId, principal.tenant)) === undefined) {
     const replay = await replayView(call, id)
     if (!principal.scopes.has('events:subscribe'))
-      throw insufficientScope(['events:subscribe'], 'A replay needs the scope events:subscribe.')
+      throw insufficientScope(['events:subscribe'], 'The operation of a replay requires the scope events:subscribe.')
     return replyConditionally(call, replay, etagAt(BigInt(replay.version), tickOf(replay), call.apiVersion))
   }
   const reply = await readOne({ ...call, query: undefined }, paymentEntity, paymentId, renderPaymentOperation)
   if (!principal.scopes.has('payments:read') && !principal.scopes.has('exports:read'))
-    throw insufficientScope(['payments:read'], 'A payment needs the scope payments:read.')
+    throw insufficientScope(['payments:read'], 'The operation of a payment requires the scope payments:read.')
   return reply
 }
 

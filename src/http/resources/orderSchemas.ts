@@ -30,7 +30,9 @@ const newLines = z
   .array(newLine)
   .min(1)
   .max(LINES_MAX)
-  .refine(lines => totalOf(lines) <= AMOUNT_MAX, { message: `The lines add up to more than ${AMOUNT_MAX}.` })
+  .refine(lines => totalOf(lines) <= AMOUNT_MAX, {
+    message: `The lines add up to more than ${AMOUNT_MAX}, the maximum.`,
+  })
 
 const totalOf = (lines: readonly { quantity: number; unit_amount: number }[]): bigint =>
   lines.reduce((sum, { quantity, unit_amount }) => sum + BigInt(quantity) * BigInt(unit_amount), 0n)
@@ -53,7 +55,7 @@ export const orderSchema = z
     customer_reference: z
       .string()
       .nullable()
-      .meta({ description: 'Null also when an operator has erased it; the ETag is another one then.' }),
+      .meta({ description: 'Also null after an operator has erased it, which changes the ETag.' }),
     description: z.string().nullable(),
     currency: currencySchema,
     exponent: exponentSchema,

@@ -2,11 +2,12 @@ import { z } from 'zod'
 import { orderPage } from '../../../projections/orders/queries.ts'
 import { isRejection } from '../../../streams/decider.ts'
 import { idSchema, type OrderId } from '../../../streams/ids.ts'
-import { create, replay } from '../../commands/idempotentCreation.ts'
+import { replay } from '../../commands/idempotency/creation.ts'
 import { type KindOf, orderEntity } from '../../commands/entities.ts'
+import { createOrderOnce } from '../../commands/orders.ts'
 import { handle, type Handled } from '../../commands/commandHandler.ts'
-import { idOfKey, randomId } from '../../commands/identifiers.ts'
-import { type PersonalText, storeUnlessBound, withTexts } from '../../commands/personalTexts.ts'
+import { idOfKey } from '../../commands/idempotency/record.ts'
+import { type PersonalText, storeUnlessBound, withTexts } from '../../personalTexts/personalTexts.ts'
 import { decisionOn } from '../../commands/streamGrowth.ts'
 import { readPage } from './collection.ts'
 import { idempotencyRecordIfKeyed, idempotencyRecordOf } from '../request/idempotencyKey.ts'
@@ -50,20 +51,15 @@ const comparable = async (call: LogCall<unknown, unknown, NewOrder>, reference: 
 
 /** Creates the order, or finds the one that the same key created. */
 const createOnce = async (call: Call<unknown, unknown, NewOrder>) => {
-  const { body, ledger, context, idempotency, personalTexts } = call
-  const id = idempotency ? idOfKey('ord', idempotency) : randomId('ord', ledger.world)
+  const { body, idempotency, personalTexts } = call
   const reference = referenceOf(call, body.customer_reference)
-  const idempotencyRecord = idempotencyRecordIfKeyed(call, await comparable(call, reference))
-  const createWith = (customer_reference: string | null) => {
-    const { currency, description, metadata } = body
-    const terms = { customer_reference, description, currency, lines: storedLines(body.lines), metadata }
-    const command = { type: 'CreateOrder' as const, ...terms, claim: idempotencyRecord }
-    return create(ledger, orderEntity, id, { command, context, idempotencyRecord })
-  }
-  if (reference === null) return createWith(null)
-  const answerOfKey = async () => (idempotency === undefined ? undefined : replayed({ ...call, idempotency }))
-  const stored = await storeUnlessBound(personalTexts, reference, answerOfKey)
-  return 'answer' in stored ? stored.answer : createWith(stored.token)
+  const { currency, description, metadata } = body
+  return createOrderOnce(call, {
+    key: idempotency,
+    idempotencyRecord: idempotencyRecordIfKeyed(call, await comparable(call, reference)),
+    terms: { description, currency, lines: storedLines(body.lines), metadata },
+    storeReference: reference === null ? undefined : answer => storeUnlessBound(personalTexts, reference, answer),
+  })
 }
 
 /** The outcome of the first request with this key; undefined for a new key. */

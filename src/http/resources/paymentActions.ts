@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { idSchema, type PaymentId } from '../../../streams/ids.ts'
 import { paymentEntity } from '../../commands/entities.ts'
-import { idOfKey } from '../../commands/identifiers.ts'
+import { idOfKey } from '../../commands/idempotency/record.ts'
 import { type NewRefund, refund, replayRefund } from '../../commands/refunds.ts'
 import { settle } from '../../commands/settlements.ts'
 import { Unavailable } from '../../ports.ts'
@@ -39,7 +39,7 @@ const readReferenceFirst = async (call: ById): Promise<void> => {
 }
 
 /**
- * As `readReferenceFirst`. If the settlement has ended, by this request or another one, the request goes on, because a
+ * As `readReferenceFirst`. If the settlement has ended, by this request or another, the request continues, because a
  * 503, which promises no effect, would be wrong.
  */
 const readReferenceUnlessSettled = async (call: ById): Promise<void> => {
@@ -98,10 +98,13 @@ const failPayment = route({
   },
 })
 
-/** In place of an amount: all that is left. An absent amount is refused, so that a forgotten one gives nothing back. */
+/** Instead of an amount: all that is left. An absent amount is refused, so that a forgotten one gives nothing back. */
 const REMAINING = 'remaining'
 const refundedAmount = z
-  .union([amountSchema, z.literal(REMAINING)], { error: `Minor units of the currency, or "${REMAINING}".` })
+  .union([amountSchema, z.literal(REMAINING)], {
+    error: ({ input }) =>
+      input === undefined ? undefined : `Expected an amount in minor units of the currency, or "${REMAINING}".`,
+  })
   .meta({ description: `The amount to refund; "${REMAINING}" for the whole amount that is not yet refunded.` })
 
 const newRefund = z.strictObject({ amount: refundedAmount, reason: textSchema })

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../ports.ts'
-import { keyedId } from '../../commands/identifiers.ts'
+import { keyedId } from '../../lib/identifiers.ts'
 import type { PersonalReference } from '../../commands/paymentInitiation.ts'
-import { type PersonalText, storeUnlessBound } from '../../commands/personalTexts.ts'
+import { type PersonalText, storeUnlessBound } from '../../personalTexts/personalTexts.ts'
 import type { LogCall } from '../services.ts'
 
 /** The references of payments in requests: events and read models have tokens in their place. */

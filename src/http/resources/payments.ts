@@ -3,10 +3,10 @@ import type { PageRequest } from '../../../projections/page.ts'
 import type { PaymentRow } from '../../../projections/payments/projection.ts'
 import { paymentPage, paymentView } from '../../../projections/payments/queries.ts'
 import { idSchema, withPrefix } from '../../../streams/ids.ts'
-import { PAYMENT_DEADLINE_MS, waitMaxMs } from '../../commands/timeBudgets.ts'
+import { PAYMENT_DEADLINE_MS, waitMaxMs } from '../../settings/timeBudgets.ts'
 import { paymentEntity } from '../../commands/entities.ts'
-import { idOfKey } from '../../commands/identifiers.ts'
-import type { CreationResult } from '../../commands/idempotentCreation.ts'
+import { idOfKey } from '../../commands/idempotency/record.ts'
+import type { CreationResult } from '../../commands/idempotency/creation.ts'
 import { type NewPayment, pay, replayPayment } from '../../commands/payments.ts'
 import { readPage } from './collection.ts'
 import { columnFilters, referenceOf } from './paymentReferences.ts'
@@ -60,7 +60,7 @@ export const paymentSchema = z
     reference: z
       .string()
       .nullable()
-      .meta({ description: 'Null also when an operator has erased it; the ETag is another one then.' }),
+      .meta({ description: 'Also null after an operator has erased it, which changes the ETag.' }),
     settlement: settlementSchema,
     failure: z.object({ code: z.string() }).nullable(),
     refunded_amount: sumSchema,

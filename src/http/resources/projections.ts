@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { READ_MODEL_NAMES } from '../../../projections/index.ts'
-import { randomId } from '../../commands/identifiers.ts'
+import { randomId } from '../../lib/identifiers.ts'
 import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
 import { checkpointPositions } from '../../feeds/checkpoints.ts'
 import { FOLLOWED_READ_MODELS, lagsOf } from '../../feeds/lag.ts'
@@ -29,7 +29,7 @@ type AnyCall = Call<unknown, unknown, unknown>
 /** Throws Problem for a caller of another tenant: read models are those of all tenants. */
 const permitOperator = ({ principal, operatorsTenant }: AnyCall): void => {
   if (operatorsTenant === undefined || principal.tenant !== operatorsTenant)
-    throw new Problem('policy_denied', { detail: 'This is for the operators of the installation.' })
+    throw new Problem('policy_denied', { detail: 'Only operators of this installation may do this.' })
 }
 
 const PARKED =
@@ -118,7 +118,7 @@ const accept = async (call: Named, reason: string): Promise<Reply> => {
   if (newest?.state !== 'refused') throw stateConflict(`No rebuild of ${call.params.name} was refused.`)
   await audit(call, 'accept_projection_differences')
   if (!(await acceptDifferences(call.database.sql, newest.id, reason)))
-    throw stateConflict(`The rebuild ${newest.id} is not refused any more.`)
+    throw stateConflict(`The rebuild ${newest.id} is no longer refused.`)
   return replyWith(call, newest.id, 202)
 }
 
@@ -127,7 +127,7 @@ const action = {
   method: 'POST',
   params: byName,
   audited: 'path',
-  responses: { 202: { description: 'It is requested; the list shows how it goes on.', schema: rebuildSchema } },
+  responses: { 202: { description: 'Accepted. GET /projections shows the progress.', schema: rebuildSchema } },
   errors: ['policy_denied', 'projection_state_conflict'],
 } as const
 const emptyBody = z.strictObject({}).default({})
@@ -149,7 +149,7 @@ const verifyProjection = route({
   path: `${PATH}/{name}:verify`,
   operationId: 'verify_projection',
   summary: 'Compare the tables of a read model with new ones from the log, and change nothing',
-  description: 'A rebuild that is under way compares too, and is returned in place of another one.',
+  description: 'A rebuild that is already running also compares, and is returned instead.',
   body: emptyBody,
   errors: ['policy_denied'],
   handler: call => request(call, 'verify', 'verify_projection'),

@@ -1,5 +1,5 @@
-import { REQUEST_DEADLINE_MS } from '../../commands/timeBudgets.ts'
-import { bytesText, QuotaExceeded } from '../../commands/byteQuota.ts'
+import { REQUEST_DEADLINE_MS } from '../../settings/timeBudgets.ts'
+import { bytesText, QuotaExceeded } from '../../commands/quotas/byteQuota.ts'
 import { Contended } from '../../commands/commandHandler.ts'
 import { Unavailable, type World } from '../../ports.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
@@ -25,7 +25,7 @@ export const withDeadline = async (
   const late = new Promise<never>((_, reject) => {
     const end = (): void => {
       // Created only when needed, since most requests are answered long before.
-      if (!signal.aborted) reject(new Problem(code, { detail: 'There was no answer within the deadline.' }))
+      if (!signal.aborted) reject(new Problem(code, { detail: 'The request did not complete within its deadline.' }))
     }
     void world.sleep(Math.max(0, leftMs), signal).then(end)
   })
@@ -73,4 +73,4 @@ const overQuota = ({ usedBytes, bytesPerDay, resetMs }: QuotaExceeded): Problem 
   })
 
 const unanswered = ({ dependency }: Unavailable, code: 'dependency_unavailable' | 'deadline_exceeded'): Problem =>
-  new Problem(code, { detail: `The ${dependency} did not answer in time.` })
+  new Problem(code, { detail: `The ${dependency} did not respond in time.` })

@@ -1,5 +1,5 @@
-import { QuotaExceeded } from '../../commands/byteQuota.ts'
-import type { ScopedKey } from '../../commands/identifiers.ts'
+import { QuotaExceeded } from '../../commands/quotas/byteQuota.ts'
+import type { ScopedKey } from '../../commands/idempotency/record.ts'
 import { Unavailable } from '../../ports.ts'
 import type { AnyRoute, Reply } from '../route.ts'
 import type { Call } from '../services.ts'

@@ -6,7 +6,7 @@ import express, {
   type RequestHandler,
   type Response as Outgoing,
 } from 'express'
-import type { ApiVersionUsage } from '../../commands/apiVersionUsage.ts'
+import type { ApiVersionUsage } from '../versions/apiVersionUsage.ts'
 import { probeAccount, strangerAccount } from '../../fairness/account.ts'
 import { workFor } from '../../fairness/currentAccount.ts'
 import type { Log } from '../../ports.ts'

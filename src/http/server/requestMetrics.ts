@@ -1,5 +1,5 @@
 import type { Response as Outgoing } from 'express'
-import { createHistogram, type Labels } from '../../metrics.ts'
+import { createHistogram, type Labels } from '../../lib/metrics.ts'
 import { requestedVersionOf } from '../versions/requestedVersion.ts'
 
 /**

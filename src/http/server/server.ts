@@ -20,7 +20,7 @@ export type Listening = {
   readonly close: (graceMs: number) => Promise<void>
 }
 
-/** The server, and whether it has no request under way. */
+/** The server, and whether it has no request in flight. */
 const createHttpServer = (app: RequestListener) => {
   const server = createServer({
     // Node counts the target as a part of the headers; framing.ts has a limit for each.

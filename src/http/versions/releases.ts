@@ -1,4 +1,5 @@
 import { type NewestVersion, type OlderVersion, type Version, VERSIONS } from './index.ts'
+import { DAY_MS } from '../../lib/time.ts'
 
 /**
  * The table of releases: who answers for each version of the contract, and when an older one ends. The headers of
@@ -33,7 +34,6 @@ export const successorOf = (version: Version): Version | undefined => VERSIONS[V
 /** The page of a version: its changes, and how to migrate to it. */
 export const pageOf = (version: Version): string => `/docs/versions/${version}`
 
-const DAY_MS = 24 * 60 * 60 * 1000
 export const NOTICE_MIN_DAYS = 90
 export const SUPPORT_MIN_MONTHS = 12
 

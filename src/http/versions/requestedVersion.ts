@@ -9,6 +9,8 @@ export type RequestedVersion = {
   readonly version: Version
   /** The error code of a request whose API-Version cannot be served. */
   readonly refusal?: 'unsupported_api_version' | 'version_retired'
+  /** The versions that a refused request could choose. */
+  readonly available?: readonly Version[]
   /** The headers that announce the end of the version. */
   readonly deprecation?: Readonly<Record<string, string>>
 }
@@ -26,15 +28,13 @@ export const resolveVersionWithout = (retired: ReadonlySet<string>, releases: Re
     const deprecation = deprecationHeaders(version, releases)
     return { version, ...(deprecation ? { deprecation } : {}) }
   }
-  const oldest = VERSIONS.find(version => !retired.has(version)) ?? NEWEST_VERSION
+  const available = VERSIONS.filter(version => !retired.has(version) || version === NEWEST_VERSION)
+  const [oldest = NEWEST_VERSION] = available
   const absent = served(oldest)
-  const retiredOne: RequestedVersion = { ...absent, refusal: 'version_retired' }
-  const unknown: RequestedVersion = { ...absent, refusal: 'unsupported_api_version' }
+  const retiredOne: RequestedVersion = { ...absent, refusal: 'version_retired', available }
+  const unknown: RequestedVersion = { ...absent, refusal: 'unsupported_api_version', available }
   const requested = new Map<string, RequestedVersion>(
-    VERSIONS.map(version => [
-      version,
-      retired.has(version) && version !== NEWEST_VERSION ? retiredOne : served(version),
-    ]),
+    VERSIONS.map(version => [version, available.includes(version) ? served(version) : retiredOne]),
   )
   return header => (header === undefined ? absent : (requested.get(header) ?? unknown))
 }

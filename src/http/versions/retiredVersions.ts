@@ -1,4 +1,4 @@
-import { retiredVersions } from '../../commands/apiVersionRetirement.ts'
+import { retiredVersions } from './apiVersionRetirement.ts'
 import type { Database, World } from '../../ports.ts'
 import { type ResolveVersion, resolveVersionWithout } from './requestedVersion.ts'
 

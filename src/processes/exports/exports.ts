@@ -2,8 +2,8 @@ import type { Recorded } from '../../../streams/envelope.ts'
 import type { OperationId } from '../../../streams/ids.ts'
 import type { FileSummary, OperationCommand, OperationEvent } from '../../../streams/operation/index.ts'
 import { type KindOf, operationEntity } from '../../commands/entities.ts'
-import { exportsWithErased, mayHaveErased } from '../../commands/exportErasures.ts'
-import { deleteAttempt, deleteEarlier, deleteFile, strayFiles } from '../../commands/exportFiles.ts'
+import { exportsWithErased, mayHaveErased } from './exportErasures.ts'
+import { deleteAttempt, deleteEarlier, deleteFile, strayFiles } from './exportFiles.ts'
 import { type Handled, handle } from '../../commands/commandHandler.ts'
 import type { Feed } from '../../feeds/feedLoop.ts'
 import { createTimer, type Timer } from '../../feeds/timer.ts'
@@ -24,7 +24,7 @@ import { contextOf } from '../processManager.ts'
  *      ▲        │
  *      └────────┘  a dependency did not answer, or the attempt failed: tried again after RETRY_MS
  *
- * A cancellation is an event of the log too, and ends the attempt that is under way within a batch of rows.
+ * A cancellation is an event of the log too, and ends the running attempt within a batch of rows.
  */
 
 export const NAME = 'exports'
@@ -159,7 +159,7 @@ const ENDING_EVENTS: ReadonlySet<OperationEvent['type']> = new Set([
 type Jobs = Receiver & {
   /** Starts what is due and sets the timer for the rest. */
   readonly startDue: (stop: AbortSignal) => void
-  /** Resolves when no attempt is under way any more. */
+  /** Resolves when no attempt is running any more. */
   readonly allEnded: () => Promise<unknown>
 }
 
@@ -170,7 +170,7 @@ type Jobs = Receiver & {
  */
 const createJobs = (dependencies: ExportDependencies, timer: Timer, expiry: Expiry): Jobs => {
   const tasks = createOpenTasks<ExportRequest>(dependencies.ledger.world, timer)
-  // An attempt may be under way for a moment after its task has ended.
+  // An attempt may be running for a moment after its task has ended.
   const running = new Map<Job, Promise<void>>()
   const scheduler = createTenantScheduler<Job>(({ work }) => work.metadata.tenant, AT_ONCE_OF_TENANT_MAX)
 

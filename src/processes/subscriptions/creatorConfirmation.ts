@@ -1,6 +1,6 @@
 import type { SubscriptionId } from '../../../streams/ids.ts'
 import { subscriptionEntity } from '../../commands/entities.ts'
-import { confirmByMs, dayOf, noteCreator } from '../../commands/subscriptionConfirmation.ts'
+import { confirmByMs, dayOf, noteCreator } from '../../commands/subscriptions/confirmation.ts'
 import type { SubscriptionDelivery } from '../../feeds/subscriptionCheckpoints.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 import { sendTo } from './permissionMonitor.ts'

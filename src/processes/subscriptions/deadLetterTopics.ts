@@ -1,14 +1,14 @@
 import { factsAt } from '../../../projections/facts/queries.ts'
 import { reasonForTenant } from '../../../projections/parkedReasons.ts'
 import type { CloudEvent } from '../../../streams/facts.ts'
-import { topicNamesOf } from '../../commands/subscriptionTopicNames.ts'
+import { topicNamesOf } from '../../commands/subscriptions/topicNames.ts'
 import { markAnnounced, type ParkedEvent, unannounced } from '../../feeds/parkedEvents.ts'
 import { factMessageOf } from '../../feeds/factMessage.ts'
 import type { FactMessage } from '../../ports.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 
 /**
- * Announces parked facts on the dead letter topic of their subscription, with the headers of the fact and, in place of
+ * Announces parked facts on the dead letter topic of their subscription, with the headers of the fact and, instead of
  * its data, the reason. The data is left out because it may be the cause (too large); GET /events still has the fact.
  */
 

@@ -1,7 +1,7 @@
 import { subscribedFacts } from '../../../projections/facts/queries.ts'
 import { type CloudEvent, kindsIn } from '../../../streams/facts.ts'
 import { aggregates } from '../../../streams/index.ts'
-import { topicNamesOf } from '../../commands/subscriptionTopicNames.ts'
+import { topicNamesOf } from '../../commands/subscriptions/topicNames.ts'
 import { positionOf } from '../../feeds/checkpoints.ts'
 import { type DeliveryWithParking, openDeliveryWithParking } from '../../feeds/deliveryWithParking.ts'
 import type { Outgoing } from '../../feeds/retriesBeforeParking.ts'
@@ -33,7 +33,7 @@ export type OpenDelivery = {
    * Delivers the next facts, up to and with this position. Throws Unavailable, EpochSuperseded or BrokerAccessDenied.
    */
   readonly deliver: (subscription: SubscriptionDelivery, projectedUpTo: bigint) => Promise<void>
-  /** Resolves when no request is under way any more. */
+  /** Resolves when no request is in flight any more. */
   readonly close: () => Promise<void>
 }
 

@@ -1,4 +1,4 @@
-import type { IsStillAllowed } from '../../commands/subscriptionPermission.ts'
+import type { IsStillAllowed } from '../../commands/subscriptions/permission.ts'
 import type { Ledger } from '../../commands/commandHandler.ts'
 import type { Database, FactBus, Log } from '../../ports.ts'
 
@@ -23,7 +23,7 @@ export type SubscriptionDependencies = {
    * within the time that facts are kept.
    */
   readonly topicBytes: number
-  /** How long a subscription goes on after its creator was last seen. */
+  /** How long a subscription continues after its creator was last seen. */
   readonly confirmationMs: number
   /** Subscriptions with a principal are held while the broker has no authorizer to protect their topics. */
   readonly needsAuthorizer?: boolean

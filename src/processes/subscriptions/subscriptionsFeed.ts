@@ -34,7 +34,7 @@ const READ_MODEL = 'subscriptions_v1'
 const ROUND_MS = 200
 /** The rows of a round are used for this time at most, because a pause must stop the delivery within a second. */
 const FRESH_MS = 400
-/** The pause of a subscription after a failure. The others go on. */
+/** The pause of a subscription after a failure. The others continue. */
 const FAILURE_PAUSE_MS = 5_000
 /** After this number of failures of the broker in a row the run ends, and the next one begins without these pauses. */
 const BROKER_FAILURES_MAX = 2
@@ -91,7 +91,7 @@ const reconcilerOf = ({ dependencies, pausedUntilMs, roundRobin }: RunState, del
     } catch (error) {
       if (!concernsOne(error)) throw error
       pausedUntilMs.set(subscription.id, ledger.world.monotonicMs() + FAILURE_PAUSE_MS)
-      log.warn({ subscription: subscription.id, error }, 'a subscription cannot be delivered now')
+      log.warn({ subscription: subscription.id, error }, 'cannot deliver a subscription now')
       await deliveries.closeAfterFailure(subscription.id)
       if (isBrokerDown(error) && ++brokerFailures >= BROKER_FAILURES_MAX) throw error
       return false

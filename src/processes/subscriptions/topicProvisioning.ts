@@ -1,4 +1,4 @@
-import { topicNamesOf } from '../../commands/subscriptionTopicNames.ts'
+import { topicNamesOf } from '../../commands/subscriptions/topicNames.ts'
 import {
   type DeliveryCheckpoint,
   removeDelivery,
@@ -7,7 +7,7 @@ import {
   noteTopics,
   acquireDelivery,
 } from '../../feeds/subscriptionCheckpoints.ts'
-import { TOPIC_RETENTION_MS } from '../../topicRetention.ts'
+import { TOPIC_RETENTION_MS } from '../../settings/retention.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 
 /** Creates and deletes the topics of a subscription, and grants and revokes the rights to read them. */

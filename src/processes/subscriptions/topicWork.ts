@@ -22,12 +22,12 @@ export type TopicWork = {
   /** Drops work of the subscription that has not begun. */
   readonly drop: (id: string) => void
   /**
-   * Whether a row may be older than work that is under way or has just ended. Throws the error of failed work, once.
+   * Whether a row may be older than work that is in progress or has just ended. Throws the error of failed work, once.
    */
   readonly mayChangeRows: (id: string) => boolean
   /** Must be called just before rows are read: they show all work that has ended by now. */
   readonly beforeRowsAreRead: () => void
-  /** Begins nothing more. Resolves when nothing is under way. */
+  /** Begins nothing more. Resolves when nothing is in progress. */
   readonly stop: () => Promise<void>
 }
 

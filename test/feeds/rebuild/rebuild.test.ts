@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { READ_MODEL_NAMES } from '../../../projections/index.ts'
 import { rebuildableOf } from '../../../src/feeds/rebuild/rebuildable.ts'
-import { emptyTablesOfLog } from '../../../src/commands/logIdentity.ts'
+import { emptyTablesOfLog } from '../../../src/logIdentity/logIdentity.ts'
 import {
   acceptDifferences,
   cancelRebuild,

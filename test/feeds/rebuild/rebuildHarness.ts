@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { payments, type PaymentRow } from '../../../projections/payments/projection.ts'
 import { projections } from '../../../projections/index.ts'
-import { realWorld } from '../../../src/clockAndRandomness.ts'
+import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
 import { projectorOf } from '../../../src/feeds/projector.ts'
 import type { ReadModel } from '../../../src/feeds/readModel.ts'
 import { readModels, rowsOf } from '../../../src/feeds/readModels.ts'

@@ -20,8 +20,8 @@ describe('http: WWW-Authenticate', () => {
 
   it('names the error of a credential that was sent', async () => {
     const refused: readonly (readonly [Readonly<Record<string, string>>, string])[] = [
-      [{ authorization: 'Bearer none' }, 'The access token is not valid here.'],
-      [{ authorization: 'Basic bm9uZTpub25l' }, 'The access token is not valid here.'],
+      [{ authorization: 'Bearer none' }, 'The access token is not valid for this service.'],
+      [{ authorization: 'Basic bm9uZTpub25l' }, 'The access token is not valid for this service.'],
       [{ 'x-api-key': 'lk_dev_none' }, 'The API key is not valid.'],
     ]
     for (const [headers, words] of refused)
@@ -31,7 +31,7 @@ describe('http: WWW-Authenticate', () => {
   it('names the missing scope', async () => {
     const token = await service.token({ tenant: 'challenges', scopes: ['invoices:read'] })
     expect(await challenge({ authorization: `Bearer ${token}` })).to.equal(
-      `${metadata()}, error="insufficient_scope", error_description="The credential lacks the scope for this operation.", scope="orders:read"`,
+      `${metadata()}, error="insufficient_scope", error_description="The credential lacks a scope that this operation requires.", scope="orders:read"`,
     )
   })
 

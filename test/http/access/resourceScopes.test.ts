@@ -112,9 +112,10 @@ describe('the scope of a resource', () => {
       expectRefused(await without.post('/subscriptions', { types: [type], start: 'now' }), scope)
       const all: { type: string; id: string }[] = (await client.get('/events?limit=100')).body.items
       const permitted = await only.get(`/events?type=${type}&limit=100`)
-      expect(permitted.body.items.map(({ id }: { id: string }) => id)).to.deep.equal(
-        all.filter(fact => fact.type === type).map(({ id }) => id),
-      )
+      const ids = all.filter(fact => fact.type === type).map(({ id }) => id)
+      const shown = permitted.body.items.slice(0, ids.length)
+      expect(shown.map(({ id }: { id: string }) => id)).to.deep.equal(ids)
+      for (const fact of permitted.body.items) expect(fact.type).to.equal(type)
     })
 
   for (const [resource, scope] of Object.entries(SCOPE_OF))
@@ -124,7 +125,10 @@ describe('the scope of a resource', () => {
       const expected = all.filter(({ type }) => RESOURCE_OF_FACT[type] !== resource)
       const token = await tokenWith(scopesWithout(scope))
       const page = (await clientOf(service.api, token).get('/events?limit=100')).body
-      expect(page.items.map(({ id }: { id: string }) => id)).to.deep.equal(expected.map(({ id }) => id))
+      // Exports of earlier cases may end meanwhile: their facts come last.
+      const shown = page.items.slice(0, expected.length)
+      expect(shown.map(({ id }: { id: string }) => id)).to.deep.equal(expected.map(({ id }) => id))
+      for (const { type } of page.items as typeof all) expect(RESOURCE_OF_FACT[type]).to.not.equal(resource)
       const first = (await client.get('/events?limit=1')).body.page.next_cursor
       const rest = expected.filter(({ id }) => id !== all[0]?.id)
       const last = expected.at(-1)?.id ?? ''

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import { DENIALS_RECORDED_EACH_MAX } from '../../../src/commands/denials.ts'
-import { tenantsAbove } from '../../../src/commands/tenantBytes.ts'
+import { tenantsAbove } from '../../../src/commands/quotas/tenantBytes.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
 import {
   type Answer,

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { createConcurrencyLimits } from '../../../src/http/admission/concurrencyLimits.ts'
 import { Problem } from '../../../src/http/problems/problemCatalogue.ts'
-import { readConfig } from '../../../src/config.ts'
-import { DEFAULT_CONCURRENCY_LIMITS } from '../../../src/limits.ts'
+import { readConfig } from '../../../src/settings/config.ts'
+import { DEFAULT_CONCURRENCY_LIMITS } from '../../../src/settings/limits.ts'
 import { caller } from '../../support/serviceVariants.ts'
 
 const as = (client: string, tenant = caller.tenant) => ({ ...caller, client, tenant })

@@ -1,13 +1,12 @@
 import { expect } from 'chai'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import { createLocalCounter, openSharedCounter } from '../../../src/adapters/rateLimiter/counters.ts'
-import { takeExportSlot } from '../../../src/commands/exportQuota.ts'
-import { readConfig } from '../../../src/config.ts'
+import { readConfig } from '../../../src/settings/config.ts'
 import { Problem } from '../../../src/http/problems/problemCatalogue.ts'
 import { createRateLimits } from '../../../src/http/admission/rateLimits.ts'
-import { DEFAULT_RATE_LIMITS, type RateLimitSettings } from '../../../src/limits.ts'
+import { DEFAULT_RATE_LIMITS, type RateLimitSettings } from '../../../src/settings/limits.ts'
 import { type Database, type RateCounter, Unavailable } from '../../../src/ports.ts'
-import { type Answer, aPayment, approvedInvoice, clientOf, inParallel, newKey, pay } from '../../support/client.ts'
+import { type Answer, aPayment, approvedInvoice, clientOf, inParallel, pay } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { everyRate } from '../../support/limits.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
@@ -278,65 +277,6 @@ describe('the shared counter', () => {
     for (let requests = 0; requests < 5; requests += 1) await ending.count('ending', limit)
     await ending.close()
     expect((await other.count('ending', limit)).used).to.equal(6)
-  })
-})
-
-describe('running exports', () => {
-  const who = (subject: string) => ({ tenant: TENANT, subject, client: subject })
-  const limits = { callerMax: 2, tenantMax: 1_000, tenantMaxBytes: 1e12, keptSince: '2020-01-01T00:00:00.000Z' }
-  const idOf = (index: number): string => `op_${String(index).padStart(26, '0')}`
-  let database: Database
-
-  before(async () => {
-    database = openDatabase({ connectionString: (await sharedService()).addresses.postgres })
-  })
-  after(() => database.close())
-
-  it('are limited to two for each caller, also for concurrent requests', async () => {
-    const asked = Array.from({ length: 20 }, (_, index) => takeExportSlot(database, who('one'), idOf(index), limits))
-    const answers = await Promise.all(asked)
-    expect(answers.filter(answer => answer === 'taken')).to.have.length(2)
-    expect(new Set(answers)).to.deep.equal(new Set(['taken', 'caller']))
-    expect(await takeExportSlot(database, who('another'), idOf(30), limits)).to.equal('taken')
-  })
-
-  it('count once, also when a request is repeated', async () => {
-    for (const id of [idOf(40), idOf(40), idOf(41), idOf(41)])
-      expect(await takeExportSlot(database, who('same'), id, limits)).to.equal('taken')
-    expect(await takeExportSlot(database, who('same'), idOf(42), limits)).to.equal('caller')
-  })
-
-  it('release their slot when they end, or when they were never accepted', async () => {
-    const client = clientOf((await sharedService()).api, await (await sharedService()).token({ tenant: TENANT }))
-    const { body } = await client.post('/exports', { resource: 'orders', format: 'csv' })
-    await eventually(async () => (await client.get(`/operations/${body.id}`)).body.state === 'succeeded')
-    const slots = `insert into export_slots (caller, operation_id, tenant_id, taken_at) values
-      ($1, $2, $3, now()), ($1, 'op_never', $3, now() - interval '61 seconds')`
-    await database.sql(slots, [JSON.stringify([TENANT, 'ended', 'ended']), body.id, TENANT])
-    const one = { ...limits, callerMax: 1 }
-    await eventually(async () => (await takeExportSlot(database, who('ended'), idOf(50), one)) === 'taken')
-  })
-
-  it('are limited for the tenant too, also for concurrent requests of many callers', async () => {
-    const tenant = 'many-exporters'
-    const asked = Array.from({ length: 20 }, (_, index) =>
-      takeExportSlot(database, { ...who(`caller-${index}`), tenant }, idOf(100 + index), { ...limits, tenantMax: 8 }),
-    )
-    const answers = await Promise.all(asked)
-    expect(answers.filter(answer => answer === 'taken')).to.have.length(8)
-    expect(answers.filter(answer => answer === 'tenant')).to.have.length(12)
-  })
-
-  it('are refused when the files of the tenant have as many bytes as it may store', async () => {
-    const tenant = `full-${newKey()}`
-    const service = await sharedService()
-    const client = clientOf(service.api, await service.token({ tenant }))
-    const { body } = await client.post('/exports', { resource: 'orders', format: 'csv' })
-    await eventually(async () => (await client.get(`/operations/${body.id}`)).body.state === 'succeeded')
-    const take = () => takeExportSlot(database, { ...who('full'), tenant }, idOf(60), { ...limits, tenantMaxBytes: 1 })
-    await eventually(async () => (await take()) === 'bytes')
-    expect((await client.request('DELETE', `/exports/${body.id}`)).status).to.equal(204)
-    await eventually(async () => (await take()) === 'taken')
   })
 })
 

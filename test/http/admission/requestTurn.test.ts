@@ -1,15 +1,16 @@
 import { expect } from 'chai'
+import type { Account } from '../../../src/fairness/account.ts'
 import { createPendingBodies } from '../../../src/fairness/pendingBodies.ts'
 import { anOrder } from '../../support/client.ts'
 import { sharedService } from '../../support/service.ts'
 import { caller, startVariant, type Variant } from '../../support/serviceVariants.ts'
 
 describe('the turn of a request', () => {
-  const sizes: number[] = []
+  const charges: number[] = []
   let variant: Variant
   before(async () => {
-    const enter = async (_account: object, _signal: unknown, size = 0) => {
-      sizes.push(size)
+    const enter = async ({ laterMs = 0 }: Account) => {
+      charges.push(laterMs)
       return () => undefined
     }
     variant = await startVariant(await sharedService(), {
@@ -18,7 +19,7 @@ describe('the turn of a request', () => {
     })
   })
   after(() => variant.close())
-  beforeEach(() => sizes.splice(0))
+  beforeEach(() => charges.splice(0))
 
   const body = JSON.stringify(anOrder())
   const large = `${body}${' '.repeat(20_000)}`
@@ -31,15 +32,15 @@ describe('the turn of a request', () => {
   }
   const inChunks = (text: string): ReadableStream => new Blob([text]).stream()
 
-  it('has the size 1 for a small body, and 1 more for each 4 KiB of a larger one', async () => {
+  it('is charged for the bytes of its body, which cost stores and feeds later', async () => {
     expect(await send(body)).to.equal(201)
-    expect(sizes.at(-1)).to.equal(1)
+    expect(charges.at(-1)).to.be.within(0, 0.1)
     expect(await send(large)).to.equal(201)
-    expect(sizes.at(-1)).to.equal(1 + Math.floor(large.length / 4096))
+    expect(charges.at(-1)).to.be.within(3.5, 4)
   })
 
-  it('has the size of a body whose length was not announced, once it has arrived', async () => {
+  it('is charged for a body whose length was not announced, once it has arrived', async () => {
     expect(await send(inChunks(large))).to.equal(201)
-    expect(sizes.at(-1)).to.equal(1 + Math.floor(large.length / 4096))
+    expect(charges.at(-1)).to.be.within(3.5, 4)
   })
 })

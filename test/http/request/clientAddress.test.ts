@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { expect } from 'chai'
-import { readConfig } from '../../../src/config.ts'
+import { readConfig } from '../../../src/settings/config.ts'
 import { createAddressOf, networkOf } from '../../../src/http/request/clientAddress.ts'
 import { expectLinearCost } from '../../support/linearCost.ts'
 

@@ -104,7 +104,7 @@ describe('a body that the client announces', () => {
     expect([status, body.code, body.title]).to.deep.equal([
       400,
       'validation_failed',
-      'The request does not fit its schema.',
+      'The request does not match its schema.',
     ])
     expect(body.errors.map(({ pointer, code }: { pointer: string; code: string }) => [pointer, code])).to.deep.equal([
       ['/lines/0/sku', 'nul_character'],

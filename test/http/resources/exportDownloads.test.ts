@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { Problem } from '../../../src/http/problems/problemCatalogue.ts'
 import { anOrder, type Client, clientOf, newKey } from '../../support/client.ts'
-import { realWorld } from '../../../src/clockAndRandomness.ts'
+import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import { askFor, ended } from '../../support/exportSteps.ts'
 import { eventually } from '../../support/eventually.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
-import { readConfig } from '../../../src/config.ts'
+import { readConfig } from '../../../src/settings/config.ts'
 import type { Database } from '../../../src/ports.ts'
 import { type Answer, anOrder, type Client, clientOf } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -43,10 +43,10 @@ describe('the quota of exports', () => {
   it('names the limit of the caller or of its tenant, and a deleted export makes room at once', async () => {
     const [one, two, three] = [await as('one'), await as('two'), await as('three')]
     const accepted = [await one.post('/exports', WANTED), await one.post('/exports', WANTED)]
-    expectRefused(await one.post('/exports', WANTED), 'You may have 2 unfinished exports at once.')
+    expectRefused(await one.post('/exports', WANTED), 'You have 2 unfinished exports, the maximum.')
     accepted.push(await two.post('/exports', WANTED))
     expect(accepted.map(({ status }) => status)).to.deep.equal([202, 202, 202])
-    expectRefused(await three.post('/exports', WANTED), 'Your tenant may have 3 unfinished exports at once.')
+    expectRefused(await three.post('/exports', WANTED), 'Your tenant has 3 unfinished exports, the maximum.')
     expect((await (await as('one', 'another')).post('/exports', WANTED)).status).to.equal(202)
     expect((await remove(three, accepted[0]?.body.id)).status).to.equal(204)
     const next = await eventually(async () => {
@@ -64,7 +64,7 @@ describe('the quota of exports', () => {
     const operation = await client.get(`/operations/${body.id}`)
     expect(operation.body).to.include({ state: 'cancelled', result: null, error: null })
     const content = await client.get(`/exports/${body.id}/content`)
-    expect(content.body).to.include({ status: 404, detail: 'There is no file: the export is cancelled.' })
+    expect(content.body).to.include({ status: 404, detail: 'The export has no file: it is cancelled.' })
     const [first, second] = deleted.map(({ headers }) => headers.get('ledger-position'))
     expect(first).to.match(/^\d+$/)
     expect(second).to.equal(first)

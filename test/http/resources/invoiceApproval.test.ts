@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { readConfig } from '../../../src/config.ts'
+import { readConfig } from '../../../src/settings/config.ts'
 import type { Principal } from '../../../src/identity/principal.ts'
 import { anOrder, type Client, clientOf } from '../../support/client.ts'
 import { type ServiceProcess, sharedService, startProcess, temporaryDirectory } from '../../support/service.ts'

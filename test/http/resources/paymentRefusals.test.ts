@@ -52,7 +52,11 @@ describe('POST /payments refuses', () => {
     const { invoiceId } = await approvedInvoice(client, 250)
     expect((await pay(client, aPayment(invoiceId))).status).to.equal(201)
     const refused = await refuses(aPayment(invoiceId, { amount: 151 }), 409, 'payment_exceeds_due')
-    expect(refused.body.detail).to.include('150')
+    expect(refused.body).to.include({
+      detail: 'Still due: 150 of 250 USD, in minor units.',
+      still_due: 150,
+      currency: 'USD',
+    })
     expect((await pay(client, aPayment(invoiceId, { amount: 150 }))).status).to.equal(201)
     await refuses(aPayment(invoiceId, { amount: 1 }), 409, 'payment_exceeds_due')
   })

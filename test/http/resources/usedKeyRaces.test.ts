@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createPersonalTexts } from '../../../src/commands/personalTexts.ts'
+import { createPersonalTexts } from '../../../src/personalTexts/personalTexts.ts'
 import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
 import { newKey, pay, recordOf } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { createAnswerByKey } from '../../../src/http/response/usedKeys.ts'
 import { Problem } from '../../../src/http/problems/problemCatalogue.ts'
 import type { AnyRoute, Reply } from '../../../src/http/route.ts'
-import { QuotaExceeded } from '../../../src/commands/byteQuota.ts'
+import { QuotaExceeded } from '../../../src/commands/quotas/byteQuota.ts'
 import { Unavailable } from '../../../src/ports.ts'
 import { rejectionOf } from '../../support/rejection.ts'
 

@@ -136,7 +136,7 @@ describe('the check of a benchmark', () => {
     for (const withReference of [false, true]) {
       const next = partsOf(await caller.invoices(connections), connections, withReference)
       // Pays all parts of all invoices, without a time limit.
-      await pay(addresses, caller, connections, next)(Number.MAX_SAFE_INTEGER)
+      await pay(addresses, caller, { connections, next })(Number.MAX_SAFE_INTEGER)
     }
     expect(caller.answers.all()).to.have.length(2 * connections * PARTS_PER_INVOICE)
     await caller.checkAnswers()

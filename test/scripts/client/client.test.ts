@@ -1,162 +1,242 @@
 import { execFile } from 'node:child_process'
-import { copyFile, cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { outdatedFiles } from '../../../scripts/client/generate.ts'
-import { removeFolder } from '../../support/folders.ts'
+import { generatedTypes } from '../../../scripts/client/generate.ts'
+import { API_VERSION, createLedgerClient, LedgerError } from '../../../scripts/client/src/index.ts'
+import { documentOf, type ErrorCode, Problem } from '../../../src/http/problems/problemCatalogue.ts'
+import { NEWEST_VERSION } from '../../../src/http/index.ts'
 import { newKey } from '../../support/client.ts'
+import { removeFolder } from '../../support/folders.ts'
+import { rejectionOf } from '../../support/rejection.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 
 type Run = (
   api: string,
   token: string,
   key: string,
-) => Promise<{ orderId: string; paymentId: string; paid: number; listed: string[]; refusal: string | undefined }>
+) => Promise<{ paymentId: string; paid: number; listed: string[]; refusal: string | undefined; words: string }>
 
 type Program = { readonly run: Run; readonly exportOrders: (api: string, token: string) => Promise<string> }
 
-type Failure = Response & { readonly error: unknown }
-/** Some endpoints of the compiled client. */
-type Endpoints = {
-  readonly idempotencyKeys: { readonly readIdempotencyKey: (key: string) => Promise<unknown> }
-  readonly orders: { readonly deleteOrder: (id: string) => Promise<Failure> }
-  readonly exports: { readonly readExport: (id: string) => Promise<Failure> }
-}
-type Compiled = {
-  readonly createLedgerClient: (options: {
-    readonly baseUrl: string
-    readonly token: () => string
-    readonly fetch: typeof fetch
-  }) => Endpoints
-}
+const run = promisify(execFile)
 
 const inRepository = (path: string): string => fileURLToPath(new URL(`../../../${path}`, import.meta.url))
 
-/** The output of a program that failed; empty when it succeeded. */
-const failureOf = (program: string, args: readonly string[], cwd: string): Promise<string> =>
+/** The output of the compiler; empty when it finds no error. */
+const compiled = (directory: string, project: string): Promise<string> =>
   new Promise(resolve => {
-    execFile(program, args, { cwd }, (error, stdout, stderr) => resolve(error ? stdout + stderr + error.message : ''))
+    const args = [inRepository('node_modules/typescript/bin/tsc'), '-p', project]
+    execFile(process.execPath, args, { cwd: directory }, (error, stdout, stderr) =>
+      resolve(error ? stdout + stderr + error.message : ''),
+    )
   })
 
-const compiled = (directory: string, project: string): Promise<string> =>
-  failureOf(process.execPath, [inRepository('node_modules/typescript/bin/tsc'), '-p', project], directory)
-
-const LIB = ['ES2025', 'DOM', 'DOM.Iterable']
 const PROGRAM = {
   extends: inRepository('tsconfig.json'),
-  compilerOptions: { noEmit: false, allowImportingTsExtensions: false, types: [], lib: LIB },
-  include: ['program.ts'],
+  compilerOptions: {
+    noEmit: false,
+    allowImportingTsExtensions: false,
+    types: ['node'],
+    typeRoots: [inRepository('node_modules/@types')],
+  },
   exclude: [],
+}
+
+const README_BLOCK = /```ts\n(?<code>[^]*?)```/
+
+const problemOf = (code: ErrorCode) =>
+  documentOf(new Problem(code), { instance: '/orders/ord_1', correlationId: 'c-1' })
+
+/** A server that answers each request with this. */
+const clientThatGets = (status: number, body: string | null, type = 'application/problem+json') => {
+  const requests: Request[] = []
+  const send: typeof fetch = async (input, init) => {
+    requests.push(new Request(input, init))
+    return new Response(body, { status, headers: body === null ? {} : { 'content-type': type } })
+  }
+  const options = { baseUrl: 'http://localhost', token: 'secret', fetch: send, retry: { attemptsMax: 1 } }
+  return { ...createLedgerClient(options), requests }
 }
 
 describe('the published TypeScript client', () => {
   let service: TestService
   let directory: string
+  let user: string
   before(async () => {
     service = await sharedService()
     directory = await mkdtemp(join(tmpdir(), 'ledger-client-'))
-    await cp(inRepository('scripts/client'), directory, { recursive: true })
-    await rm(join(directory, 'dist'), { recursive: true, force: true })
-    await writeFile(join(directory, 'program.json'), JSON.stringify(PROGRAM))
-    await copyFile(inRepository('test/scripts/client/program.txt'), join(directory, 'program.ts'))
+    await cp(inRepository('scripts/client'), join(directory, 'scripts/client'), { recursive: true })
+    await rm(join(directory, 'scripts/client/dist'), { recursive: true, force: true })
+    await cp(inRepository('src/lib/requestedPause.ts'), join(directory, 'src/lib/requestedPause.ts'))
+    await cp(inRepository('package.json'), join(directory, 'package.json'))
+    await writeFile(join(directory, 'scripts/client/src/generated.ts'), generatedTypes())
+    user = join(directory, 'user')
+    await mkdir(join(user, 'node_modules/@payment-ledger'), { recursive: true })
   })
   after(() => removeFolder(directory))
 
-  it('is generated from the contract as it is now', async () => {
-    expect(await outdatedFiles(), 'Run npm run client.').to.deep.equal([])
+  it('compiles with strict options and is packed with every exported file, and no source', async () => {
+    const client = join(directory, 'scripts/client')
+    expect(await compiled(client, 'tsconfig.json')).to.equal('')
+    const { stdout } = await run('npm', ['pack', '--json', '--ignore-scripts'], { cwd: client })
+    const [{ files, filename }] = JSON.parse(stdout) as [{ files: { path: string }[]; filename: string }]
+    const paths = files.map(({ path }) => path)
+    const { exports: entries } = JSON.parse(await readFile(join(client, 'package.json'), 'utf8')) as {
+      exports: { '.': Record<string, string> }
+    }
+    expect(paths).to.include.members(Object.values(entries['.']).map(path => path.replace('./', '')))
+    expect(paths.filter(path => !path.startsWith('dist/'))).to.have.members(['package.json', 'README.md'])
+    await run('tar', ['-xzf', join(client, filename), '-C', join(user, 'node_modules/@payment-ledger')])
+    await rename(join(user, 'node_modules/@payment-ledger/package'), join(user, 'node_modules/@payment-ledger/client'))
   })
 
-  it('compiles with strict options, and so does a program without casts that sees only its declarations', async () => {
-    expect(await compiled(directory, 'tsconfig.json')).to.equal('')
-    await rm(join(directory, 'src'), { recursive: true })
-    expect(await compiled(directory, 'program.json')).to.equal('')
-    const program = await readFile(join(directory, 'program.ts'), 'utf8')
-    expect(program.replaceAll(/^import .*$/gm, '')).not.to.match(/\bas\b (?!.*\*\/)|\bany\b|!\.|<any>/)
+  it('gives its types to a program without casts, and to the example of its README', async () => {
+    const program = await readFile(inRepository('test/scripts/client/program.txt'), 'utf8')
+    expect(program.replaceAll(/^import .*$/gm, '')).not.to.match(/\bas\b (?!const\b)(?!.*\*\/)|\bany\b|!\.|<any>/)
+    await writeFile(join(user, 'program.mts'), program)
+    const readme = await readFile(inRepository('scripts/client/README.md'), 'utf8')
+    const code = README_BLOCK.exec(readme)?.groups?.['code'] ?? expect.fail('The README has no example.')
+    await writeFile(join(user, 'readme.mts'), code)
+    await writeFile(join(user, 'program.json'), JSON.stringify({ ...PROGRAM, include: ['*.mts'] }))
+    expect(await compiled(user, 'program.json')).to.equal('')
   })
 
   it('reports a type error in a program', async () => {
-    const wrong = `import { createLedgerClient } from './dist/index.js'
-const ledger = createLedgerClient({ baseUrl: '', token: () => '' })
-export const wrong = () => ledger.payments.createPayment({ invoice_id: 'inv_', amount: '1', currency: 'USD' })`
-    await writeFile(join(directory, 'wrong.ts'), wrong)
-    await writeFile(join(directory, 'wrong.json'), JSON.stringify({ ...PROGRAM, include: ['wrong.ts'] }))
-    expect(await compiled(directory, 'wrong.json')).to.include(`'string' is not assignable to type 'number'`)
+    const wrong = `import { createLedgerClient } from '@payment-ledger/client'
+const { request } = createLedgerClient({ baseUrl: '', token: '' })
+export const wrong = () => request('POST /invoices', { body: { order_id: 1 } })`
+    await writeFile(join(user, 'wrong.mts'), wrong)
+    await writeFile(join(user, 'wrong.json'), JSON.stringify({ ...PROGRAM, include: ['wrong.mts'] }))
+    expect(await compiled(user, 'wrong.json')).to.include(`'number' is not assignable to type 'string'`)
+  })
+
+  it('pays an order by the example of its README', async () => {
+    const readme = await readFile(join(user, 'readme.mjs'), 'utf8')
+    expect(readme).to.include('http://localhost:8080')
+    await writeFile(join(user, 'here.mjs'), readme.replace('http://localhost:8080', service.api))
+    const LEDGER_TOKEN = await service.token({ tenant: 'client-readme' })
+    const { stdout } = await run(process.execPath, ['here.mjs'], { cwd: user, env: { LEDGER_TOKEN } })
+    expect(stdout).to.equal('succeeded\n')
   })
 
   it('orders, invoices, approves, pays and lists over HTTP', async () => {
-    const { run } = (await import(pathToFileURL(join(directory, 'program.js')).href)) as Program
-    const result = await run(service.api, await service.token({ tenant: 'generated-client' }), newKey())
+    const { run: pay } = (await import(pathToFileURL(join(user, 'program.mjs')).href)) as Program
+    const result = await pay(service.api, await service.token({ tenant: 'generated-client' }), newKey())
     expect(result).to.include({ paid: 900, refusal: 'payment_exceeds_due' })
+    expect(result.words).to.match(/^409 payment_exceeds_due: \S/)
     expect(result.listed).to.deep.equal([`${result.paymentId} succeeded`])
   })
 
   it('leaves the file of an export to the caller', async () => {
     const token = await service.token({ tenant: 'generated-client-files' })
-    const { exportOrders } = (await import(pathToFileURL(join(directory, 'program.js')).href)) as Program
+    const { exportOrders } = (await import(pathToFileURL(join(user, 'program.mjs')).href)) as Program
     expect(await exportOrders(service.api, token)).to.match(/^id,/)
   })
+})
 
-  /** A client whose requests all get this response. */
-  const clientThatGets = async (status: number, body: string | null, type = 'application/problem+json') => {
-    const { createLedgerClient } = (await import(pathToFileURL(join(directory, 'dist/index.js')).href)) as Compiled
-    const paths: string[] = []
-    const send: typeof fetch = async input => {
-      paths.push(new URL(input instanceof Request ? input.url : input).pathname)
-      return new Response(body, { status, headers: { 'content-type': type } })
-    }
-    return { client: createLedgerClient({ baseUrl: 'http://localhost', token: () => 'token', fetch: send }), paths }
-  }
-  const failureOfRequest = async (request: Promise<Failure>): Promise<Failure> =>
-    request.then(
-      ({ status }) => expect.fail(`The request was answered ${status}.`),
-      (failure: Failure) => failure,
-    )
+describe('a request of the client', () => {
+  it('has the version of the contract', async () => {
+    const { request, requests } = clientThatGets(200, '{}', 'application/json')
+    await request('GET /projections')
+    expect(API_VERSION).to.equal(NEWEST_VERSION)
+    expect(requests[0]?.headers.get('api-version')).to.equal(NEWEST_VERSION)
+  })
+
+  it('has its parameters in path, query and headers, and only those that are given', async () => {
+    const { request, requests } = clientThatGets(200, '{}', 'application/json')
+    const path = { id: 'ord_1' }
+    await request('PATCH /orders/{id}', {
+      path,
+      body: { description: 'tea' },
+      ifMatch: '"3"',
+      xCorrelationId: undefined,
+    })
+    await request('GET /orders', { query: { limit: 5, cursor: undefined, created_after: '2026-01-01T00:00:00+01:00' } })
+    const [patch, list] = requests
+    expect(patch?.headers.get('if-match')).to.equal('"3"')
+    expect(patch?.headers.get('content-type')).to.equal('application/merge-patch+json')
+    expect(patch?.headers.has('x-correlation-id')).to.equal(false)
+    expect(await patch?.json()).to.deep.equal({ description: 'tea' })
+    expect(list?.url).to.equal('http://localhost/orders?limit=5&created_after=2026-01-01T00%3A00%3A00%2B01%3A00')
+  })
 
   it('encodes the parameters of paths', async () => {
-    const { client, paths } = await clientThatGets(200, '{}', 'application/json')
-    for (const key of ['order#42', 'a%41', 'a/b?c']) await client.idempotencyKeys.readIdempotencyKey(key)
-    expect(paths).to.deep.equal([
+    const { request, requests } = clientThatGets(200, '{}', 'application/json')
+    for (const key of ['order#42', 'a%41', 'a/b?c']) await request('GET /idempotency-keys/{key}', { path: { key } })
+    expect(requests.map(({ url }) => new URL(url).pathname)).to.deep.equal([
       '/idempotency-keys/order%2342',
       '/idempotency-keys/a%2541',
       '/idempotency-keys/a%2Fb%3Fc',
     ])
   })
 
-  it('reads the problem of a failure where a success has no JSON body', async () => {
-    for (const [status, code] of [
-      [409, 'order_has_invoices'],
-      [412, 'precondition_failed'],
-      [428, 'precondition_required'],
-    ] as const) {
-      const { client } = await clientThatGets(status, JSON.stringify({ code }))
-      const failure = await failureOfRequest(client.orders.deleteOrder('ord_1'))
-      expect(failure.error).to.deep.equal({ code })
-      expect(await failure.json()).to.deep.equal({ code })
+  const deleted = (client: ReturnType<typeof clientThatGets>) =>
+    client.request('DELETE /orders/{id}', { path: { id: 'ord_1' }, ifMatch: '"1"' })
+
+  it('rejects with an Error that has the problem, also where a success has no body', async () => {
+    for (const code of ['order_has_invoices', 'precondition_failed', 'overloaded'] as const) {
+      const problem = problemOf(code)
+      const error = await rejectionOf(deleted(clientThatGets(problem.status, JSON.stringify(problem))))
+      expect(error).to.be.instanceOf(LedgerError).and.instanceOf(Error)
+      expect(error.message).to.equal(`${problem.status} ${code}: ${problem.detail}`)
+      expect(error.stack).to.include('LedgerError').and.include(error.message)
+      expect(error).to.deep.include({ status: problem.status, problem })
+      expect(error).to.include({ code, retryable: code === 'overloaded' })
     }
-    const { client } = await clientThatGets(410, '{"code":"export_expired"}')
-    expect((await failureOfRequest(client.exports.readExport('op_1'))).error).to.deep.equal({ code: 'export_expired' })
   })
 
-  it('has no problem for a success without a body, or from another server', async () => {
-    const deleted = await (await clientThatGets(204, null)).client.orders.deleteOrder('ord_1')
-    expect(deleted.error).to.equal(null)
-    const { client } = await clientThatGets(502, '<html>', 'text/html')
-    expect((await failureOfRequest(client.orders.deleteOrder('ord_1'))).error).to.equal(null)
+  it('names each violation in the message of the error', async () => {
+    const errors = [{ pointer: '/amount', code: 'required', detail: 'is required' }]
+    const problem = { ...problemOf('validation_failed'), detail: 'Not valid.', errors }
+    const error = await rejectionOf(deleted(clientThatGets(400, JSON.stringify(problem))))
+    expect(error.message).to.equal('400 validation_failed: Not valid. /amount: is required')
   })
 
-  it('can be packed: every exported file is in the package, and no source', async () => {
-    const args = ['pack', '--dry-run', '--json', '--ignore-scripts']
-    const { stdout: packed } = await promisify(execFile)('npm', args, { cwd: directory })
-    const [{ files }] = JSON.parse(packed) as [{ files: { path: string }[] }]
-    const paths = files.map(({ path }) => path)
-    expect(paths).to.include.members(['package.json', 'README.md', 'dist/index.js', 'dist/index.d.ts', 'dist/retry.js'])
-    expect(paths.filter(path => path.startsWith('src') || path.includes('program'))).to.deep.equal([])
-    const { exports: entries } = JSON.parse(await readFile(join(directory, 'package.json'), 'utf8')) as {
-      exports: { '.': Record<string, string> }
+  it('has no problem in an error of another server, and no data in a success without a body', async () => {
+    const error = await rejectionOf(deleted(clientThatGets(404, '<html>', 'text/html')))
+    expect(error).to.be.instanceOf(LedgerError)
+    expect(error).to.include({ status: 404, problem: undefined, code: undefined, retryable: false })
+    const answer = await deleted(clientThatGets(204, null))
+    expect([answer.status, answer.data]).to.deep.equal([204, undefined])
+  })
+
+  it('ends with the reason of the caller’s signal, of the request and of the client', async () => {
+    const hanging: typeof fetch = (_input, init) =>
+      new Promise((_, reject) => init?.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
+    const options = { baseUrl: 'http://localhost', token: 'secret', fetch: hanging }
+    const reason = new Error('The user left.')
+    for (const place of ['request', 'client'] as const) {
+      const abort = new AbortController()
+      const { signal } = abort
+      const client = createLedgerClient(place === 'client' ? { ...options, signal } : options)
+      const asked = client.request('POST /orders', {
+        body: { currency: 'USD', lines: [] },
+        ...(place === 'request' && { signal }),
+      })
+      abort.abort(reason)
+      expect(await rejectionOf(asked)).to.equal(reason)
     }
-    for (const path of Object.values(entries['.'])) expect(paths).to.include(path.replace('./', ''))
+  })
+
+  it('lists the items of all pages, of one page after the other', async () => {
+    const pages = [
+      { items: [{ id: 'a' }], page: { next_cursor: '1', has_more: true } },
+      { items: [], page: { next_cursor: '2', has_more: true } },
+      { items: [{ id: 'b' }], page: { next_cursor: null, has_more: false } },
+    ]
+    const cursors: (string | null)[] = []
+    const send: typeof fetch = async (input, init) => {
+      const { searchParams } = new URL(new Request(input, init).url)
+      expect(searchParams.get('state')).to.equal('open')
+      return Response.json(pages[cursors.push(searchParams.get('cursor')) - 1])
+    }
+    const { list } = createLedgerClient({ baseUrl: 'http://localhost', token: 'secret', fetch: send })
+    const orders = await Array.fromAsync(list('GET /orders', { query: { state: 'open' } }))
+    expect(orders.map(({ id }) => id)).to.deep.equal(['a', 'b'])
+    expect(cursors).to.deep.equal([null, '1', '2'])
   })
 })

@@ -1,21 +1,16 @@
 import { expect } from 'chai'
-import { RETRY_TABLE } from '../../../scripts/client/src/contract.ts'
-import {
-  createRetryingFetch,
-  EffectUnknownError,
-  type RetryOptions,
-  type Token,
-} from '../../../scripts/client/src/retry.ts'
-import { PROBLEMS, retryOf } from '../../../src/http/problems/problemCatalogue.ts'
+import { EffectUnknownError, LedgerError, NoAnswerError } from '../../../scripts/client/src/errors.ts'
+import { createSender, type RetryOptions, type Token } from '../../../scripts/client/src/retry.ts'
+import { type ErrorCode, retryOf } from '../../../src/http/problems/problemCatalogue.ts'
 import { rejectionOf } from '../../support/rejection.ts'
 
-type Reply = { readonly status: number; readonly code?: string; readonly after?: number | string } | 'lost'
+type Reply = { readonly status: number; readonly code?: ErrorCode; readonly after?: number | string } | 'lost'
 type Seen = { readonly key: string | null; readonly body: unknown; readonly authorization: string | null }
 
 const LOST = new TypeError('fetch failed')
 
 /** A fetch that gives these replies, the last one again and again, on virtual time. */
-const scripted = (replies: readonly Reply[], options: RetryOptions & { readonly token?: Token } = {}) => {
+const scripted = (replies: readonly Reply[], options: Partial<RetryOptions & { readonly token: Token }> = {}) => {
   const seen: Seen[] = []
   const pauses: number[] = []
   let nowMs = 0
@@ -29,17 +24,29 @@ const scripted = (replies: readonly Reply[], options: RetryOptions & { readonly 
       ...(code === undefined ? {} : { 'content-type': 'application/problem+json' }),
       ...(after === undefined ? {} : { 'retry-after': String(after) }),
     }
-    return new Response(code === undefined ? '{}' : JSON.stringify({ code }), { status, headers })
+    return new Response(code === undefined ? '{}' : JSON.stringify({ code, retry: retryOf(code) }), { status, headers })
   }
-  const retrying = createRetryingFetch(options, {
-    fetch: send,
-    nowMs: () => nowMs,
-    sleep: async ms => {
-      pauses.push(ms)
-      nowMs += ms
+  const sender = createSender(
+    { token: 'secret', ...options },
+    {
+      fetch: send,
+      nowMs: () => nowMs,
+      sleep: async ms => {
+        pauses.push(ms)
+        nowMs += ms
+      },
+      random: () => 1,
     },
-    random: () => 1,
-  })
+  )
+  /** Resolves to the status of the last response. */
+  const retrying = (url: string, init?: RequestInit): Promise<number> =>
+    sender(url, init).then(
+      ({ response }) => response.status,
+      (error: unknown) => {
+        if (error instanceof LedgerError) return error.status
+        throw error
+      },
+    )
   return { retrying, seen, pauses, elapsedMs: () => nowMs }
 }
 
@@ -47,11 +54,6 @@ const payment = { method: 'POST', body: '{"amount":1}', headers: { 'Idempotency-
 const keyless = { method: 'POST', body: '{"amount":1}' }
 
 describe('the retries of the client', () => {
-  it('have the table of the contract', () => {
-    const codes = Object.keys(PROBLEMS) as (keyof typeof PROBLEMS)[]
-    expect(RETRY_TABLE).to.deep.equal(Object.fromEntries(codes.map(code => [code, retryOf(code)])))
-  })
-
   for (const [what, first, init, isRetried] of [
     ['a request without effect', { status: 503, code: 'overloaded' }, keyless, true],
     ['a race that was lost', { status: 409, code: 'concurrent_modification' }, keyless, true],
@@ -66,22 +68,24 @@ describe('the retries of the client', () => {
   ] as const)
     it(`${isRetried ? 'repeat' : 'do not repeat'} ${what}`, async () => {
       const { retrying, seen } = scripted([first, { status: 201 }])
-      const { status } = await retrying('/payments', init)
+      const status = await retrying('/payments', init)
       expect([status, seen.length]).to.deep.equal(isRetried ? [201, 2] : [first.status, 1])
     })
 
   it('send the same key and body each time', async () => {
     const { retrying, seen } = scripted(['lost', { status: 504, code: 'deadline_exceeded' }, { status: 201 }])
-    expect((await retrying('/payments', payment)).status).to.equal(201)
+    expect(await retrying('/payments', payment)).to.equal(201)
     expect(seen).to.deep.equal(
-      Array.from({ length: 3 }, () => ({ key: 'k1', body: payment.body, authorization: null })),
+      Array.from({ length: 3 }, () => ({ key: 'k1', body: payment.body, authorization: 'Bearer secret' })),
     )
   })
 
   it('do not repeat a write without a key whose response was lost', async () => {
     const { retrying, seen } = scripted(['lost'])
     const failure = await rejectionOf(retrying('/orders', keyless))
-    expect([failure instanceof EffectUnknownError, failure.cause, seen.length]).to.deep.equal([true, LOST, 1])
+    expect(failure).to.be.instanceOf(EffectUnknownError)
+    expect(failure.cause).to.be.instanceOf(NoAnswerError).and.have.property('cause', LOST)
+    expect(seen).to.have.lengthOf(1)
   })
 
   for (const [what, reply] of [
@@ -92,7 +96,7 @@ describe('the retries of the client', () => {
       const { retrying, seen } = scripted([reply])
       const failure = await rejectionOf(retrying('/orders', keyless))
       expect(failure).to.be.instanceOf(EffectUnknownError)
-      expect([(failure.cause as Response).status, seen.length]).to.deep.equal([reply.status, 1])
+      expect([(failure.cause as LedgerError).status, seen.length]).to.deep.equal([reply.status, 1])
     })
 
   for (const first of ['lost', { status: 504, code: 'deadline_exceeded' }, { status: 502 }] as const) {
@@ -110,11 +114,10 @@ describe('the retries of the client', () => {
         const { retrying } = scripted([first, last])
         const failure = await rejectionOf(retrying('/payments', payment))
         expect(failure).to.be.instanceOf(EffectUnknownError)
-        const { response } = failure as EffectUnknownError
-        expect(failure.cause).to.equal(response)
-        expect(response?.status).to.equal(last.status)
-        const document: unknown = await response?.json()
-        expect(document).to.deep.equal('code' in last ? { code: last.code } : {})
+        const { cause, idempotencyKey } = failure as EffectUnknownError
+        expect(idempotencyKey).to.equal('k1')
+        expect(cause).to.be.instanceOf(LedgerError).and.include({ status: last.status })
+        expect((cause as LedgerError).code).to.equal('code' in last ? last.code : undefined)
       })
 
     for (const last of [
@@ -122,20 +125,20 @@ describe('the retries of the client', () => {
       { status: 409, code: 'payment_exceeds_due' },
       { status: 422, code: 'idempotency_key_reused' },
     ] as const)
-      it(`resolve to ${last.status}, which tells the effect, after ${title}`, async () => {
+      it(`end with ${last.status}, which tells the effect, after ${title}`, async () => {
         const { retrying } = scripted([first, last])
-        expect((await retrying('/payments', payment)).status).to.equal(last.status)
+        expect(await retrying('/payments', payment)).to.equal(last.status)
       })
   }
 
-  it('resolve to the last response of a read, and of a write that no attempt can have made', async () => {
+  it('end with the last response of a read, and of a write that no attempt can have made', async () => {
     const read = scripted(['lost', { status: 504, code: 'deadline_exceeded' }, { status: 401, code: 'token_expired' }])
-    expect((await read.retrying('/payments')).status).to.equal(401)
+    expect(await read.retrying('/payments')).to.equal(401)
     const write = scripted([
       { status: 503, code: 'overloaded' },
       { status: 401, code: 'token_expired' },
     ])
-    expect((await write.retrying('/payments', payment)).status).to.equal(401)
+    expect(await write.retrying('/payments', payment)).to.equal(401)
   })
 
   it('ask for the token at each attempt', async () => {
@@ -166,7 +169,7 @@ describe('the retries of the client', () => {
   it('do not wait for a token beyond the deadline', async () => {
     const surroundings = { nowMs: () => performance.now(), sleep: async () => undefined, random: () => 1 }
     const hanging = { token: () => new Promise<string>(() => undefined), deadlineMs: 50 }
-    const retrying = createRetryingFetch(hanging, { fetch: async () => new Response(), ...surroundings })
+    const retrying = createSender(hanging, { fetch: async () => new Response(), ...surroundings })
     expect(await rejectionOf(retrying('/payments', payment))).to.have.property('name', 'TimeoutError')
   })
 
@@ -185,7 +188,7 @@ describe('the retries of the client', () => {
 
   it('end with the last response after the attempts, and before the deadline', async () => {
     const attempts = scripted([{ status: 503, code: 'overloaded' }])
-    expect((await attempts.retrying('/orders')).status).to.equal(503)
+    expect(await attempts.retrying('/orders')).to.equal(503)
     expect(attempts.seen).to.have.lengthOf(6)
     const late = scripted([{ status: 503, code: 'overloaded', after: 20 }], { deadlineMs: 50_000 })
     await late.retrying('/orders')
@@ -197,7 +200,10 @@ describe('the retries of the client', () => {
     const hanging: typeof fetch = (_input, init) =>
       new Promise((_, reject) => init?.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
     const surroundings = { nowMs: () => performance.now(), sleep: async () => undefined, random: () => 1 }
-    const retrying = createRetryingFetch({ deadlineMs: 50, attemptMs: 600_000 }, { fetch: hanging, ...surroundings })
+    const retrying = createSender(
+      { token: 'secret', deadlineMs: 50, attemptMs: 600_000 },
+      { fetch: hanging, ...surroundings },
+    )
     expect(String(await rejectionOf(retrying('/orders')))).to.include('aborted')
   })
 
@@ -207,22 +213,30 @@ describe('the retries of the client', () => {
     const replies = [new Response(broken, { headers }), new Response('{"items":[]}', { headers })]
     const send: typeof fetch = async () => replies.shift() ?? Response.error()
     const surroundings = { nowMs: () => 0, sleep: async () => undefined, random: () => 1 }
-    const retrying = createRetryingFetch({}, { fetch: send, ...surroundings })
-    expect(await (await retrying('/orders')).json()).to.deep.equal({ items: [] })
+    const retrying = createSender({ token: 'secret' }, { fetch: send, ...surroundings })
+    expect((await retrying('/orders')).data).to.deep.equal({ items: [] })
   })
 
-  it('refuse a Request, whose body can be sent only once', async () => {
-    const { retrying, seen } = scripted([{ status: 200 }])
-    const refusal = await rejectionOf(retrying(new Request('http://localhost/orders', { method: 'POST', body: '{}' })))
-    expect([String(refusal), seen.length]).to.deep.equal([
-      'TypeError: A Request can be sent only once: give its address and an init.',
-      0,
-    ])
+  it('take the guidance of a newer code, and none of a document that is no problem of the ledger', async () => {
+    const answers = (document: object) => {
+      let requests = 0
+      const headers = { 'content-type': 'application/problem+json' }
+      const send: typeof fetch = async () =>
+        ++requests === 1 ? new Response(JSON.stringify(document), { status: 409, headers }) : new Response()
+      const sleep = async () => undefined
+      const sent = createSender({ token: 'secret' }, { fetch: send, sleep })('/orders', keyless)
+      return sent.then(
+        () => requests,
+        (error: LedgerError) => error.message,
+      )
+    }
+    expect(await answers({ code: 'new_race', retry: { retryable: true, strategy: 'same_request' } })).to.equal(2)
+    expect(await answers({ code: 'overloaded' })).to.match(/^409: an answer without a problem document/)
   })
 
-  it('end when the caller aborts', async () => {
+  it('do not begin when the caller has aborted', async () => {
     const { retrying, seen } = scripted(['lost'])
-    await rejectionOf(retrying('/orders', { signal: AbortSignal.abort() }))
-    expect(seen).to.have.lengthOf(1)
+    const reason = await rejectionOf(retrying('/orders', { signal: AbortSignal.abort() }))
+    expect([reason.name, seen.length]).to.deep.equal(['AbortError', 0])
   })
 })

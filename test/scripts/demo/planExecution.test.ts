@@ -1,9 +1,7 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { differencesIn } from '../../../scripts/demo/reconciliation.ts'
-import { type Answer, createApiClient } from '../../../scripts/demo/apiClient.ts'
+import { createLedgerClient } from '../../../scripts/client/src/index.ts'
 import { createFactReader, missingFacts } from '../../../scripts/demo/factReader.ts'
 import { decimalOf } from '../../../scripts/demo/money.ts'
 import { planOf, sumsOf } from '../../../scripts/demo/plan.ts'
@@ -64,10 +62,11 @@ describe('the runner of the demo', () => {
       a: { items: [fact('2'), fact('3')], page: { next_cursor: 'b', has_more: false } },
       b: { items: [fact('4')], page: { next_cursor: 'b', has_more: false } },
     }
-    const reader = createFactReader(async ({ path }): Promise<Answer> => {
-      const cursor = new URL(path, 'http://localhost').searchParams.get('cursor') ?? ''
-      return { status: 200, body: pages[cursor], etag: '', location: undefined, replayed: false }
-    })
+    const send: typeof fetch = async (input, init) => {
+      const cursor = new URL(new Request(input, init).url).searchParams.get('cursor') ?? ''
+      return Response.json(pages[cursor])
+    }
+    const reader = createFactReader(createLedgerClient({ baseUrl: 'http://localhost', token: 'secret', fetch: send }))
     await reader.readToEnd()
     expect(reader.facts.map(({ id }) => id)).to.deep.equal(['1', '2', '3'])
     await reader.readToEnd()
@@ -91,57 +90,5 @@ describe('the runner of the demo', () => {
       `payments: planned ${planned.payments}, the facts say 1.`,
       `paid, USD: planned ${decimalOf(planned.paid, 'USD')}, the lists say 0.01.`,
     ])
-  })
-})
-
-type Handler = (request: IncomingMessage, response: ServerResponse) => void
-
-const withServer = async <T>(handler: Handler, work: (api: string) => Promise<T>): Promise<T> => {
-  const server = createServer(handler)
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  try {
-    return await work(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-  } finally {
-    server.closeAllConnections()
-    server.close()
-  }
-}
-
-const problem = (response: ServerResponse, status: number, code: string): void =>
-  void response
-    .writeHead(status, { 'retry-after': '0', 'content-type': 'application/problem+json' })
-    .end(JSON.stringify({ code }))
-
-describe('a request of the demo', () => {
-  const call = (handler: Handler): Promise<Answer> =>
-    withServer(handler, api =>
-      createApiClient({ api, token: async () => 'secret', signal: AbortSignal.timeout(10_000) })({
-        method: 'POST',
-        path: '/payments',
-        body: { amount: 1 },
-        idempotencyKey: 'k1',
-      }),
-    )
-
-  it('is retried with the same key after a lost response, a 503 and a request in progress', async () => {
-    const keys: unknown[] = []
-    const answer = await call((request, response) => {
-      keys.push(request.headers['idempotency-key'])
-      if (keys.length === 1) request.socket.destroy()
-      else if (keys.length === 2) problem(response, 503, 'dependency_unavailable')
-      else if (keys.length === 3) problem(response, 409, 'idempotency_in_progress')
-      else response.writeHead(201, { 'idempotent-replayed': 'true' }).end('{"id":"pay_1"}')
-    })
-    expect(answer).to.deep.include({ status: 201, replayed: true, body: { id: 'pay_1' } })
-    expect(keys).to.deep.equal(['k1', 'k1', 'k1', 'k1'])
-  })
-
-  it('is not retried after a rejection', async () => {
-    let sent = 0
-    const answer = await call((_, response) => {
-      sent += 1
-      problem(response, 409, 'payment_exceeds_due')
-    })
-    expect([answer.status, sent]).to.deep.equal([409, 1])
   })
 })

@@ -4,12 +4,14 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
+import { retryOf } from '../../../src/http/problems/problemCatalogue.ts'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
 import { inParallel, newKey, pay, retryingFetch } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { sharedService } from '../../support/service.ts'
 import { start } from '../cli.ts'
 import { emptyFolder, ledger, serving, tidyUp } from './fixtures.ts'
+import { breadth } from '../../support/breadth.ts'
 
 type Fact = {
   readonly id: string
@@ -22,7 +24,7 @@ type Found = Pick<Fact, 'id' | 'type' | 'subject' | 'position'>
 
 /** Several pages of a hundred facts. */
 const ORDERS = 320
-const KILLS = 6
+const KILLS = breadth(3, 6)
 
 describe('ledger consume', () => {
   const tenant = `consume-${newKey().slice(0, 8)}`
@@ -131,7 +133,8 @@ describe('ledger consume', () => {
       const isExpired = url?.includes('cursor=') === true && (expired += 1) === 1
       const served = await retryingFetch(`${api}${url}`, { headers: { authorization: headers.authorization ?? '' } })
       response.writeHead(isExpired ? 400 : served.status, { 'content-type': 'application/json' })
-      response.end(isExpired ? '{"code":"cursor_expired"}' : await served.text())
+      const problem = { code: 'cursor_expired', retry: retryOf('cursor_expired') }
+      response.end(isExpired ? JSON.stringify(problem) : await served.text())
     })
     const { code, stdout, stderr } = await consume('--api', gate)
     expect(JSON.parse(stdout)).to.include({ taken: 0, repeated: (await copied()).length - 151 })
@@ -213,7 +216,7 @@ describe('ledger consume', () => {
     const { stdout: words } = await promisify(execFile)('bash', ['-c', command])
     expect([already, words]).to.deep.equal([
       100,
-      `${(await served()).length - 100} new facts, 0 that were there already, up to position ${(await readState()).position}, in ${folder}\n`,
+      `${(await served()).length - 100} new facts, 0 already present, up to position ${(await readState()).position}, in ${folder}\n`,
     ])
     await expectWhole()
   })
@@ -326,11 +329,14 @@ describe('ledger consume', () => {
 
   it('reports missing options in one sentence', async () => {
     const sentences = [
-      [['consume', '--copy', folder], /^Whose facts\? --tenant .* LEDGER_TOKEN\.\n$/],
+      [['consume', '--copy', folder], /^Name the tenant with --tenant .* LEDGER_TOKEN\.\n$/],
       [['consume', '--copy', folder, '--tenant', 'ledger'], /reserved/],
       [['consume', '--copy', folder, '--tenant', tenant, '--topic', 'invoices'], /^There is no topic "invoices": /],
       [['consume', 'verify', '--copy', join(folder, 'none'), '--tenant', tenant], /^There is no copy in /],
-      [['consume', '--copy', join(folder, 'k'), '--from', 'kafka'], /^No broker is known: set KAFKA_BROKERS\.\n$/],
+      [
+        ['consume', '--copy', join(folder, 'k'), '--from', 'kafka'],
+        /^No Kafka broker is configured: set KAFKA_BROKERS\.\n$/,
+      ],
     ] as const
     for (const [args, sentence] of sentences) {
       const { code, stdout, stderr } = await ledger(args)

@@ -5,6 +5,7 @@ import { createApi } from '../../../scripts/ledger/consume/api.ts'
 import { openCopy, type State } from '../../../scripts/ledger/consume/copy.ts'
 import { digestOf, type Entry, entryOf, type Fact } from '../../../scripts/ledger/consume/fact.ts'
 import { verifyByManifests } from '../../../scripts/ledger/consume/verify.ts'
+import { retryOf } from '../../../src/http/problems/problemCatalogue.ts'
 import { rejectionOf } from '../../support/rejection.ts'
 import { emptyFolder, serving, tidyUp } from './fixtures.ts'
 
@@ -109,7 +110,7 @@ describe('the copy of ledger consume', () => {
       const api = await serving((_, response) => {
         requests += 1
         response.writeHead(503, { 'content-type': 'application/problem+json', 'retry-after': retryAfter })
-        response.end('{"code":"overloaded"}')
+        response.end(JSON.stringify({ code: 'overloaded', retry: retryOf('overloaded') }))
       })
       const options = { api, token: async () => 'token', signal: new AbortController().signal, retryMaxMs: 1_000 }
       expect((await rejectionOf(createApi(options).page({ cursor: 'c' }))).message).to.include('503 overloaded')
@@ -122,7 +123,7 @@ describe('the copy of ledger consume', () => {
       requests += 1
       const soon = new Date(Date.now() + 3_600_000).toUTCString()
       response.writeHead(503, { 'content-type': 'application/problem+json', 'retry-after': soon })
-      response.end('{"code":"overloaded"}')
+      response.end(JSON.stringify({ code: 'overloaded', retry: retryOf('overloaded') }))
     })
     const options = { api, token: async () => 'token', signal: new AbortController().signal, retryMaxMs: 60_000 }
     await rejectionOf(createApi(options).page({ cursor: 'c' }))

@@ -3,12 +3,13 @@ import fc from 'fast-check'
 import type { Api } from '../../../scripts/ledger/consume/api.ts'
 import { differencesIn } from '../../../scripts/ledger/consume/differences.ts'
 import { digestOf, type Entry, entryOf, type Fact, inOrder, type Range } from '../../../scripts/ledger/consume/fact.ts'
+import { breadth } from '../../support/breadth.ts'
 
 /** Property tests of the search for differences, with random facts and losses; a list takes the place of the service. */
 
 const TOPIC = 'ledger.order.v1'
 const FACTS_MAX = 400
-const RUNS = 300
+const RUNS = breadth(60, 300)
 
 const factAt = (position: number, id = `id-${position}`): Fact => ({
   id,

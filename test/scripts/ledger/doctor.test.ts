@@ -8,7 +8,7 @@ import { PROCESSES } from '../../../scripts/ledger/doctor/feeds.ts'
 import { checkLocks, neededLeases } from '../../../scripts/ledger/doctor/locks.ts'
 import { topicsCheck } from '../../../scripts/ledger/doctor/topics.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
-import { SETTINGS } from '../../../src/config.ts'
+import { SETTINGS } from '../../../src/settings/config.ts'
 import { fulfilment } from '../../../src/processes/fulfilment.ts'
 import { paymentRecovery } from '../../../src/processes/paymentRecovery.ts'
 import { approvedInvoice, type Client, clientOf } from '../../support/client.ts'
@@ -66,7 +66,7 @@ describe('npm run ledger -- doctor', () => {
     for (const part of PARTS) expect(stdout).to.match(new RegExp(`^ok +${part} `, 'm'))
     expect(stdout)
       .to.include(`held by the process ${service.addresses.pids['service']}`)
-      .and.to.include('Nothing was found wrong.')
+      .and.to.include('No problems were found.')
     expect(stdout).not.to.include(new URL(service.addresses.postgres).password)
   })
 
@@ -103,7 +103,7 @@ describe('npm run ledger -- doctor', () => {
     expect(configuration).to.include({ KAFKA_SASL_PASSWORD: '…', API_KEY_PEPPER: '…', LOG_LEVEL: 'warn' })
     expect(configuration).to.include({ KAFKA_SASL_USERNAME: 'ledger', LEDGER_DATA_DIR: folder })
     expect(findingsIn(ended)['configuration']).to.equal(
-      'LEDGER_PROCESES is no setting of the service; LEDGER_PROCESSES is.',
+      'LEDGER_PROCESES is not a setting of the service; LEDGER_PROCESSES is.',
     )
     expect(ended.stdout).not.to.include('p'.repeat(40))
   })
@@ -123,7 +123,7 @@ describe('npm run ledger -- doctor', () => {
     const { detail, status } = checkConfiguration({ EVIDENCE_HEAD_FILE: 'x', KAFKA_SASL_USER: 'x', PATH: '/bin' })
     expect([status, detail]).to.deep.equal([
       'finding',
-      'EVIDENCE_HEAD_FILE is no setting of the service; EVIDENCE_HEADS_FILE is. KAFKA_SASL_USER is no setting of the service.',
+      'EVIDENCE_HEAD_FILE is not a setting of the service; EVIDENCE_HEADS_FILE is. KAFKA_SASL_USER is not a setting of the service.',
     ])
   })
 
@@ -146,8 +146,14 @@ describe('npm run ledger -- doctor', () => {
   it('reports a clock that is off, and not one whose question took long', () => {
     expect(clockCheck(1_900, 0).status).to.equal('ok')
     expect(clockCheck(5_000, 4_000).status).to.equal('ok')
-    expect(clockCheck(5_000, 10)).to.include({ status: 'finding', detail: 'It is 5.0 s ahead of that of Postgres.' })
-    expect(clockCheck(-9_990, 10)).to.include({ status: 'finding', detail: 'It is 10.0 s behind that of Postgres.' })
+    expect(clockCheck(5_000, 10)).to.include({
+      status: 'finding',
+      detail: 'It is 5.0 s ahead of the clock of Postgres.',
+    })
+    expect(clockCheck(-9_990, 10)).to.include({
+      status: 'finding',
+      detail: 'It is 10.0 s behind the clock of Postgres.',
+    })
   })
 
   it('reports locks without a holder, and topics that are missing or have another number of partitions', () => {
@@ -164,7 +170,7 @@ describe('npm run ledger -- doctor', () => {
     expect(topicsCheck(topics).status).to.equal('ok')
     expect(topicsCheck(new Map([...topics, ['ledger.order.v1', 6]]))).to.include({
       status: 'finding',
-      detail: 'ledger.order.v1 has 6 partitions in place of 12.',
+      detail: 'ledger.order.v1 has 6 partitions instead of 12.',
     })
     topics.delete('ledger.invoice.v1')
     expect(topicsCheck(topics)).to.include({ status: 'finding', detail: 'There is no topic ledger.invoice.v1.' })
@@ -182,7 +188,7 @@ describe('npm run ledger -- doctor', () => {
       issuer: null,
       metrics: null,
     })
-    expect(findingsIn(ended)).to.deep.equal({ service: 'It does not run.' })
+    expect(findingsIn(ended)).to.deep.equal({ service: 'It is not running.' })
     expect((await ledger(['doctor'], folder)).stdout).to.match(/^service: No service runs on .*npm start/m)
   })
 
@@ -262,7 +268,7 @@ describe('npm run ledger -- doctor', () => {
     const env = { PORT: port, EVENTSTORE_URL: event_store, DATABASE_URL: postgres }
     const ended = await ledger(['doctor', '--json'], await emptyFolder(), env)
     expect(diagnosisOf(ended).addresses).to.deep.include({ api: service.api, event_store, postgres })
-    expect(findingsIn(ended)).to.deep.equal({ issuer: 'It is not known where it is.' })
+    expect(findingsIn(ended)).to.deep.equal({ issuer: 'Its address is not known.' })
     expect(ended.code).to.equal(1)
   })
 

@@ -104,7 +104,7 @@ describe('npm run ledger: clients, users and the issuer', () => {
     expect(await add('we b', ...of)).to.include('The id is')
     expect(await add('web', '--tenant', 'Acme', '--scope', 'orders:read')).to.include('The tenant is')
     expect(await add('web', '--tenant', 'acme', '--scope', 'orders:reed')).to.include('orders:read,')
-    expect(await add('web', ...of, '--jwks', join(folder, 'none.json'))).to.include('is no file with a key set')
+    expect(await add('web', ...of, '--jwks', join(folder, 'none.json'))).to.include('is not a file with a key set')
     expect(await add('web', ...of, '--redirect-uri', 'http://books.test/')).to.include('A redirect URI is https')
     expect(await refusalOf('clients', 'rotate-secret', 'nobody')).to.include('There is no client "nobody"')
   })
@@ -181,7 +181,7 @@ describe('npm run ledger: clients, users and the issuer', () => {
       const { code, stderr } = await ledger(args, folder, env)
       expect([code, stderr]).to.deep.equal([
         2,
-        'OIDC_ISSUER is https://login.test, which keeps its own: this command is for the embedded issuer.\n',
+        'OIDC_ISSUER is https://login.test, which keeps its own: this command works with the embedded issuer only.\n',
       ])
     }
   })

@@ -141,7 +141,10 @@ describe('npm run ledger -- import bank-statement', () => {
     await link(path, `${path}.link`)
     for (const report of [path, `${path}.symlink`, `${path}.link`]) {
       const { code, stderr } = await importing(path, '--report', report)
-      expect([code, stderr]).to.deep.equal([2, `${report} is the statement itself: give the report another name.\n`])
+      expect([code, stderr]).to.deep.equal([
+        2,
+        `${report} is the statement itself: choose another name for the report.\n`,
+      ])
     }
     expect(await readFile(path, 'utf8')).to.equal(content)
   })
@@ -189,7 +192,7 @@ describe('npm run ledger -- import bank-statement', () => {
     child.kill('SIGINT')
     const { code, stderr } = await ended
     expect(code).to.equal(130)
-    expect(stderr).to.match(/Interrupted\. To go on:\n.* import bank-statement /)
+    expect(stderr).to.match(/Interrupted\. To continue:\n.* import bank-statement /)
     expect(await readdir(dirname(path))).to.deep.equal(['statement'])
   })
 

@@ -65,7 +65,7 @@ describe('npm run ledger -- keys', () => {
   it('reports an invalid token in one sentence', async () => {
     const { code, stderr } = await ledger(['keys', 'list'], service.dataDir, { LEDGER_TOKEN: 'x.y.z' })
     expect(code).to.equal(2)
-    expect(stderr).to.match(/^The access token is not valid here\. \(token_invalid, /)
+    expect(stderr).to.match(/^The access token is not valid for this service\..* \(token_invalid, /)
   })
 
   it('revokes a key once; a second revocation reports that it is gone', async () => {
@@ -74,7 +74,7 @@ describe('npm run ledger -- keys', () => {
     expect([code, stdout]).to.deep.equal([0, `${id} is revoked: within seconds no instance takes it any more.\n`])
     const again = await ledger(['keys', 'revoke', id, ...OF_TENANT, '--json'])
     expect([again.code, again.stdout]).to.deep.equal([2, ''])
-    expect(again.stderr).to.match(/^There is no such resource\. \(resource_not_found, correlation id \S+\)\n$/)
+    expect(again.stderr).to.match(/^The resource does not exist\. \(resource_not_found, correlation id \S+\)\n$/)
   })
 
   it('accepts a token in the environment or on stdin', async () => {
@@ -96,7 +96,10 @@ describe('npm run ledger -- keys', () => {
   })
 
   const refusals: Readonly<Record<string, readonly [args: readonly string[], sentence: RegExp]>> = {
-    'no caller is named': [['keys', 'list'], /^Say for whom: --tenant, or a token of your own in LEDGER_TOKEN/],
+    'no caller is named': [
+      ['keys', 'list'],
+      /^Name the tenant with --tenant, or put a token of your own into LEDGER_TOKEN/,
+    ],
     'the service refuses': [[...ISSUE, '--days', '91'], /\/expires_in_days: .*\(validation_failed, /],
     'a scope is unknown': [
       ['keys', 'issue', ...OF_TENANT, '--name', 'x', '--scope', 'orders:own'],

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
-import { realWorld } from '../../../src/clockAndRandomness.ts'
+import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
 import { createLedger, type Ledger } from '../../../src/commands/commandHandler.ts'
 import { closePeriod } from '../../../src/commands/periods.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
@@ -130,7 +130,7 @@ describe('npm run ledger -- periods', () => {
   })
 
   for (const [name, args, complaint] of [
-    ['no day', ['--tenant', 'acme', '--through', '2026-02-30'], '"2026-02-30" is no day: YYYY-MM-DD.'],
+    ['no day', ['--tenant', 'acme', '--through', '2026-02-30'], '"2026-02-30" is not a day: YYYY-MM-DD.'],
     ['no tenant', ['--tenant', 'Acme!', '--through', '2026-01-31'], 'A tenant is 1 to 63 of a-z'],
   ] as const)
     it(`refuse ${name}`, async () => {

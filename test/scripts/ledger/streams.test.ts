@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { derivedId } from '../../../src/commands/identifiers.ts'
+import { derivedId } from '../../../src/lib/identifiers.ts'
 import { approvedInvoice, clientOf, newKey } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'

@@ -53,7 +53,7 @@ describe('npm run ledger -- subscriptions', () => {
       ['create', '--types', 'invoice.paid', '--start', '2026-01-31T12:00:00'],
       'with its zone',
     ],
-    ['an invalid start', ['create', '--types', 'invoice.paid', '--start', 'soon'], '"soon" is no place in the log'],
+    ['an invalid start', ['create', '--types', 'invoice.paid', '--start', 'soon'], '"soon" is not a place in the log'],
     ['an unknown type', ['create', '--types', 'invoice.lost'], '/types/0'],
     ['a malformed id', ['show', 'sub_1'], 'resource_not_found'],
   ] as const)

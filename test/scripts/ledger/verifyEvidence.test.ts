@@ -6,7 +6,7 @@ import { acceptLog } from '../../../scripts/ledger/evidence/acceptance.ts'
 import { progressFor } from '../../../scripts/ledger/progress.ts'
 import { evidenceCheck } from '../../../scripts/ledger/verify/evidence.ts'
 import { createLedger } from '../../../src/commands/commandHandler.ts'
-import { readConfig } from '../../../src/config.ts'
+import { readConfig } from '../../../src/settings/config.ts'
 import { openHeadFile } from '../../../src/evidence/headFile.ts'
 import { type Head, isSigned, signHead, type SigningKey, signingKeyOf } from '../../../src/evidence/heads.ts'
 import {

@@ -1,4 +1,4 @@
-import type { Texts } from '../../../src/commands/personalTexts.ts'
+import type { Texts } from '../../../src/personalTexts/personalTexts.ts'
 import { partsOf } from '../../../streams/aggregate.ts'
 import type { SimulatedLog } from '../eventStore.ts'
 import type { Attempt } from '../history.ts'

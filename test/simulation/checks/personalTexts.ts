@@ -1,4 +1,4 @@
-import { isPersonalToken, type Texts } from '../../../src/commands/personalTexts.ts'
+import { isPersonalToken, type Texts } from '../../../src/personalTexts/personalTexts.ts'
 import { PERSON } from '../clients/orders.ts'
 import { REFERENCE } from '../clients/payments.ts'
 import type { SimulatedLog } from '../eventStore.ts'

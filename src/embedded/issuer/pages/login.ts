@@ -39,7 +39,7 @@ export const loginPage = (view: LoginView): Page => {
     goesTo,
     ...(typeof problem === 'object' ? { headers: { 'retry-after': String(problem.retryAfterSeconds) } } : {}),
     body: html`<h1>Sign in</h1>
-<p>to go on to <strong>${application}</strong></p>
+<p>to continue to <strong>${application}</strong></p>
 <dl class="facts"><dt>Tenant</dt><dd>${tenant}</dd></dl>
 ${alarm(problem)}
 <form method="post" action="${action}/login">

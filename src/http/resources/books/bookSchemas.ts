@@ -1,5 +1,5 @@
 import { type GlobalMeta, z } from 'zod'
-import { ACCOUNT_CODE } from '../../../commands/accountCodes.ts'
+import { ACCOUNT_CODE } from '../../../feeds/accountCodes.ts'
 import { ENTRY_KINDS, type EntryKind } from '../../../../projections/bookings.ts'
 import { ACCOUNT_TYPES, DIRECTIONS } from '../../../../projections/chartOfAccounts.ts'
 import { idSchema } from '../../../../streams/ids.ts'
@@ -77,7 +77,7 @@ export const accountSchema = z
 export const entrySchema = z
   .object({
     id: idSchema('ent'),
-    at: timeSchema.meta({ description: 'The time of the entry; never before that of an earlier entry.' }),
+    at: timeSchema.meta({ description: 'The time of the entry; never before the time of an earlier entry.' }),
     position: z.string().meta({ description: 'The position of the event in the log: the order of the journal.' }),
     event_id: z.uuid().meta({ description: 'The event that the entry is made from.' }),
     kind: z.enum(Object.keys(ENTRY_KINDS) as [EntryKind, ...EntryKind[]]),
@@ -100,7 +100,7 @@ export const entrySchema = z
       )
       .min(2)
       .meta({
-        description: 'The sum of the debits is that of the credits.',
+        description: 'The sum of the debits equals the sum of the credits.',
         examples: [
           [
             { account: 'cash.USD', direction: 'debit', amount: 1_099, currency: 'USD' },

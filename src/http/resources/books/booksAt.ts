@@ -22,7 +22,7 @@ const CATCH_UP_MAX_MS = 5_000
 const AFTER_LOG = 2n ** 63n - 1n
 
 const behind = (position: bigint): Problem =>
-  new Problem('projection_behind', { detail: `The books are as of position ${position}.` })
+  new Problem('projection_behind', { detail: `The books are complete up to position ${position}. Try again shortly.` })
 
 /**
  * The position of the last event after `after` for the books; `unknown` when the log is not read to its end in time.

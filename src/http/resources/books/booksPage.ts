@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { waitApplied } from '../collection.ts'
-import { hasErased, withTexts } from '../../../commands/personalTexts.ts'
+import { hasErased, withTexts } from '../../../personalTexts/personalTexts.ts'
 import { PRIVATE_CACHING, textsFor } from '../commonReplies.ts'
 import { etagOfRow, isNotModified } from '../../request/conditional.ts'
 import { type PageRow, pageOfRows, type Query } from '../../../../projections/page.ts'

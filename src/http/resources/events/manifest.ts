@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { categoryOfTopic, MANIFEST_TOPICS } from '../../../../projections/factTopics.ts'
-import { waitMaxMs } from '../../../commands/timeBudgets.ts'
+import { waitMaxMs } from '../../../settings/timeBudgets.ts'
 import { nthFact } from '../../../../projections/facts/queries.ts'
 import { proveFacts } from '../../../commands/factCounts.ts'
 import { FACTS } from '../../../commands/manifests.ts'
@@ -31,8 +31,8 @@ const query = z.object({
   from: positionSchema.optional().meta({ description: 'The first position of the range; 0 by default.' }),
   to: positionSchema.optional().meta({
     description:
-      'The last position of the range, inclusive; by default the last one whose facts are known, or that of ' +
-      `the fact with the number ${FACTS_MAX}: to_position says so, and the next range begins after it.`,
+      'The last position of the range, inclusive; by default the last one whose facts are known, or the position of ' +
+      `fact number ${FACTS_MAX}: to_position says so, and the next range begins after it.`,
   }),
 })
 type ManifestCall = Call<undefined, z.output<typeof query>, undefined>
@@ -64,7 +64,7 @@ type Range = { readonly from: bigint; readonly to: bigint }
 
 const invertedRange = (): Problem =>
   new Problem('validation_failed', {
-    errors: [{ pointer: '?from', code: 'too_big', detail: 'The range ends before it begins.' }],
+    errors: [{ pointer: '?from', code: 'too_big', detail: 'The range ends before it starts.' }],
   })
 
 const tooLong = (end: bigint): Problem =>
@@ -73,7 +73,7 @@ const tooLong = (end: bigint): Problem =>
       {
         pointer: '?to',
         code: 'too_big',
-        detail: `The range has more than ${FACTS_MAX} facts, which is the most at once. Ask for it in parts: this one may end at ${end}.`,
+        detail: `The range has more than ${FACTS_MAX} facts, the maximum of one request. Request it in parts; the first one may end at ${end}.`,
       },
     ],
   })

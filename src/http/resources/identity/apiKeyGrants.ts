@@ -1,9 +1,9 @@
-import { takeApiKeySlot } from '../../../commands/apiKeyQuota.ts'
+import { reserve } from '../../../commands/quotas/reservations.ts'
 import type { ApiKeySecrets } from '../../../identity/apiKeySecrets.ts'
 import type { Principal } from '../../../identity/principal.ts'
 import type { ApiKeyId } from '../../../../streams/ids.ts'
 import { noApiKeys } from '../../access/authentication.ts'
-import { insufficientScope, Problem } from '../../problems/problemCatalogue.ts'
+import { insufficientScope, Problem, scopesText } from '../../problems/problemCatalogue.ts'
 import type { Call, LogCall } from '../../services.ts'
 
 /** The checks, the quota and the new secret of an API key that is issued or rotated. */
@@ -25,7 +25,8 @@ export const newNonce = ({ ledger }: AnyCall): string =>
 /** Checks that the caller holds the scopes of the key that it issues or rotates. Throws Problem. */
 export const permitGrant = ({ scopes: held }: Principal, scopes: readonly string[]): void => {
   const lacking = scopes.filter(scope => !held.has(scope))
-  if (lacking.length > 0) throw insufficientScope(lacking, `You cannot give what you lack: ${lacking.join(', ')}.`)
+  if (lacking.length > 0)
+    throw insufficientScope(lacking, `You can grant only scopes that you hold; you lack ${scopesText(lacking)}.`)
 }
 
 /** Takes one of the tenant's slots for live keys, since each key has rate limits of its own. Throws Problem. */
@@ -35,8 +36,10 @@ export const takeSlot = async (
   renewed: boolean,
 ): Promise<void> => {
   const { database, principal, apiKeysPerTenantMax: max } = call
-  if (await takeApiKeySlot(database, { tenant: principal.tenant, id, renewed, now: nowOf(call), max })) return
+  const kind = renewed ? 'api_key_renewals' : 'api_keys'
+  const place = { kind, tenant: principal.tenant, id, at: nowOf(call), max: { tenant: max } } as const
+  if ((await reserve(database, place)) === undefined) return
   throw new Problem('quota_exceeded', {
-    detail: `The tenant has ${max} live API keys: revoke one, or wait until one has expired.`,
+    detail: `The tenant has ${max} active API keys, the maximum. Revoke one, or wait until one expires.`,
   })
 }

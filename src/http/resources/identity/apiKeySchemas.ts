@@ -35,7 +35,7 @@ export const newApiKey = z
     scopes: z
       .array(scopeSchema)
       .min(1)
-      .refine(scopes => new Set(scopes).size === scopes.length, { message: 'Each scope once.' })
+      .refine(scopes => new Set(scopes).size === scopes.length, { message: 'Name each scope only once.' })
       .meta({ description: 'The read scopes of the key; the caller must hold each of them.', uniqueItems: true }),
     expires_in_days: z.int().min(1).max(LIFETIME_DAYS_MAX).default(LIFETIME_DAYS_MAX),
     quota: quotaSchema.nullable().default(null),

@@ -19,7 +19,10 @@ const issuerMetadata = (path: string, operationId: string): AnyRoute =>
     responses: { 200: { description: 'Authorization server metadata (RFC 8414).', schema: document } },
     errors: ['resource_not_found'],
     handler: async ({ issuer }) => {
-      if (issuer.metadata === undefined) throw new Problem('resource_not_found', { detail: `See ${issuer.url}.` })
+      if (issuer.metadata === undefined)
+        throw new Problem('resource_not_found', {
+          detail: `The authorization server is ${issuer.url}; its metadata is there.`,
+        })
       return { status: 200, body: issuer.metadata, headers }
     },
   })

@@ -4,8 +4,8 @@ import type { DeliveryStart, SubscriptionCommand } from '../../../../streams/sub
 import type { Loaded } from '../../../commands/aggregateRepository.ts'
 import { type KindOf, subscriptionEntity } from '../../../commands/entities.ts'
 import { handle } from '../../../commands/commandHandler.ts'
-import { allowanceBy } from '../../../commands/subscriptionPermission.ts'
-import { insufficientScope, Problem } from '../../problems/problemCatalogue.ts'
+import { allowanceBy } from '../../../commands/subscriptions/permission.ts'
+import { insufficientScope, Problem, scopesText } from '../../problems/problemCatalogue.ts'
 import { problemOfRejection } from '../../problems/rejectionDetails.ts'
 import { changedHeaders, visibleState } from '../commonReplies.ts'
 import type { LogCall } from '../../services.ts'
@@ -18,10 +18,10 @@ type AnyCall = LogCall<unknown, unknown, unknown>
 /** Checks that the caller itself may read these facts. Throws Problem. */
 export const permitTypes = async ({ principal, tenantStatuses }: AnyCall, scopes: readonly string[]): Promise<void> => {
   const lacking = scopes.filter(scope => !principal.scopes.has(scope))
-  if (lacking.length > 0) throw insufficientScope(lacking, `These facts need ${lacking.join(', ')}.`)
+  if (lacking.length > 0) throw insufficientScope(lacking, `These facts require ${scopesText(lacking)}.`)
   const { tenant: tenant_id, subject: created_by } = principal
   const allowance = await allowanceBy(tenantStatuses)({ tenant_id, created_by, scopes })
-  if (!allowance.allowed) throw insufficientScope(scopes, 'A scope that these facts need was revoked.')
+  if (!allowance.allowed) throw insufficientScope(scopes, 'A scope that these facts require was revoked.')
 }
 
 /**
@@ -32,7 +32,9 @@ export const permitDelivery = async (call: AnyCall, row: SubscriptionRow): Promi
   await permitTypes(call, row.scopes)
   const allowance = await allowanceBy(call.tenantStatuses)(row)
   if (!allowance.allowed)
-    throw new Problem('policy_denied', { detail: `Its creator may no longer have these facts: ${allowance.reason}.` })
+    throw new Problem('policy_denied', {
+      detail: `The creator of the subscription may no longer read these facts: ${allowance.reason}.`,
+    })
 }
 
 /** The position or time at which the delivery begins. */

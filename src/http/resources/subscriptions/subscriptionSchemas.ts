@@ -10,8 +10,8 @@ import {
   PARKED_MAX,
 } from '../../../../projections/subscriptions/queries.ts'
 import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
-import { confirmByMs } from '../../../commands/subscriptionConfirmation.ts'
-import { topicNamesOf } from '../../../commands/subscriptionTopicNames.ts'
+import { confirmByMs } from '../../../commands/subscriptions/confirmation.ts'
+import { topicNamesOf } from '../../../commands/subscriptions/topicNames.ts'
 import { scopesOfFacts, TENANT_FACT_TYPES, type TenantFactType } from '../../../identity/resourceScopes.ts'
 import { positionSchema } from '../../request/position.ts'
 import { metadataSchema, resourceShape, timeParameter, timeSchema } from '../commonSchemas.ts'
@@ -40,7 +40,7 @@ export const newSubscription = z
     types: z
       .array(typeSchema)
       .min(1)
-      .refine(types => new Set(types).size === types.length, { message: 'Each type once.' })
+      .refine(types => new Set(types).size === types.length, { message: 'Name each type only once.' })
       .meta({ description: 'The types of fact; each requires the read scope of its resource.', uniqueItems: true }),
     start: z.union([z.enum(['beginning', 'now']), fromPosition, fromTime]),
     principal: z
@@ -72,7 +72,7 @@ export const subscriptionSchema = z
     principal: z.string().nullable(),
     acl: z.enum(['pending', 'granted', 'not_enforced', 'none']).meta({
       description:
-        'granted: only the principal reads the topic, in consumer groups whose names begin with that of the topic; ' +
+        'granted: only the principal reads the topic, in consumer groups whose names begin with the name of the topic; ' +
         'not_enforced: the broker has no authorizer; none: there is no principal; pending: there is no topic yet, or access was withdrawn.',
     }),
     position: z.string().meta({ description: 'Every fact up to this position of the log is delivered or parked.' }),

@@ -7,11 +7,11 @@ import {
 } from '../../../../projections/subscriptions/queries.ts'
 import { idSchema } from '../../../../streams/ids.ts'
 import type { SubscriptionCommand } from '../../../../streams/subscription/index.ts'
-import { create, replay } from '../../../commands/idempotentCreation.ts'
+import { create, replay } from '../../../commands/idempotency/creation.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
-import { confirmSubscription, dayOf } from '../../../commands/subscriptionConfirmation.ts'
-import { keepSubscriptionSlot, takeSubscriptionSlot } from '../../../commands/subscriptionQuota.ts'
-import { newSubscriptionId, subscriptionIdOf } from '../../../commands/subscriptionIds.ts'
+import { confirmSubscription, dayOf } from '../../../commands/subscriptions/confirmation.ts'
+import { keepReservation, reserve } from '../../../commands/quotas/reservations.ts'
+import { newSubscriptionId, subscriptionIdOf } from '../../../commands/subscriptions/ids.ts'
 import { Unavailable } from '../../../ports.ts'
 import { readPage } from '../collection.ts'
 import { etagAt, isNotModified } from '../../request/conditional.ts'
@@ -62,8 +62,9 @@ const takeSlot = async (
   { database, principal: { tenant }, subscriptionsPerTenantMax: max }: AnyCall,
   id: string,
 ): Promise<void> => {
-  if (await takeSubscriptionSlot(database, { tenant, id, max })) return
-  const detail = `A tenant may have ${max} subscriptions; one that is deleted counts until its topics are removed.`
+  const place = { kind: 'subscriptions', tenant, id, max: { tenant: max } } as const
+  if ((await reserve(database, place)) === undefined) return
+  const detail = `A tenant may have ${max} subscriptions. A deleted one counts until its topics are removed.`
   throw new Problem('quota_exceeded', { detail })
 }
 
@@ -104,7 +105,8 @@ const createSubscription = route({
       claim: idempotencyRecord,
     }
     const created = await create(ledger, subscriptionEntity, id, { command, context, idempotencyRecord })
-    if (created.kind === 'created') await keepSubscriptionSlot(call.database, call.principal.tenant, id)
+    if (created.kind === 'created')
+      await keepReservation(call.database, { kind: 'subscriptions', tenant: call.principal.tenant, id })
     if (created.kind === 'created') await waitForTopic(call, id)
     return replyToCreation(call, created, PATH, row => subscriptionView(row))
   },

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'chai'
-import { REQUEST_DEADLINE_MS, waitMaxMs } from '../../../../src/commands/timeBudgets.ts'
-import { realWorld } from '../../../../src/clockAndRandomness.ts'
+import { REQUEST_DEADLINE_MS, waitMaxMs } from '../../../../src/settings/timeBudgets.ts'
+import { realWorld } from '../../../../src/lib/clockAndRandomness.ts'
 import { MANIFEST_TOPICS } from '../../../../projections/factTopics.ts'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../../support/client.ts'
 import { inParallel, newKey, pay } from '../../../support/client.ts'
@@ -160,7 +160,7 @@ describe('GET /events/manifest', () => {
     const { status, body } = (await client?.get('/events/manifest?from=10&to=9')) ?? expect.fail()
     expect([status, body.code]).to.deep.equal([400, 'validation_failed'])
     expect(body.errors).to.deep.equal([
-      { pointer: '?from', code: 'too_big', detail: 'The range ends before it begins.' },
+      { pointer: '?from', code: 'too_big', detail: 'The range ends before it starts.' },
     ])
   })
 

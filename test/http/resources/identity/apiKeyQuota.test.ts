@@ -54,7 +54,9 @@ describe('API keys of a tenant', () => {
     expect(refused).to.have.length(20 - MAX)
     for (const { status, body, headers } of refused) {
       expect([status, body.code, body.retry.retryable]).to.deep.equal([429, 'quota_exceeded', true])
-      expect(body.detail).to.equal(`The tenant has ${MAX} live API keys: revoke one, or wait until one has expired.`)
+      expect(body.detail).to.equal(
+        `The tenant has ${MAX} active API keys, the maximum. Revoke one, or wait until one expires.`,
+      )
       expect(Number(headers.get('retry-after'))).to.be.above(0)
     }
   })

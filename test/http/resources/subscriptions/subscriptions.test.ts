@@ -7,7 +7,7 @@ import { openEventStore } from '../../../../src/adapters/eventstoredb/eventStore
 import { openDatabase } from '../../../../src/adapters/postgres/database.ts'
 import { SCOPES } from '../../../../src/identity/principal.ts'
 import type { Database, EventStore } from '../../../../src/ports.ts'
-import { realWorld } from '../../../../src/clockAndRandomness.ts'
+import { realWorld } from '../../../../src/lib/clockAndRandomness.ts'
 import { type Answer, anOrder, type Client, clientOf, newKey } from '../../../support/client.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { sharedService, type TestService } from '../../../support/service.ts'

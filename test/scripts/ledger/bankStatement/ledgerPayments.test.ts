@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { expect } from 'chai'
 import { createLedgerPayments } from '../../../../scripts/ledger/bankStatement/ledgerPayments.ts'
+import { retryOf } from '../../../../src/http/problems/problemCatalogue.ts'
 import { serving, tidyUp } from '../fixtures.ts'
 
 /** Settlements over HTTP, with the answers that the API gives while others change the same payment. */
@@ -46,7 +47,11 @@ describe('the lists of payments for a bank statement', () => {
         'retry-after': '0',
       })
       response.end(
-        JSON.stringify(isBehind ? { code: 'projection_behind' } : { items: [], page: { next_cursor: null } }),
+        JSON.stringify(
+          isBehind
+            ? { code: 'projection_behind', retry: retryOf('projection_behind') }
+            : { items: [], page: { next_cursor: null, has_more: false } },
+        ),
       )
     })
     const { signal } = new AbortController()

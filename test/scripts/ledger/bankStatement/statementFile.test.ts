@@ -56,8 +56,8 @@ describe('files of bank statements', () => {
       ['a decimal comma', '2026-11-20,"10,50",USD,R,', '"10,50" is no decimal number with a point.'],
       ['an unknown currency', '2026-11-20,1,EURO,R,', '"EURO" is no currency'],
       ['a currency without minor unit', '2026-11-20,1,XAU,R,', '"XAU" is no currency'],
-      ['a day that does not exist', '2026-02-30,1,USD,R,', '"2026-02-30" is no date'],
-      ['another form of a date', '20.11.2026,1,USD,R,', '"20.11.2026" is no date'],
+      ['a day that does not exist', '2026-02-30,1,USD,R,', '"2026-02-30" is not a date'],
+      ['another form of a date', '20.11.2026,1,USD,R,', '"20.11.2026" is not a date'],
       ['no amount', '2026-11-20,,USD,R,', '"" is no decimal number'],
       ['an exponent', '2026-11-20,1e3,USD,R,', '"1e3" is no decimal number'],
       ['two signs', '2026-11-20,--1,USD,R,', '"-1" is no decimal number'],
@@ -126,7 +126,7 @@ describe('files of bank statements', () => {
   it('are refused when they are no regular files', async () => {
     const folder = await emptyFolder()
     await mkdir(join(folder, 'statements'))
-    expect((await rejectionOf(openStatement(join(folder, 'statements')))).message).to.include('is no regular file')
+    expect((await rejectionOf(openStatement(join(folder, 'statements')))).message).to.include('is not a regular file')
     expect((await rejectionOf(openStatement(join(folder, 'none')))).message).to.include('cannot be read (ENOENT)')
   })
 

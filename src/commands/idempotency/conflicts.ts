@@ -1,0 +1,80 @@
+import type { IdempotencyRecord } from '../../../streams/idempotencyRecord.ts'
+import type { AnyEvent } from '../../../streams/decider.ts'
+import type { Recorded } from '../../../streams/envelope.ts'
+import type { Id, IdPrefix, KeyBindingId } from '../../../streams/ids.ts'
+import { withPrefix } from '../../../streams/ids.ts'
+import { keyBindingEntity } from '../entities.ts'
+import { type Context, handle, type Ledger } from '../commandHandler.ts'
+import { isExpired } from './retention.ts'
+
+/**
+ * The conflicts of a reused idempotency key, found by the idempotency record that the first request with the key
+ * stored: in the event of its command (the member `claim`), or in a key binding, which is a stream of its own. How long
+ * a key is remembered: idempotency/retention.ts.
+ */
+
+/** The reason why a request may not use its key: another request has used it, or the first use is too long ago. */
+export type KeyConflict =
+  /** JSON pointers (RFC 6901) at which the two requests differ. */
+  | { readonly kind: 'key_reused'; readonly pointers: readonly string[] }
+  | { readonly kind: 'key_expired'; readonly id: string }
+
+const isObject = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object'
+
+/** JSON pointers (RFC 6901) at which two requests differ: names only, never values. */
+export const differingPointers = (a: unknown, b: unknown, at = ''): string[] => {
+  if (!isObject(a) || !isObject(b)) return Object.is(a, b) ? [] : [at]
+  const names = new Set([...Object.keys(a), ...Object.keys(b)])
+  return [...names].flatMap(name =>
+    differingPointers(a[name], b[name], `${at}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`),
+  )
+}
+
+/** The idempotency record in the first event of a stream; undefined where the stream began without a key. */
+export const idempotencyRecordIn = (history: readonly Recorded<AnyEvent>[]): IdempotencyRecord | undefined => {
+  const data = history[0]?.event.data
+  return data && 'claim' in data ? ((data.claim as IdempotencyRecord | null) ?? undefined) : undefined
+}
+
+/**
+ * The conflict of a key that was used before; undefined for the same request within the retention. `record` is that of
+ * this request, `first` that of the first one. The same request counts as durable, since the first one's effect is its
+ * own.
+ */
+export const keyConflict = (
+  { world, noteEffect }: Ledger,
+  id: string,
+  record: IdempotencyRecord,
+  first: IdempotencyRecord | undefined,
+): KeyConflict | undefined => {
+  if (first === undefined || first.fingerprint !== record.fingerprint)
+    return { kind: 'key_reused', pointers: differingPointers(first?.request ?? {}, record.request) }
+  noteEffect()
+  return isExpired(first, world) ? { kind: 'key_expired', id } : undefined
+}
+
+/** A key to bind. `resourceId`: the resource that the response names if the key has expired. */
+export type BoundKey = {
+  readonly idFromKey: Id<IdPrefix>
+  readonly resourceId: string
+  readonly idempotencyRecord: IdempotencyRecord
+}
+
+const bindingOf = ({ idFromKey }: BoundKey): KeyBindingId => withPrefix('bnd', idFromKey)
+
+/** Binds the key to this request; returns the conflict when the key belongs to another one. */
+export const bindKey = async (ledger: Ledger, key: BoundKey, context: Context): Promise<KeyConflict | undefined> => {
+  const command = { type: 'BindKey' as const, claim: key.idempotencyRecord }
+  const bound = await handle(ledger, keyBindingEntity, bindingOf(key), { command, context, isNew: true })
+  if (!bound.ok || bound.state.status === 'none') throw new Error('A key was neither bound nor found bound.')
+  return keyConflict(ledger, key.resourceId, key.idempotencyRecord, bound.state.claim)
+}
+
+/**
+ * As `bindKey`, for a request that will be refused: reads the binding and writes none. 'unbound' for a key that is
+ * free.
+ */
+export const boundKeyConflict = async (ledger: Ledger, key: BoundKey): Promise<KeyConflict | 'unbound' | undefined> => {
+  const { state } = await ledger.aggregates.load(keyBindingEntity, bindingOf(key))
+  return state.status === 'none' ? 'unbound' : keyConflict(ledger, key.resourceId, key.idempotencyRecord, state.claim)
+}

@@ -1,0 +1,26 @@
+import { streamOf } from '../../../streams/aggregate.ts'
+import type { PaymentId } from '../../../streams/ids.ts'
+import type { Ledger } from '../commandHandler.ts'
+import { paymentEntity } from '../entities.ts'
+import { KEY_WAIT_MS } from '../../settings/timeBudgets.ts'
+
+/**
+ * Turns of the payments with the same idempotency key in this process: one at a time stores the text of its reference
+ * and appends the event that binds the key. The others wait for it, but not longer than KEY_WAIT_MS.
+ */
+
+const turnOf = (id: PaymentId): string => `requests with the key of ${id}`
+
+/** Runs the work when that of earlier requests with the key has ended. */
+export const inKeyTurn = <T>({ inTurn }: Pick<Ledger, 'inTurn'>, id: PaymentId, work: () => Promise<T>): Promise<T> =>
+  inTurn(turnOf(id), work)
+
+/** Waits for a concurrent request with the same key; false when it has not stored its idempotency record in time. */
+export const waitForConcurrentRequest = async ({ idle, world }: Ledger, id: PaymentId): Promise<boolean> => {
+  const turns = [idle(turnOf(id)), idle(streamOf(paymentEntity.aggregate, id))].filter(turn => turn !== undefined)
+  if (turns.length === 0) return true
+  const waited = new AbortController()
+  const timeout = world.sleep(KEY_WAIT_MS, waited.signal).then(() => false)
+  const free = Promise.all(turns).then(() => true)
+  return Promise.race([free, timeout]).finally(() => waited.abort('over'))
+}

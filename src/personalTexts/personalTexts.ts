@@ -1,0 +1,224 @@
+import { LRUCache } from 'lru-cache'
+import { isId, type Id } from '../../streams/ids.ts'
+import { type Sql, Unavailable, type World } from '../ports.ts'
+import type { Ledger } from '../commands/commandHandler.ts'
+import { keyedHash, randomId } from '../lib/identifiers.ts'
+import { createPersonalTextStorage, type PersonalTextStorage, withoutEffect } from './personalTextStorage.ts'
+
+/**
+ * The side store of personal texts: the table personal_texts. Events are never changed, so a text that may have to be
+ * erased is not in them: they have a token in its place, and every reader gets the text from this table, or null after
+ * its erasure. See personalData.md.
+ *
+ * A text is stored before the event that has its token is appended. When the append then fails, the text remains
+ * without a reader; the next use of the same text finds it.
+ */
+
+/** The kinds of personal texts, each with the prefix of its tokens. */
+const PREFIXES = { customer_reference: 'prs', payment_reference: 'prf' } as const
+export type PersonalKind = keyof typeof PREFIXES
+export type PersonalToken = Id<(typeof PREFIXES)[PersonalKind]>
+
+/** A text as a tenant gives it. It is compared exactly, without any normalisation. */
+export type PersonalText = { readonly tenant: string; readonly kind: PersonalKind; readonly text: string }
+
+/** By token: the text, or null where it was erased. */
+export type Texts = ReadonlyMap<string, string | null>
+export const NO_TEXTS: Texts = new Map()
+
+/** The members of resources and events that have a token, with the kind of its text. */
+const PERSONAL_MEMBERS: Readonly<Record<string, PersonalKind>> = {
+  customer_reference: 'customer_reference',
+  reference: 'payment_reference',
+}
+
+const isTokenOf = (kind: PersonalKind, value: unknown): value is PersonalToken =>
+  typeof value === 'string' && isId(PREFIXES[kind], value)
+
+/** Whether the value is a token of any kind. */
+export const isPersonalToken = (value: unknown): value is PersonalToken =>
+  isTokenOf('customer_reference', value) || isTokenOf('payment_reference', value)
+
+const MEMBERS = Object.entries(PERSONAL_MEMBERS)
+
+/** The members of the row that have a token. */
+const membersWithToken = (row: object): string[] =>
+  MEMBERS.filter(([member, kind]) => isTokenOf(kind, Reflect.get(row, member))).map(([member]) => member)
+
+const tokensIn = (row: object): PersonalToken[] => membersWithToken(row).map(member => Reflect.get(row, member))
+
+export const tokensOf = (rows: readonly object[]): readonly PersonalToken[] => [...new Set(rows.flatMap(tokensIn))]
+
+/** The row with its texts in place of its tokens; null for a text that was erased, or is not in the table. */
+export const withTexts = <R extends object>(row: R, texts: Texts): R => {
+  const members = membersWithToken(row)
+  if (members.length === 0) return row
+  const textOf = (member: string): string | null => texts.get(Reflect.get<object, string>(row, member)) ?? null
+  return { ...row, ...Object.fromEntries(members.map(member => [member, textOf(member)])) }
+}
+
+/**
+ * Whether the row has the token of an erased text, so that its representation differs from the earlier one. A token
+ * that was not looked up counts as present.
+ */
+export const hasErased = (row: object, texts: Texts): boolean => tokensIn(row).some(token => texts.get(token) === null)
+
+/** Reads the texts of the tokens in one statement; none for no tokens. A token of another tenant has no text. */
+export const readTexts = async (sql: Sql, tenant: string, tokens: readonly string[]): Promise<Texts> => {
+  if (tokens.length === 0) return NO_TEXTS
+  const rows = await sql<{ token: string; text: string | null }>(
+    'select token, text from personal_texts where tenant_id = $1 and token = any($2::text[])',
+    [tenant, tokens],
+  )
+  return new Map(rows.map(({ token, text }) => [token, text]))
+}
+
+/** The number of texts of this kind that the tenant has had erased. It never decreases. */
+export const erasedCount = async (sql: Sql, tenant: string, kind: PersonalKind): Promise<bigint> => {
+  const [counted] = await sql<{ count: bigint }>(
+    'select count(*) as count from personal_texts where kind = $1 and tenant_id = $2 and erased_at is not null',
+    [kind, tenant],
+  )
+  return counted?.count ?? 0n
+}
+
+/** The keyed hash of a text. It needs the secret of the log, and no database. */
+export const digestOf = async (
+  { idSecret }: Pick<Ledger, 'idSecret'>,
+  { tenant, kind, text }: PersonalText,
+): Promise<string> => keyedHash(await idSecret(), ['personal text', kind, tenant, text])
+
+export type PersonalTexts = {
+  /**
+   * Stands for the text in the idempotency record of a request, so that equal requests are recognised without the text.
+   */
+  readonly digest: (personal: PersonalText) => Promise<string>
+  /**
+   * Stores the text, and resolves to its token; a text that is stored already keeps its token. Undefined for a text
+   * that was erased, or that another process stores at this moment: `storeAgain` gives it a new token. Both throw
+   * QuotaExceeded, and Unavailable with the effect `none`, because a stored text that no event names is no effect for
+   * the caller.
+   */
+  readonly store: (personal: PersonalText) => Promise<PersonalToken | undefined>
+  readonly storeAgain: (personal: PersonalText) => Promise<PersonalToken>
+  /** The token of a text that is stored and not erased: for filters. Throws Unavailable. */
+  readonly find: (personal: PersonalText) => Promise<PersonalToken | undefined>
+  /** The text of each of these tokens, or null. An erasure takes effect within CACHED_FOR_MS. Throws Unavailable. */
+  readonly read: (tenant: string, tokens: readonly string[]) => Promise<Texts>
+}
+
+/** A text that was read or stored is cached for this time, which is the longest delay of an erasure. */
+const CACHED_FOR_MS = 2_000
+const CACHED_MAX = 10_000
+/** Other requests may store or erase the same text meanwhile. */
+const STORE_ATTEMPTS_MAX = 5
+
+/** The texts that were read or stored in the last CACHED_FOR_MS. */
+type TextCache = {
+  readonly remember: (text: { tenant: string; token: string; text: string | null }, sinceMs: number) => void
+  /** Undefined for a text that is not cached. */
+  readonly recall: (tenant: string, token: string) => string | null | undefined
+}
+
+const createTextCache = (world: Pick<World, 'monotonicMs'>): TextCache => {
+  const entries = new LRUCache<string, { readonly text: string | null; readonly untilMs: number }>({ max: CACHED_MAX })
+  const keyOf = (tenant: string, token: string): string => `${tenant} ${token}`
+  return {
+    remember: ({ tenant, token, text }, sinceMs) =>
+      void entries.set(keyOf(tenant, token), { text, untilMs: sinceMs + CACHED_FOR_MS }),
+    recall: (tenant, token) => {
+      const cached = entries.get(keyOf(tenant, token))
+      return cached !== undefined && cached.untilMs > world.monotonicMs() ? cached.text : undefined
+    },
+  }
+}
+
+const readCached = async (
+  { cache, world, sql }: { readonly cache: TextCache; readonly world: World; readonly sql: Sql },
+  tenant: string,
+  tokens: readonly string[],
+): Promise<Texts> => {
+  const texts = new Map<string, string | null>()
+  for (const token of tokens) {
+    const text = cache.recall(tenant, token)
+    if (text !== undefined) texts.set(token, text)
+  }
+  const sinceMs = world.monotonicMs()
+  const unknown = tokens.filter(token => !texts.has(token))
+  const stored = await readTexts(sql, tenant, unknown)
+  for (const token of unknown) {
+    const text = stored.get(token) ?? null
+    cache.remember({ tenant, token, text }, sinceMs)
+    texts.set(token, text)
+  }
+  return texts
+}
+
+/** The digest of a text is needed twice in a request: for the record of its key, and for the table. */
+const createDigests = (ledger: Pick<Ledger, 'idSecret'>): PersonalTexts['digest'] => {
+  const known = new WeakMap<PersonalText, string>()
+  return async personal => {
+    const digest = known.get(personal) ?? (await digestOf(ledger, personal))
+    known.set(personal, digest)
+    return digest
+  }
+}
+
+type TextsLedger = Pick<Ledger, 'idSecret' | 'world' | 'byteQuota'>
+
+export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalTexts => {
+  const { world } = ledger
+  const cache = createTextCache(world)
+  const storage = createPersonalTextStorage(sql, world)
+  const digest = createDigests(ledger)
+
+  const storeBy = async (
+    store: PersonalTextStorage['store'],
+    personal: PersonalText,
+  ): Promise<PersonalToken | undefined> => {
+    const { tenant, kind, text } = personal
+    await ledger.byteQuota.check(tenant, 'command')
+    const sinceMs = world.monotonicMs()
+    const row = { ...personal, token: randomId(PREFIXES[kind], world), digest: await digest(personal) }
+    const token = await withoutEffect(store(row))
+    if (token === undefined) return undefined
+    if (token === row.token) ledger.byteQuota.count(tenant, Buffer.byteLength(text))
+    cache.remember({ tenant, token, text }, sinceMs)
+    return token as PersonalToken
+  }
+
+  return {
+    digest,
+    store: personal => storeBy(storage.store, personal),
+    storeAgain: async personal => {
+      for (let attempt = 1; attempt <= STORE_ATTEMPTS_MAX; attempt++) {
+        const token = await storeBy(storage.storeAgain, personal)
+        if (token !== undefined) return token
+      }
+      const cause = new Error('The text was stored and erased by others at each attempt.')
+      throw new Unavailable('database', { effect: 'none', cause })
+    },
+    find: async personal => {
+      const digest = await digestOf(ledger, personal)
+      const present = 'select token from personal_texts where digest = $1 and erased_at is null'
+      return (await sql<{ token: PersonalToken }>(present, [digest]))[0]?.token
+    },
+    read: (tenant, tokens) => readCached({ sql, cache, world }, tenant, tokens),
+  }
+}
+
+/**
+ * Stores the text of a creating command whose idempotency key may have been used before: then the text may have been
+ * erased since the first request, and must not be stored again. `answerOfKey` is asked for such a text. Throws
+ * Unavailable with the effect `none`, and QuotaExceeded.
+ */
+export const storeUnlessBound = async <T>(
+  texts: PersonalTexts,
+  personal: PersonalText,
+  answerOfKey: () => Promise<T | undefined>,
+): Promise<{ readonly token: PersonalToken } | { readonly answer: T }> => {
+  const token = await texts.store(personal)
+  if (token !== undefined) return { token }
+  const answer = await answerOfKey()
+  return answer === undefined ? { token: await texts.storeAgain(personal) } : { answer }
+}

@@ -1,0 +1,186 @@
+import { availableParallelism } from 'node:os'
+import { join, resolve } from 'node:path'
+import { defaultProcesses, type KafkaConfig, kafkaOf } from './values.ts'
+import type { CrashPoint } from '../lib/crashPoints.ts'
+import { type NeedsFourEyes, needsFourEyesFrom } from '../identity/approvalPolicy.ts'
+import { type InsecurityName, usedExceptions } from './insecureSettings.ts'
+import type { ConcurrencyLimitSettings, RateLimitSettings } from './limits.ts'
+import { type Environment, environment, type Role, SETTINGS } from './environment.ts'
+import { StartupError } from '../lib/startupError.ts'
+import { namesLikeSettings } from './unknownSettings.ts'
+
+/**
+ * The configuration of the service, read from the environment. Two other files of src read the environment:
+ * telemetry.ts, which starts before everything else, and the launcher of Postgres, which passes PATH on.
+ */
+
+export type { KafkaConfig, Role }
+export { SETTINGS }
+
+export type Config = {
+  readonly port: number
+  readonly host: string
+  readonly roles: readonly Role[]
+  /** The number of processes of the service; 1: everything is in one process. */
+  readonly processes: number
+  /** The absolute path of the data of embedded dependencies. */
+  readonly dataDir: string
+  /** Each of these settings replaces an embedded dependency. */
+  readonly eventStoreUrl?: string
+  readonly databaseUrl?: string
+  readonly kafka?: KafkaConfig
+  readonly issuer?: string
+  readonly audience: string
+  /** The claim by which OIDC_ISSUER marks tokens of workloads. */
+  readonly workloadClaim?: { readonly name: string; readonly value: string }
+  /** The base URL for callers, without a slash at its end. The default is the address that the service prints. */
+  readonly publicUrl?: string
+  readonly idempotencyRetentionMs: number
+  readonly needsFourEyes: NeedsFourEyes
+  readonly rateLimits: RateLimitSettings
+  readonly concurrencyLimits: ConcurrencyLimitSettings
+  /** `dev` outside production. In production keys need a pepper. */
+  readonly apiKeys: {
+    readonly environment: 'dev' | 'live'
+    readonly pepper?: string
+    /** The number of keys of a tenant that are neither revoked nor expired. */
+    readonly perTenantMax: number
+  }
+  /** Its callers may operate read models over HTTP, with the scope `projections:operate`. */
+  readonly operatorsTenant?: string
+  readonly subscriptionsPerTenantMax: number
+  readonly tenantBytesPerDay: number
+  readonly exportBytesPerTenant: number
+  readonly subscriptionTopicBytes: number
+  readonly subscriptionConfirmationMs: number
+  /** The period after which the facts of each topic are sealed in a manifest. */
+  readonly manifestEveryMs: number
+  readonly evidence: {
+    /** The Ed25519 key that signs heads, PKCS#8 in PEM or base64; outside production a file of the data directory. */
+    readonly signingKey?: string
+    readonly inProduction: boolean
+    /** The absolute path of the file that heads are appended to. */
+    readonly headsFile: string
+    /** The least time between two heads. */
+    readonly headsEveryMs: number
+  }
+  /** Addresses and CIDR blocks of the proxies whose X-Forwarded-For is trusted. */
+  readonly trustedProxies: readonly string[]
+  readonly logLevel: string
+  /** The exceptions of ALLOW_INSECURE that are in use: production would refuse to start without them. */
+  readonly insecure: readonly InsecurityName[]
+  /** Subscriptions with a principal are not delivered to a broker without an authorizer. */
+  readonly needsAuthorizer: boolean
+  /** The operators' port, with the metrics; 0 is any, and absent is none. */
+  readonly metrics?: { readonly host: string; readonly port: number }
+  /** A sentence for each variable whose name resembles a setting and is none. */
+  readonly unknownSettings: readonly string[]
+  /** For tests: the process kills itself at this step of a payment. */
+  readonly crashAt?: CrashPoint
+}
+
+/** In production no embedded dependency may take the place of a missing setting. */
+const NEEDED_IN_PRODUCTION = [
+  'EVENTSTORE_URL',
+  'DATABASE_URL',
+  'KAFKA_BROKERS',
+  'OIDC_ISSUER',
+  'OIDC_AUDIENCE',
+] as const satisfies readonly (keyof Environment)[]
+
+/** The command line reads it. */
+const TOKEN_OF_COMMANDS = 'LEDGER_TOKEN'
+
+/** A sentence for each variable whose name resembles a setting and is none, so that it has no effect. */
+export const unknownSettingsIn = (env: NodeJS.ProcessEnv): readonly string[] =>
+  namesLikeSettings(env, new Set([...SETTINGS, TOKEN_OF_COMMANDS])).map(
+    ({ name, meant }) => `${name} is not a setting of the service${meant === undefined ? '.' : `; ${meant} is.`}`,
+  )
+
+const DEVELOPMENT_AUDIENCE = 'payment-ledger'
+
+const parse = (env: NodeJS.ProcessEnv): Environment => {
+  const parsed = environment.safeParse(env)
+  if (parsed.success) return parsed.data
+  const sentences = parsed.error.issues.map(({ path, message }) => `${path.join('.')} is not usable: ${message}.`)
+  throw new StartupError(sentences.join(' '))
+}
+
+/**
+ * API processes share a port. The feeds run in one process at a time, so that more processes of them would have no
+ * work.
+ */
+const processesOf = (env: Environment): number => {
+  const { LEDGER_ROLES: roles, LEDGER_PROCESSES: wanted, EVENTSTORE_URL: store, DATABASE_URL: database } = env
+  if (!roles.includes('api')) return 1
+  const stores = store === undefined || database === undefined ? 'embedded' : 'apart'
+  return wanted ?? defaultProcesses(availableParallelism(), { stores, hasFeeds: roles.length > 1 })
+}
+
+/**
+ * Throws a StartupError that names the setting. `env` is `process.env`, or a test's own.
+ *
+ * Long because it maps every setting.
+ */
+export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
+  const given = parse(Object.fromEntries(Object.entries(env).filter(([, value]) => value !== '')))
+  const production = given.NODE_ENV === 'production'
+  const missing = NEEDED_IN_PRODUCTION.filter(name => given[name] === undefined)
+  if (production && missing.length > 0)
+    throw new StartupError(
+      `NODE_ENV is production and ${missing.join(', ')} ${missing.length > 1 ? 'are' : 'is'} not set: ` +
+        'production never falls back to the embedded services.',
+    )
+  if (given.OIDC_ISSUER !== undefined && given.OIDC_AUDIENCE === undefined)
+    throw new StartupError('OIDC_ISSUER is set and OIDC_AUDIENCE is not: without it any audience would be accepted.')
+  if (given.OIDC_WORKLOAD_CLAIM !== undefined && given.OIDC_ISSUER === undefined)
+    throw new StartupError('OIDC_WORKLOAD_CLAIM is set and OIDC_ISSUER is not: the embedded issuer has no such claim.')
+  if (production && given.OIDC_ISSUER?.toLowerCase().startsWith('http:'))
+    throw new StartupError(
+      'OIDC_ISSUER is plain http, and NODE_ENV is production: an attacker on the network could substitute signing keys. Use https.',
+    )
+  const kafka = kafkaOf(given)
+  return {
+    port: given.PORT,
+    host: given.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
+    roles: given.LEDGER_ROLES,
+    processes: processesOf(given),
+    dataDir: resolve(given.LEDGER_DATA_DIR),
+    audience: given.OIDC_AUDIENCE ?? DEVELOPMENT_AUDIENCE,
+    idempotencyRetentionMs: given.IDEMPOTENCY_RETENTION,
+    needsFourEyes: needsFourEyesFrom(given.APPROVAL_FOUR_EYES),
+    rateLimits: given.RATE_LIMITS,
+    concurrencyLimits: given.CONCURRENCY_LIMITS,
+    apiKeys: {
+      environment: production ? 'live' : 'dev',
+      perTenantMax: given.API_KEYS_PER_TENANT,
+      ...(given.API_KEY_PEPPER === undefined ? {} : { pepper: given.API_KEY_PEPPER }),
+    },
+    ...(given.OPERATORS_TENANT === undefined ? {} : { operatorsTenant: given.OPERATORS_TENANT }),
+    subscriptionsPerTenantMax: given.SUBSCRIPTIONS_PER_TENANT,
+    tenantBytesPerDay: given.TENANT_BYTES_PER_DAY,
+    exportBytesPerTenant: given.EXPORT_BYTES_PER_TENANT,
+    subscriptionTopicBytes: given.SUBSCRIPTION_TOPIC_BYTES,
+    subscriptionConfirmationMs: given.SUBSCRIPTION_CONFIRMATION,
+    manifestEveryMs: given.MANIFEST_EVERY,
+    evidence: {
+      ...(given.EVIDENCE_SIGNING_KEY === undefined ? {} : { signingKey: given.EVIDENCE_SIGNING_KEY }),
+      inProduction: production,
+      headsFile: resolve(given.EVIDENCE_HEADS_FILE ?? join(given.LEDGER_DATA_DIR, 'evidence', 'heads.jsonl')),
+      headsEveryMs: given.EVIDENCE_HEADS_EVERY,
+    },
+    trustedProxies: given.TRUSTED_PROXIES,
+    logLevel: given.LOG_LEVEL,
+    needsAuthorizer: production && !given.ALLOW_INSECURE.includes('kafka-no-authorizer'),
+    unknownSettings: unknownSettingsIn(env),
+    insecure: production ? usedExceptions(given, given.ALLOW_INSECURE) : [],
+    ...(given.METRICS_PORT === 'off' ? {} : { metrics: { host: given.METRICS_HOST, port: given.METRICS_PORT } }),
+    ...(given.PUBLIC_URL === undefined ? {} : { publicUrl: given.PUBLIC_URL }),
+    ...(given.EVENTSTORE_URL === undefined ? {} : { eventStoreUrl: given.EVENTSTORE_URL }),
+    ...(given.DATABASE_URL === undefined ? {} : { databaseUrl: given.DATABASE_URL }),
+    ...(kafka === undefined ? {} : { kafka }),
+    ...(given.OIDC_ISSUER === undefined ? {} : { issuer: given.OIDC_ISSUER }),
+    ...(given.OIDC_WORKLOAD_CLAIM === undefined ? {} : { workloadClaim: given.OIDC_WORKLOAD_CLAIM }),
+    ...(given.NODE_ENV === 'test' && given.CRASH_AT !== undefined ? { crashAt: given.CRASH_AT } : {}),
+  }
+}

@@ -1,0 +1,88 @@
+import { z } from 'zod'
+import { DEFAULT_IDEMPOTENCY_RETENTION_MS } from './retention.ts'
+import {
+  addressBlock,
+  approvalAmounts,
+  broker,
+  byteSize,
+  concurrencyLimits,
+  count,
+  databaseUrl,
+  duration,
+  durationFrom,
+  eventStoreUrl,
+  flag,
+  issuerUrl,
+  list,
+  pepper,
+  portNumber,
+  portOrOff,
+  processCount,
+  publicUrl,
+  rateLimits,
+  workloadClaim,
+} from './values.ts'
+import { CRASH_POINTS } from '../lib/crashPoints.ts'
+import { INSECURITY_NAMES } from './insecureSettings.ts'
+import { DEFAULT_BYTES } from './limits.ts'
+import { DAY_MS, HOUR_MS, SECOND_MS } from '../lib/time.ts'
+
+/** The settings of the environment, with their formats and defaults. */
+
+export const ROLES = ['api', 'projector', 'publisher', 'worker'] as const
+export type Role = (typeof ROLES)[number]
+
+const DEFAULT_HEADS_EVERY_MS = 10_000
+const DEFAULT_SUBSCRIPTION_CONFIRMATION_MS = 90 * DAY_MS
+
+export const environment = z.object({
+  NODE_ENV: z.enum(['production', 'development', 'test']).optional(),
+  PORT: portNumber.default(8080),
+  HOST: z.string().min(1).optional(),
+  LEDGER_DATA_DIR: z.string().min(1).default('.data'),
+  LEDGER_PROCESSES: processCount.optional(),
+  LEDGER_ROLES: list.pipe(z.array(z.enum(ROLES)).min(1)).default([...ROLES]),
+  EVENTSTORE_URL: eventStoreUrl.optional(),
+  DATABASE_URL: databaseUrl.optional(),
+  KAFKA_BROKERS: list.pipe(z.array(broker).min(1)).optional(),
+  KAFKA_SSL: flag.default(false),
+  KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
+  KAFKA_SASL_USERNAME: z.string().min(1).optional(),
+  KAFKA_SASL_PASSWORD: z.string().min(1).optional(),
+  METRICS_HOST: z.string().min(1).default('127.0.0.1'),
+  METRICS_PORT: portOrOff.default(0),
+  PUBLIC_URL: publicUrl.optional(),
+  OIDC_ISSUER: issuerUrl.optional(),
+  OIDC_AUDIENCE: z.string().min(1).optional(),
+  OIDC_WORKLOAD_CLAIM: workloadClaim.optional(),
+  IDEMPOTENCY_RETENTION: durationFrom(HOUR_MS, '1h').default(DEFAULT_IDEMPOTENCY_RETENTION_MS),
+  APPROVAL_FOUR_EYES: approvalAmounts.default(new Map()),
+  RATE_LIMITS: rateLimits,
+  CONCURRENCY_LIMITS: concurrencyLimits,
+  API_KEY_PEPPER: pepper.optional(),
+  API_KEYS_PER_TENANT: count.default(100),
+  OPERATORS_TENANT: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'the name of a tenant')
+    .optional(),
+  SUBSCRIPTIONS_PER_TENANT: count.default(50),
+  TENANT_BYTES_PER_DAY: byteSize.default(DEFAULT_BYTES.tenantPerDay),
+  EXPORT_BYTES_PER_TENANT: byteSize.default(DEFAULT_BYTES.exportsOfTenant),
+  SUBSCRIPTION_TOPIC_BYTES: byteSize.default(DEFAULT_BYTES.subscriptionTopic),
+  SUBSCRIPTION_CONFIRMATION: durationFrom(SECOND_MS, '1s').default(DEFAULT_SUBSCRIPTION_CONFIRMATION_MS),
+  MANIFEST_EVERY: durationFrom(SECOND_MS, '1s').default(HOUR_MS),
+  EVIDENCE_SIGNING_KEY: z.string().min(1).optional(),
+  EVIDENCE_HEADS_FILE: z.string().min(1).optional(),
+  // A timer of Node ends at once after 24 days.
+  EVIDENCE_HEADS_EVERY: duration
+    .refine(everyMs => everyMs <= 24 * HOUR_MS, 'at most 1d')
+    .default(DEFAULT_HEADS_EVERY_MS),
+  TRUSTED_PROXIES: list.pipe(z.array(addressBlock)).default([]),
+  ALLOW_INSECURE: list.pipe(z.array(z.enum(INSECURITY_NAMES))).default([]),
+  LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  CRASH_AT: z.enum(CRASH_POINTS).optional(),
+})
+export type Environment = z.output<typeof environment>
+
+/** The names of all settings. */
+export const SETTINGS: readonly string[] = Object.keys(environment.shape)

@@ -1,0 +1,38 @@
+import type { World } from '../ports.ts'
+import { backoffMs } from '../lib/time.ts'
+
+/**
+ * Time budgets of a request, each derived from the one that it must fit into. They are measured on the monotonic clock
+ * from the moment the caller is identified and has a slot; the arrival of the body is not counted. The times of
+ * recovery are in src/processes/recoveryTimes.ts, those of statements in src/adapters/postgres/database.ts.
+ */
+
+/** A request is answered within this time; a request for a payment within PAYMENT_DEADLINE_MS. */
+export const REQUEST_DEADLINE_MS = 10_000
+export const PAYMENT_DEADLINE_MS = REQUEST_DEADLINE_MS / 2
+
+/** The time limit of one append. It is shorter than the shortest deadline, so that the caller learns the cause. */
+export const APPEND_DEADLINE_MS = (PAYMENT_DEADLINE_MS * 3) / 5
+
+/** A request waits this long for a concurrent request with its key that has nothing durable yet. */
+export const KEY_WAIT_MS = (PAYMENT_DEADLINE_MS * 2) / 5
+
+/**
+ * The longest wait for an outcome (a payment without one is then answered with 202) or for a read model, within a
+ * deadline. The last fifth of the deadline is left for sending the answer.
+ */
+export const waitMaxMs = (deadlineMs: number): number => (deadlineMs * 4) / 5
+
+/** Creating a subscription waits this long for its topic, once the subscription is durable. */
+export const TOPIC_WAIT_MS = (REQUEST_DEADLINE_MS * 3) / 10
+
+/** A service that stops waits this long for the requests at work. */
+export const DRAIN_MS = REQUEST_DEADLINE_MS
+
+const BACKOFF_MS = 5
+const BACKOFF_MAX_MS = 200
+
+export const pauseBefore = (attempt: number, world: World): Promise<void> => {
+  const jitter = (world.randomBytes(1)[0] ?? 0) / 255
+  return world.sleep(backoffMs(attempt, BACKOFF_MS, BACKOFF_MAX_MS) * jitter)
+}

@@ -1,0 +1,234 @@
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import { approvalKey } from '../identity/approvalPolicy.ts'
+import {
+  type ConcurrencyLimitSettings,
+  DEFAULT_CONCURRENCY_LIMITS,
+  DEFAULT_RATE_LIMITS,
+  rateLimitsWith,
+} from './limits.ts'
+import type { RateLimit } from '../ports.ts'
+import { StartupError } from '../lib/startupError.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../lib/time.ts'
+
+/** The formats of the values of settings. */
+
+const DURATION_UNITS_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS }
+
+export const duration = z
+  .string()
+  .regex(/^\d{1,6}[smhd]$/, 'a number with a unit, such as 30d, 12h, 15m or 90s')
+  .transform(text => Number(text.slice(0, -1)) * (DURATION_UNITS_MS[text.slice(-1)] ?? 0))
+
+/** `shortest`: the least time, in the form of the setting. */
+export const durationFrom = (leastMs: number, shortest: string) =>
+  duration.refine(timeMs => timeMs >= leastMs, `at least ${shortest}`)
+
+export const list = z.string().transform(text =>
+  text
+    .split(',')
+    .map(item => item.trim())
+    .filter(item => item !== ''),
+)
+
+export const flag = z.enum(['true', 'false', '1', '0', '']).transform(text => text === 'true' || text === '1')
+
+const APPROVAL_AMOUNT = /^([a-z0-9][a-z0-9-]{0,62})=([A-Z]{3}):(\d{1,12})$/
+
+/** `acme=USD:100000,acme=EUR:90000`: the amounts of the approval policy, in minor units. */
+export const approvalAmounts = list.transform((rules, context) => {
+  const amounts = new Map<string, bigint>()
+  for (const rule of rules) {
+    const [, tenant = '', currency = '', amount] = APPROVAL_AMOUNT.exec(rule) ?? []
+    const key = approvalKey(tenant, currency)
+    if (amount === undefined) context.addIssue({ code: 'custom', message: `${rule} is not tenant=CURRENCY:amount` })
+    else if (amounts.has(key)) context.addIssue({ code: 'custom', message: `${rule} is the second of its kind` })
+    else amounts.set(key, BigInt(amount))
+  }
+  return amounts
+})
+
+const RATE = /^([0-9]{1,9})\/([1-9][0-9]{0,5})$/
+const NUMBER = /^[0-9]{1,9}$/
+
+/** `name=value,name=value` with these names; `read` returns undefined for a value of another form. */
+const namedValues = <T>(names: readonly string[], form: string, read: (text: string) => T | undefined) =>
+  list.transform((rules, context) => {
+    const values: Record<string, T> = {}
+    for (const rule of rules) {
+      const [name = '', ...rest] = rule.split('=')
+      const value = names.includes(name) ? read(rest.join('=')) : undefined
+      if (value === undefined)
+        context.addIssue({ code: 'custom', message: `${rule} is not ${form} (${names.join(', ')})` })
+      else if (name in values) context.addIssue({ code: 'custom', message: `${name} is named twice` })
+      else values[name] = value
+    }
+    return values
+  })
+
+const readRate = (text: string): RateLimit | undefined => {
+  const [, requests, windowSeconds] = RATE.exec(text) ?? []
+  return requests === undefined ? undefined : { requests: Number(requests), windowSeconds: Number(windowSeconds) }
+}
+
+/** `payments=600/60,tenant_payments=6000/60`: requests per seconds. Policies that are not named keep their default. */
+export const rateLimits = namedValues(Object.keys(DEFAULT_RATE_LIMITS), 'policy=requests/seconds', readRate)
+  .transform(rateLimitsWith)
+  .default(DEFAULT_RATE_LIMITS)
+
+const readNumber = (text: string): number | undefined => (NUMBER.test(text) ? Number(text) : undefined)
+
+/** `streams=20,tenant_streams=200`: how many at once. Policies that are not named keep their default. */
+export const concurrencyLimits = namedValues(Object.keys(DEFAULT_CONCURRENCY_LIMITS), 'policy=number', readNumber)
+  .transform((given): ConcurrencyLimitSettings => ({ ...DEFAULT_CONCURRENCY_LIMITS, ...given }))
+  .default(DEFAULT_CONCURRENCY_LIMITS)
+
+const PREFIX_MAX = { 4: 32, 6: 128 } as const
+/** The largest private networks. A larger block would let callers choose their address themselves. */
+const PREFIX_MIN = { 4: 8, 6: 7 } as const
+
+/** `10.0.0.7`, `10.0.0.0/8`, `2001:db8::/32`. */
+export const addressBlock = z.string().superRefine((text, context) => {
+  const [, address = '', prefix] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  const version = isIP(address)
+  if ((version !== 4 && version !== 6) || Number(prefix ?? 0) > PREFIX_MAX[version])
+    context.addIssue({ code: 'custom', message: `${text} is no address and no CIDR block` })
+  else if (prefix !== undefined && Number(prefix) < PREFIX_MIN[version])
+    context.addIssue({ code: 'custom', message: `${text} has strangers in it: at most /${PREFIX_MIN[version]}` })
+})
+
+/** A shorter pepper could be guessed from the hashes. */
+const PEPPER_CHARS_MIN = 32
+
+export const pepper = z.string().min(PEPPER_CHARS_MIN, `at least ${PEPPER_CHARS_MIN} characters`)
+
+const BYTE_UNITS: Readonly<Record<string, number>> = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 }
+
+/** `5GiB`. */
+export const byteSize = z
+  .string()
+  .regex(/^[1-9]\d{0,3}(KiB|MiB|GiB|TiB)$/, 'a number of at most four digits with a unit, such as 512MiB or 5GiB')
+  .transform(text => Number(text.slice(0, -3)) * (BYTE_UNITS[text.slice(-3)] ?? 0))
+
+export const count = z
+  .string()
+  .regex(/^\d{1,4}$/, 'a number')
+  .transform(Number)
+
+const WORKLOAD_CLAIM = /^([^=\s]{1,100})=(\S{1,255})$/
+
+/** `gty=client-credentials`: the name of a claim and its value. */
+export const workloadClaim = z
+  .string()
+  .regex(WORKLOAD_CLAIM, 'a claim and its value, such as gty=client-credentials')
+  .transform(text => ({ name: text.slice(0, text.indexOf('=')), value: text.slice(text.indexOf('=') + 1) }))
+
+/** Paths begin at the root, so the address ends with the port. */
+export const publicUrl = z
+  .url({ protocol: /^https?$/, error: 'an http or https URL, such as https://ledger.example' })
+  .refine(text => `${new URL(text).origin}/` === new URL(text).href, 'without user, path, query and fragment')
+  .transform(text => new URL(text).origin)
+
+/** More connections than one server of Postgres usually has. */
+const PROCESSES_MAX = 32
+
+const PORT_MAX = 65_535
+
+/** 0 is any free port. */
+export const portNumber = z
+  .string()
+  .regex(/^\d{1,5}$/, 'a port number')
+  .transform(Number)
+  .pipe(z.int().max(PORT_MAX))
+
+const isPort = (digits: string): boolean => Number(digits) >= 1 && Number(digits) <= PORT_MAX
+
+export const broker = z
+  .string()
+  .regex(/^[^\s:]+:\d+$/, 'host:port')
+  .refine(text => isPort(text.slice(text.lastIndexOf(':') + 1)), `a port is at most ${PORT_MAX}`)
+
+/** The client ignores a port that does not exist. */
+export const eventStoreUrl = z
+  .string()
+  .regex(/^esdb(\+discover)?:\/\/[^/?]/, 'a URL such as esdb://host:2113')
+  .refine(
+    text => (text.split('?')[0] ?? '').matchAll(/:(\d+)(?=[,/]|$)/g).every(([, digits = '']) => isPort(digits)),
+    `a port is at most ${PORT_MAX}`,
+  )
+
+/** The forms that node-postgres has: it takes any other scheme for its own, and a text without one for a database. */
+export const databaseUrl = z
+  .string()
+  .refine(
+    text =>
+      /^(\/|socket:)/.test(text) || (/^postgres(ql)?:\/\//.test(text) && URL.canParse(text.replace('@/', '@host/'))),
+    'a URL such as postgres://user:password@host:5432/database',
+  )
+
+export const issuerUrl = z.url({ protocol: /^https?$/, error: 'an http or https URL' })
+
+export const portOrOff = z.union([z.literal('off'), portNumber], { error: 'a port number, or off' })
+
+export const processCount = z
+  .string()
+  .regex(/^\d{1,2}$/, `a number from 1 to ${PROCESSES_MAX}`)
+  .transform(Number)
+  .pipe(z.int().min(1).max(PROCESSES_MAX))
+
+/**
+ * The part of a payment's CPU time that API processes take, with event store and Postgres on the same machine and
+ * without.
+ */
+const API_SHARE = { embedded: 0.4, apart: 0.7 } as const
+/** Below this number event store and Postgres use the cores that one process of the service leaves. */
+const CORES_MIN = { embedded: 3, apart: 2 } as const
+
+/** Each API process needs five connections to Postgres at least, of which a server has a hundred by default. */
+const DEFAULT_APIS_MAX = 10
+
+/**
+ * The processes of the service on a machine of so many cores: one for the feeds, and one for each core that the API can
+ * use.
+ */
+export const defaultProcesses = (
+  cores: number,
+  { stores, hasFeeds }: { readonly stores: 'embedded' | 'apart'; readonly hasFeeds: boolean },
+): number => {
+  if (cores < CORES_MIN[stores]) return 1
+  const apis = Math.min(DEFAULT_APIS_MAX, Math.max(1, Math.round(cores * API_SHARE[stores])))
+  return hasFeeds ? apis + 1 : apis
+}
+
+export type KafkaConfig = {
+  readonly brokers: readonly string[]
+  readonly ssl: boolean
+  readonly sasl?: {
+    readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
+    readonly username: string
+    readonly password: string
+  }
+}
+
+type KafkaSettings = {
+  readonly KAFKA_BROKERS?: readonly string[] | undefined
+  readonly KAFKA_SSL: boolean
+  readonly KAFKA_SASL_MECHANISM?: 'plain' | 'scram-sha-256' | 'scram-sha-512' | undefined
+  readonly KAFKA_SASL_USERNAME?: string | undefined
+  readonly KAFKA_SASL_PASSWORD?: string | undefined
+}
+
+export const kafkaOf = (env: KafkaSettings): KafkaConfig | undefined => {
+  const { KAFKA_BROKERS: brokers, KAFKA_SSL: ssl } = env
+  const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = env
+  const hasSasl = mechanism !== undefined || username !== undefined || password !== undefined
+  if (brokers === undefined && (ssl || hasSasl))
+    throw new StartupError('KAFKA_SSL and KAFKA_SASL_* need KAFKA_BROKERS: without it nothing is published.')
+  if (brokers === undefined) return undefined
+  if (!hasSasl) return { brokers, ssl }
+  if (mechanism === undefined || username === undefined || password === undefined)
+    throw new StartupError(
+      'KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD go together: set all three.',
+    )
+  return { brokers, ssl, sasl: { mechanism, username, password } }
+}
