@@ -182,6 +182,7 @@ const importRules: readonly ImportRule[] = [
       SCHEMA,
       'src/feeds/.+',
       STORED_EVENTS,
+      'src/commands/identifiers\\.ts',
       ACCOUNT_CODES,
       TOPIC_RETENTION,
       'node:fs/promises',
