@@ -5,6 +5,7 @@ import { keyBinding } from './keyBinding/index.ts'
 import { manifest } from './manifest/index.ts'
 import { operation } from './operation/index.ts'
 import { order } from './order/index.ts'
+import { parking } from './parking/index.ts'
 import { period } from './period/index.ts'
 import { payment } from './payment/index.ts'
 import { reference } from './reference/index.ts'
@@ -26,6 +27,7 @@ export const aggregates = {
   keyBinding,
   manifest,
   tenant,
+  parking,
   period,
   subscription,
   secret,

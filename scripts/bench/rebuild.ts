@@ -20,9 +20,11 @@ const empty = async ({ sql }: Database): Promise<void> => {
   await sql(`truncate ${TABLES.join(', ')}, checkpoints`)
 }
 
+const nothingParked = { ...noDeadLetters, append: () => Promise.reject(new Error('A rebuild parks nothing.')) }
+
 /** The projector, as a part of the service runs it. */
 export const feedsOf = (database: Database) => [
-  projectorOf({ database, store: noDeadLetters, world: realWorld() }, readModels, (name, error) => {
+  projectorOf({ database, store: nothingParked, world: realWorld() }, readModels, (name, error) => {
     throw new Error(`The read model ${name} was left behind.`, { cause: error })
   }),
 ]

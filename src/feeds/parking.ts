@@ -41,6 +41,8 @@ export type ParkingOptions = RequestHandlers & {
   readonly queue: SerialQueue
   /** Throws EpochSuperseded in an old epoch, which undoes the transaction that it is part of. */
   readonly fence: (sql: Sql) => Promise<void>
+  /** Called with the rows before they are inserted, in the same transaction. */
+  readonly beforeParking?: (rows: readonly ParkedEvent[]) => Promise<void>
   /** Requests a replay of all parked events at the start: a newer build may be able to process them. */
   readonly replaysAtStart?: boolean
   /** That of the loop which serves the requests: set when a key is parked. */
@@ -97,7 +99,7 @@ export const openParking = async (options: ParkingOptions): Promise<Parking> => 
 }
 
 const transactionsOf = (
-  { database, fence, timer }: ParkingOptions,
+  { database, fence, timer, beforeParking }: ParkingOptions,
   parkedKeys: ParkedKeys,
 ): Pick<Parking, 'markParked' | 'parkInTransaction' | 'parkAndMove' | 'fenced'> => {
   const markParked: Parking['markParked'] = rows => {
@@ -109,6 +111,7 @@ const transactionsOf = (
     let rows: readonly ParkedEvent[] = []
     await database.transaction(async sql => {
       rows = await work(sql)
+      await beforeParking?.(rows)
       await insertParked(sql, rows)
     })
     markParked(rows)

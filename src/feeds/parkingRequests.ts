@@ -101,12 +101,16 @@ const serveKey = async (
   handlers: RequestHandlers,
   key: string,
 ): Promise<void> => {
+  // An event that came to wait after the request is replayed with the one that it waits for.
+  let isReplayed = false
   for (const event of await parkedOfKey(database.sql, name, key)) {
     if (handlers.isPending?.(event)) continue
-    if (event.requested === null || !(await serveOne(handlers, fenced, event))) {
+    const isRequested = event.requested !== null || isReplayed
+    if (!isRequested || !(await serveOne(handlers, fenced, event))) {
       parkedKeys.set(key, event.position)
       return
     }
+    isReplayed = event.requested !== 'discard'
   }
   parkedKeys.delete(key)
 }

@@ -13,7 +13,7 @@ import {
   writeTogether,
 } from './readModelWriter.ts'
 import { createSerialQueue } from '../lib/serialQueue.ts'
-import { AT_ONCE_MS, createTimer, type Timer } from './timer.ts'
+import { createTimer, type Timer } from './timer.ts'
 import type { Feed, Run } from './feedLoop.ts'
 
 /**
@@ -107,7 +107,6 @@ const runOf = (
   const { world } = dependencies
   const { resultOf: decoded, prepare, forget } = preparedEvents(stored => decode(stored).recorded)
   let following = all
-  let hasCaughtUp = false
   let retryAtMs = Number.POSITIVE_INFINITY
 
   const leaveBehind = (readModel: OpenReadModel, error: unknown): void => {
@@ -116,9 +115,13 @@ const runOf = (
     if (retryAtMs === Number.POSITIVE_INFINITY) retryAtMs = pauseUntilMs()
   }
 
-  /** Those whose requests can be served now. */
   const served = () =>
-    following.filter(({ model }) => hasCaughtUp || model.writeLate === undefined).map(({ parking }) => parking)
+    following.map(readModel => ({
+      isEmpty: readModel.parking.isEmpty,
+      serveRequests: async () => {
+        if (await readModel.mayReplay(readModel.position)) await readModel.parking.serveRequests()
+      },
+    }))
 
   return {
     after: earliestOf(all),
@@ -142,10 +145,6 @@ const runOf = (
         forget(stored)
       }),
     prepare,
-    caughtUp: () => {
-      if (!hasCaughtUp) timer.setAt(AT_ONCE_MS)
-      hasCaughtUp = true
-    },
     background: () => serveRegularly(served, timer, signal, onServed),
   }
 }

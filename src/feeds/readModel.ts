@@ -15,8 +15,8 @@ export type ReadModel = {
    */
   readonly write: (sql: Sql, events: readonly Recorded<AnyEvent>[], copy?: CopyRows) => Promise<void>
   /**
-   * Writes an event that was parked until now, where that differs from `write`. The row of the checkpoint is locked. Called only
-   * after the run has caught up with the log.
+   * Writes an event that was parked until now, where that differs from `write` because readers keep positions in the table. The
+   * row of the checkpoint is locked. Called only after the run has passed everything that they can have reached.
    */
   readonly writeLate?: (sql: Sql, event: Recorded<AnyEvent>) => Promise<void>
   /**

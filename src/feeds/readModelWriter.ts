@@ -1,7 +1,7 @@
 import { type CopyRows, Gap } from '../../projections/projection.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
-import type { Database, EventStore, Sql, StoredEvent, World } from '../ports.ts'
+import { type Database, type EventStore, type Sql, type StoredEvent, Unavailable, type World } from '../ports.ts'
 import { fenceCheckpoint, moveCheckpoint } from './checkpoints.ts'
 import { decode } from './decode.ts'
 import {
@@ -14,9 +14,11 @@ import {
   type ParkedEvent,
   reasonOf,
   referenceOf,
+  requestReplayOfAll,
 } from './parkedEvents.ts'
 import { openParking, type Parking, storedEventOf } from './parking.ts'
 import { isTransient } from './parkingRequests.ts'
+import { openParkingRecord, ParkedBefore, type ParkingRecord } from './parkingRecord.ts'
 import type { ReadModel } from './readModel.ts'
 import type { SerialQueue } from '../lib/serialQueue.ts'
 import type { Timer } from './timer.ts'
@@ -32,13 +34,15 @@ export type OpenReadModel = {
   readonly model: ReadModel
   position: bigint
   readonly parking: Parking
+  /** Whether parked events may be replayed once the model has reached the position. */
+  readonly mayReplay: (reached: bigint) => Promise<boolean>
   /** The keys whose first event an operator has discarded. */
   readonly withoutBeginning: Set<string>
 }
 
 export type ReadModelWriterDependencies = {
   readonly database: Database
-  readonly store: Pick<EventStore, 'readStream'>
+  readonly store: Pick<EventStore, 'append' | 'readStream'>
   readonly world: World
 }
 
@@ -58,6 +62,36 @@ const discard = async (
   withoutBeginning.add(event.key)
 }
 
+/** An event that was parked before is refused, which parks it and the later ones of its key. */
+const refusingParked = (model: ReadModel, { hasParked }: ParkingRecord): ReadModel => ({
+  ...model,
+  write: (sql, events, copy) => {
+    if (events.some(({ position }) => hasParked(position))) throw new ParkedBefore()
+    return model.write(sql, events, copy)
+  },
+})
+
+/**
+ * Allows replays from the position of an event that this run appends, and then requests them all: events that were parked before,
+ * a newer build may be able to process others.
+ */
+const replaysAfterEnd = (sql: Sql, name: string, record: ParkingRecord): OpenReadModel['mayReplay'] => {
+  let end: bigint | undefined
+  let mayReplay = false
+  return async reached => {
+    // While the store takes no event, the read models go on without replays.
+    end ??= await record.beginReplay().catch(undefinedIfUnavailable)
+    if (mayReplay || end === undefined || reached < end) return mayReplay
+    await requestReplayOfAll(sql, name)
+    mayReplay = true
+    return true
+  }
+}
+
+const undefinedIfUnavailable = (error: unknown): undefined => {
+  if (!(error instanceof Unavailable)) throw error
+}
+
 /** `position`: the checkpoint of the model, which this run has acquired. */
 export const openReadModel = async (
   { database, store, world }: ReadModelWriterDependencies,
@@ -66,7 +100,8 @@ export const openReadModel = async (
   { epoch, queue, timer }: ProjectorRun,
 ): Promise<OpenReadModel> => {
   const withoutBeginning = await keysWithDiscardedBeginning(database.sql, model.name)
-  const writeLate = model.writeLate ?? ((sql, event) => model.write(sql, [event]))
+  const { writeLate = (sql, event) => model.write(sql, [event]) } = model
+  const record = model.writeLate && (await openParkingRecord({ store, world }))
   const parking = await openParking({
     name: model.name,
     database,
@@ -74,14 +109,21 @@ export const openReadModel = async (
     queue,
     timer,
     fence: fenceCheckpoint(model.name, epoch),
-    replaysAtStart: true,
+    replaysAtStart: record === undefined,
+    beforeParking: async rows => {
+      const failed = rows.filter(({ attempts }) => attempts > 0)
+      await record?.park(failed.map(parked => parked.position))
+    },
     replay: async parked => {
       const stored = await storedEventOf(store, parked)
       return { ok: true, commit: sql => writeLate(sql, decode(stored).recorded) }
     },
     discard: (sql, parked) => discard(sql, { model, withoutBeginning }, parked),
   })
-  return { model, position, parking, withoutBeginning }
+  const opened = { position, parking, withoutBeginning }
+  if (record === undefined) return { model, ...opened, mayReplay: async () => true }
+  const mayReplay = replaysAfterEnd(database.sql, model.name, record)
+  return { model: refusingParked(model, record), ...opened, mayReplay }
 }
 
 export type Batch = {

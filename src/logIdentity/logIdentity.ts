@@ -4,7 +4,6 @@ import { aggregates } from '../../streams/index.ts'
 import type { Database, EventStore, Sql, World } from '../ports.ts'
 import { BUILDING_SCHEMA, PREVIOUS_SCHEMA } from '../schema/rebuildSchemas.ts'
 import { SECRET_STREAM } from './idSecret.ts'
-import { adoptReaderPositions, keepReaderPositions } from './readerPositions.ts'
 
 /**
  * Checks that the tables of a database are made from the log of this event store. A log is identified by the event that
@@ -121,14 +120,13 @@ export const adoptLog = async (
   await idSecret()
   const log = await logIn(store)
   await database.sql('insert into log_identity (id, log) values (1, $1) on conflict do nothing', [log])
-  if (log !== undefined) await adoptReaderPositions(database.sql, log, await store.head())
   await checkLog({ database, store, world })
 }
 
 /** The tables that are made from the log: read models, checkpoints, parked events. */
 const FROM_LOG = [
   ...READ_MODEL_TABLES,
-  ...['checkpoints', 'parked_facts', 'discarded_events', 'subscription_deliveries'],
+  ...['checkpoints', 'parked_facts', 'late_facts', 'discarded_events', 'subscription_deliveries'],
   ...['projection_rebuilds', 'rebuild_held_events', 'previous_projections'],
   ...['feed_errors', 'reservations', 'log_identity', 'complete_read_models'],
 ]
@@ -142,7 +140,6 @@ const dropOtherGenerations = async (sql: Sql): Promise<void> => {
 
 /** Empties all tables made from a log; the feeds fill them again from the log of the next service. */
 export const emptyTablesOfLog = async (sql: Sql): Promise<void> => {
-  await keepReaderPositions(sql)
   await sql(`truncate ${FROM_LOG.join(', ')}`)
   await dropOtherGenerations(sql)
 }

@@ -23,7 +23,7 @@ const holdingLeases = async (
   return isDone
 }
 
-/** Each parked fact gets an arrival, and the tables may be large. */
+/** The tables may be large. */
 const STATEMENT_TIMEOUT_MS = 600_000
 
 /** Empties every table that is made from the log, while no process runs; false, and no change, when one does. */

@@ -1,5 +1,5 @@
 -- The tables of feeds, processes and requests. `ledger projections reset` empties those that are made from the log
--- (src/logIdentity/logIdentity.ts) and keeps the others: export_chunks, operation_progress, fact_base, late_facts, facts_head,
+-- (src/logIdentity/logIdentity.ts) and keeps the others: export_chunks, operation_progress, fact_base,
 -- subscription_creators, retired_api_versions, api_version_usage, tenant_bytes, personal_texts, export_erasures.
 
 -- The checkpoint of each feed and of each read model.
@@ -107,7 +107,7 @@ create table if not exists subscription_creators (
 );
 create index if not exists subscription_creators_caller on subscription_creators (tenant_id, subject, client);
 -- Facts that became visible after facts with later positions, because they were parked. Readers get them at their arrival,
--- so that a reader who has passed their positions misses none, also after the facts were rebuilt (src/feeds/arrivalOrder.ts).
+-- so that a reader who has passed their positions misses none (src/feeds/arrivalOrder.ts).
 create table if not exists late_facts (
   position bigint primary key,
   tenant_id text not null,
@@ -117,14 +117,6 @@ create table if not exists late_facts (
   seq bigint not null unique
 );
 create index if not exists late_facts_tenant on late_facts (tenant_id, arrival, seq);
--- The furthest position that any reader of the facts can have reached, also before a rebuild of the facts. One row.
-create table if not exists facts_head (
-  id integer primary key check (id = 1),
-  position bigint not null,
-  -- The log that facts_head and late_facts were made from, while log_identity is empty: from a reset until the next start.
-  -- Null at all other times.
-  log text
-);
 -- The read models that had every event of the log once since they were made. Readers of the others are refused, where a part of
 -- the whole would be taken for the whole (src/http/resources/books/booksAt.ts).
 create table if not exists complete_read_models (name text primary key);
