@@ -193,7 +193,7 @@ describe('ledger consume', () => {
     await expectWhole()
   })
 
-  it('is interrupted by Ctrl-C between two pages, and the printed command goes on from there', async () => {
+  it('is interrupted by Ctrl-C between two pages, and the printed command continues from there', async () => {
     const { dataDir, api } = await sharedService()
     // Answers one page, and then nothing until the copy was interrupted.
     let pages = 0
@@ -210,7 +210,7 @@ describe('ledger consume', () => {
     child.kill('SIGINT')
     const { code, stdout, stderr } = await ended
     expect([code, stdout]).to.deep.equal([130, ''])
-    const [, command = ''] = /Interrupted\. To go on:\n {2}(LEDGER_DATA_DIR=.*)\n$/.exec(stderr) ?? expect.fail(stderr)
+    const [, command = ''] = /Interrupted\. To continue:\n {2}(LEDGER_DATA_DIR=.*)\n$/.exec(stderr) ?? expect.fail(stderr)
     const already = (await copied()).length
     isOpen = true
     const { stdout: words } = await promisify(execFile)('bash', ['-c', command])

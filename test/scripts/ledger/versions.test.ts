@@ -86,7 +86,7 @@ describe('npm run ledger -- versions', () => {
     expect([unannounced.code, unannounced.stderr]).to.deep.equal([
       2,
       `${OLDEST_VERSION} is not deprecated: no response has announced its end to clients. It was not retired; ` +
-        '--force retires it all the same.\n',
+        '--force retires it anyway.\n',
     ])
     const usage = createApiVersionUsage({ database, world: realWorld(), onFailure: failed })
     usage.count(OLDEST_VERSION, 'GET /orders', { tenant: 'acme', client: 'old shop' })
