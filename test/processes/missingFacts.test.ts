@@ -37,6 +37,8 @@ describe('a proof of facts, while the projector has some parked,', () => {
     const events = log.events.with(at, poison)
     parked = events.filter(({ stream, revision }) => stream === paid.stream && revision > 0n)
     await feedAll(projector(), { ...log, events })
+    // The record of what was parked is in the log too.
+    await feedAll(projector(), log)
   })
 
   const projector = () => projectorOf({ database, store: log.open(), world: realWorld() }, readModels, () => undefined)
@@ -55,9 +57,15 @@ describe('a proof of facts, while the projector has some parked,', () => {
   const release = async (): Promise<void> => {
     const stop = new AbortController()
     const run = await projector().beginRun(2n, stop.signal)
-    run.caughtUp?.()
     const serving = run.background?.()
-    await eventually(async () => (await parkedOfKey(database.sql, FACTS, key)).length === 0)
+    let reached = await positionOf(database.sql, FACTS)
+    // Replays begin when the run has read the event that it appended at its start.
+    await eventually(async () => {
+      const newer = log.events.filter(({ position }) => position > reached)
+      reached = newer.at(-1)?.position ?? reached
+      if (newer.length > 0) await run.processBatch(newer, reached)
+      return (await parkedOfKey(database.sql, FACTS, key)).length === 0
+    })
     stop.abort()
     await serving
   }

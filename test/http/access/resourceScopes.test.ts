@@ -136,7 +136,7 @@ describe('the scope of a resource', () => {
         ['', expected],
         [`?cursor=${encodeURIComponent(first)}`, rest],
       ] as const)
-        expect((await streamedUntil(token, last, query)).map(({ data }) => data.id)).to.deep.equal(
+        expect((await streamedUntil(token, last, query)).slice(0, ids.length).map(({ data }) => data.id)).to.deep.equal(
           ids.map(({ id }) => id),
         )
     })

@@ -122,7 +122,11 @@ describe('the version of a request', () => {
   it('is the one that it names, unless that is unknown or retired', () => {
     const resolve = resolveVersionWithout(new Set([OLDEST_VERSION]))
     expect(resolve(NEWEST_VERSION)).to.deep.equal({ version: NEWEST_VERSION })
-    expect(resolve(OLDEST_VERSION)).to.deep.equal({ version: NEWEST_VERSION, refusal: 'version_retired' })
+    expect(resolve(OLDEST_VERSION)).to.deep.equal({
+      version: NEWEST_VERSION,
+      refusal: 'version_retired',
+      available: [NEWEST_VERSION],
+    })
     for (const unknown of ['', '2026-11-02', `${NEWEST_VERSION}, ${NEWEST_VERSION}`, 'constructor'])
       expect(resolve(unknown).refusal, unknown).to.equal('unsupported_api_version')
   })

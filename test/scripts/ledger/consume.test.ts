@@ -210,7 +210,8 @@ describe('ledger consume', () => {
     child.kill('SIGINT')
     const { code, stdout, stderr } = await ended
     expect([code, stdout]).to.deep.equal([130, ''])
-    const [, command = ''] = /Interrupted\. To continue:\n {2}(LEDGER_DATA_DIR=.*)\n$/.exec(stderr) ?? expect.fail(stderr)
+    const [, command = ''] =
+      /Interrupted\. To continue:\n {2}(LEDGER_DATA_DIR=.*)\n$/.exec(stderr) ?? expect.fail(stderr)
     const already = (await copied()).length
     isOpen = true
     const { stdout: words } = await promisify(execFile)('bash', ['-c', command])
