@@ -24,16 +24,18 @@ type Usage = { meanMs: number; paidUntilMs: number }
 export class TimeShares {
   readonly #share: number
   readonly #monotonicMs: () => number
+  readonly #busyMs: () => number
   readonly #usages = new Map<string, Usage>()
   /** The time that one piece of work, in progress since the beginning, would have been charged. */
   #chargedMs = 0
   #chargedAtMs = 0
   #inProgress = 0
 
-  /** `share`: of a tenant, from 0 to 1. */
-  constructor(share: number, monotonicMs: () => number) {
+  /** `share`: of a tenant, from 0 to 1. `busyMs`: the time that what is shared has worked so far. */
+  constructor(share: number, monotonicMs: () => number, busyMs: () => number) {
     this.#share = share
     this.#monotonicMs = monotonicMs
+    this.#busyMs = busyMs
   }
 
   /** Whether a tenant with so many pieces of work in progress may begin another one beside others. */
@@ -58,9 +60,9 @@ export class TimeShares {
   }
 
   #pass(change: 1 | -1): void {
-    const nowMs = this.#monotonicMs()
-    if (this.#inProgress > 0) this.#chargedMs += (nowMs - this.#chargedAtMs) / this.#inProgress
-    this.#chargedAtMs = nowMs
+    const busyMs = this.#busyMs()
+    if (this.#inProgress > 0) this.#chargedMs += (busyMs - this.#chargedAtMs) / this.#inProgress
+    this.#chargedAtMs = busyMs
     this.#inProgress += change
   }
 

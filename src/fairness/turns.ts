@@ -100,10 +100,11 @@ export class Turns {
   /** When an account last said that it is not alone. */
   #othersSeenMs = -Infinity
 
-  constructor(limits: TurnLimits, clock: Clock) {
+  /** `busyMs`: the time that what is shared has worked so far; by default it works all the time. */
+  constructor(limits: TurnLimits, clock: Clock, busyMs = clock.monotonicMs) {
     this.#limits = limits
     this.#clock = clock
-    this.#times = new TimeShares(limits.timeShareBesideOthers, clock.monotonicMs)
+    this.#times = new TimeShares(limits.timeShareBesideOthers, clock.monotonicMs, busyMs)
   }
 
   /** The number of those that wait. */

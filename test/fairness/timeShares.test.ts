@@ -85,6 +85,19 @@ describe('the time that the work of a tenant takes', () => {
     expect(turns.tryEnter(busy(1))).to.not.equal(undefined)
   })
 
+  it('is that in which the processor worked: work that waits for a slow store costs nothing', async () => {
+    const clock = createManualClock()
+    const turns = new Turns({ ...HELD_UNTIL_DONE, turns: () => TURNS, timeShareBesideOthers: 1 / 2 }, clock, () => 0)
+    turns.tryEnter(QUIET)?.()
+    for (let n = 0; n < 20; n++) {
+      const end = turns.tryEnter(busy(n))
+      await clock.pass(100)
+      end?.()
+      turns.tryEnter(QUIET)?.()
+    }
+    expect([1, 2, 3].map(n => typeof turns.tryEnter(busy(n)))).to.deep.equal(['function', 'function', 'function'])
+  })
+
   it('gives no debt to a tenant for what it used while it was alone', async () => {
     const clock = createManualClock()
     const turns = new Turns({ ...HELD_UNTIL_DONE, turns: () => TURNS, timeShareBesideOthers: 1 / 2 }, clock)

@@ -179,7 +179,12 @@ export const startInstance = (dependencies: InstanceDependencies): Instance => {
   void runWhileLogMatches(dependencies, ledger, begin, dependencies.onRefused)
   const pipeline = createRequestPipeline(services, dependencies.authenticate)
   const admission = watchedAdmission(
-    createAdmission(machine.world, () => TURNS),
+    // Virtual time has no time of a processor, which differs from run to run.
+    createAdmission(
+      machine.world,
+      () => TURNS,
+      () => 0,
+    ),
     machine,
     dependencies.onWait,
   )

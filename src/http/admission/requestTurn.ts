@@ -31,10 +31,14 @@ export type Admission = {
   readonly bodies: PendingBodies
 }
 
+/** A request that waits for a slow store costs others nothing, so the time of the event loop is shared, and not that of clocks. */
+const loopBusyMs = (): number => performance.eventLoopUtilization().active
+
 export const createAdmission = (
   clock: Pick<World, 'monotonicMs' | 'sleep'>,
   turns = createAdaptiveTurns(clock),
-): Admission => ({ turns: new Turns({ ...REQUEST_LIMITS, turns }, clock), bodies: createPendingBodies() })
+  busyMs = loopBusyMs,
+): Admission => ({ turns: new Turns({ ...REQUEST_LIMITS, turns }, clock, busyMs), bodies: createPendingBodies() })
 
 export type RequestTurn = {
   readonly account: () => Account
