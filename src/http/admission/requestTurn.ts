@@ -21,8 +21,8 @@ export const REQUEST_LIMITS: Omit<TurnLimits, 'turns'> = {
 }
 
 /**
- * The time that a byte of a body costs event store, feeds and Postgres after the request. Without it the largest orders,
- * sent at the full rate, raised the p99 of others 5 times; with it 1.9 times (test/soak/attacks/filling.ts).
+ * The time that a byte of a body costs event store, feeds and Postgres after the request. With it, the largest orders, sent
+ * at the full rate, raised the p99 of others half as much as without it (test/soak/attacks/filling.ts).
  */
 const LATER_MS_PER_BYTE = 0.75 / 4_096
 
