@@ -21,10 +21,11 @@ export const REQUEST_LIMITS: Omit<TurnLimits, 'turns'> = {
 }
 
 /**
- * The time that a byte of a body costs event store, feeds and Postgres after the request. With it, the largest orders, sent
- * at the full rate, raised the p99 of others half as much as without it (test/soak/attacks/filling.ts).
+ * The time that a byte of a body costs event store, feeds and Postgres after the request. With half
+ * of it, the largest orders, sent at the full rate, raised the p99 of others to 70 ms, and with it to 29 ms
+ * (test/soak/attacks/filling.ts).
  */
-const LATER_MS_PER_BYTE = 0.75 / 4_096
+const LATER_MS_PER_BYTE = 1.5 / 4_096
 
 export type Admission = {
   readonly turns: Pick<Turns, 'tryEnter' | 'enter' | 'isAlone'>
