@@ -22,7 +22,6 @@ const TOP_LEVEL = new Set([
   'docker-compose.yml',
   'Dockerfile',
   '.ci',
-  '.vscode',
   'README.md',
   'CHANGELOG.md',
   'CONTRIBUTING.md',

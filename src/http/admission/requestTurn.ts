@@ -21,9 +21,8 @@ export const REQUEST_LIMITS: Omit<TurnLimits, 'turns'> = {
 }
 
 /**
- * The time that a byte of a body costs event store, feeds and Postgres after the request. With half
- * of it, the largest orders, sent at the full rate, raised the p99 of others to 70 ms, and with it to 29 ms
- * (test/soak/attacks/filling.ts).
+ * The time that a byte of a body costs event store, feeds and Postgres after the request. With half of it, the largest
+ * orders, sent at the full rate, raised the p99 of others to 70 ms, and with it to 29 ms (test/soak/attacks/filling.ts).
  */
 const LATER_MS_PER_BYTE = 1.5 / 4_096
 
@@ -32,7 +31,7 @@ export type Admission = {
   readonly bodies: PendingBodies
 }
 
-/** A request that waits for a slow store costs others nothing, so the time of the event loop is shared, and not that of clocks. */
+/** The working time of the event loop, and not that of the clock: a request that waits for a slow store costs others nothing. */
 const loopBusyMs = (): number => performance.eventLoopUtilization().active
 
 export const createAdmission = (
