@@ -8,6 +8,7 @@ import { append } from './protocol/append.ts'
 import { batchAppend } from './protocol/batchAppend.ts'
 import { BATCH_APPEND } from './protocol/batchRequest.ts'
 import { gossipRead, supportedMethods } from './protocol/cluster.ts'
+import { groupMessages } from './protocol/groupedMessages.ts'
 import { read } from './protocol/read.ts'
 import { deleteStream, tombstone } from './protocol/delete.ts'
 import { openReader } from './storage.ts'
@@ -45,6 +46,7 @@ export const openEventStoreNode = async ({ databaseUrl, port, onReplaced }: Node
   const server = new Server({
     'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
     'grpc.max_send_message_length': MESSAGE_BYTES_MAX,
+    interceptors: [groupMessages],
   })
   const { tail, streams } = writer
   let boundPort = port

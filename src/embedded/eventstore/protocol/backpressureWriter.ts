@@ -15,9 +15,12 @@ export type BackpressureWriter = {
   end(failure: Failure | undefined): void
 }
 
+/** One for all: an exception with its stack for each read took 1.5 % of the time beside payments. */
+const LEFT = new Error('The reader has left.')
+
 export const openBackpressureWriter = (call: ReadCall): BackpressureWriter => {
   const gone = new AbortController()
-  for (const event of ['cancelled', 'close', 'error']) call.on(event, () => gone.abort())
+  for (const event of ['cancelled', 'close', 'error']) call.on(event, () => gone.abort(LEFT))
   return {
     gone: gone.signal,
     send: async message => {
