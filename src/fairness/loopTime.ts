@@ -11,7 +11,7 @@ import { FairQueue } from './fairQueue.ts'
  */
 
 const SLICE_MS = 1
-const PAUSE_MS = 4
+const PAUSE_MS = 8
 /** About the time of one write to a stream, which costs one unit of the queue. */
 const UNIT_MS = 0.05
 

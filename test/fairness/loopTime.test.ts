@@ -56,7 +56,7 @@ describe('the time of the event loop', () => {
   it('is left to others for several times as long beside other tenants', async () => {
     const account = { ...of('greedy'), isAlone: () => false }
     await Promise.all(workFor(account, () => addMany('greedy')))
-    expect(slept).to.deep.equal(Array(PIECES / PIECES_PER_TURN).fill(4))
+    expect(slept).to.deep.equal(Array(PIECES / PIECES_PER_TURN).fill(8))
   })
 
   it('is the turn of a tenant with one piece before the many of another', async () => {

@@ -56,8 +56,8 @@ const run = async ({
 describe('the time that the work of a tenant takes', () => {
   for (const costMs of [1, 2, 5, 20])
     it(`is half of all time beside another tenant, when a piece of work takes ${costMs} ms`, async () => {
-      const { ended } = await run({ costMs })
-      expect((ended * costMs) / 1_000).to.be.within(0.4, 0.56)
+      const { ended } = await run({ costMs, timeMs: 4_000 })
+      expect((ended * costMs) / 4_000).to.be.within(0.4, 0.56)
     })
 
   it('is all time for a tenant that is alone', async () => {
@@ -97,9 +97,9 @@ describe('the time that the work of a tenant takes', () => {
     const clock = createManualClock()
     const turns = new Turns({ ...HELD_UNTIL_DONE, turns: () => TURNS, timeShareBesideOthers: 1 / 2 }, clock)
     turns.tryEnter(QUIET)?.()
-    turns.tryEnter({ ...busy(0), laterMs: 50 })?.()
-    await clock.pass(70)
-    expect(turns.tryEnter(busy(0)), 'of 100 ms, 20 may be used in advance').to.equal(undefined)
+    turns.tryEnter({ ...busy(0), laterMs: 100 })?.()
+    await clock.pass(40)
+    expect(turns.tryEnter(busy(0)), 'of 200 ms, 150 may be used in advance').to.equal(undefined)
     await clock.pass(15)
     expect(turns.tryEnter(busy(0))).to.not.equal(undefined)
   })

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHash, createSecretKey, type KeyObject, randomBytes } from 'node:crypto'
 import { canonicalJson } from '../../lib/identifiers.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 import { DAY_MS } from '../../lib/time.ts'
@@ -26,7 +26,8 @@ const CURSOR_CHARS_MAX = 1_024
  * `secret` is the same on every instance. The binding is authenticated data of the cipher, not a part of the cursor.
  */
 export const createCursors = (secret: Uint8Array, now: () => number): Cursors => {
-  const cipherKey = createHash('sha256').update('cursor').update(secret).digest()
+  // Beside event streams of a whole history, sealing with the bytes of the key took 18 % of the time: 110 µs instead of 23.
+  const cipherKey = createSecretKey(createHash('sha256').update('cursor').update(secret).digest())
   return {
     seal: (binding, key) => {
       const nonce = randomBytes(NONCE_BYTES)
@@ -42,7 +43,7 @@ export const createCursors = (secret: Uint8Array, now: () => number): Cursors =>
   }
 }
 
-const unseal = (cipherKey: Uint8Array, binding: object, cursor: string): { key: unknown; until: number } => {
+const unseal = (cipherKey: KeyObject, binding: object, cursor: string): { key: unknown; until: number } => {
   const bytes = Buffer.from(cursor.slice(0, CURSOR_CHARS_MAX), 'base64url')
   if (bytes.toString('base64url') !== cursor || bytes.length <= NONCE_BYTES + TAG_BYTES)
     throw new Problem('cursor_invalid')
