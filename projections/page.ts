@@ -111,10 +111,10 @@ export const pageOfRows = <R extends QueryResultRow, K>(
   limit: number,
   keyOf: (row: R) => K,
 ): { readonly items: readonly R[]; readonly next: K | undefined } => {
-  const found: R[] = rows.flatMap(({ cut: _, is_found, ...row }) => (is_found ? [row as never] : []))
-  const items = found.slice(0, limit)
+  const matches: R[] = rows.flatMap(({ cut: _, is_found, ...row }) => (is_found ? [row as never] : []))
+  const items = matches.slice(0, limit)
   const last = items.at(-1)
-  return { items, next: found.length > limit && last ? keyOf(last) : (rows[0]?.cut ?? undefined) }
+  return { items, next: matches.length > limit && last ? keyOf(last) : (rows[0]?.cut ?? undefined) }
 }
 
 /** The filters that have an index of their own: `(tenant_id, <column>, created_at, id)`. */

@@ -43,8 +43,8 @@ try {
   const { port, dataDir } = options()
   const end = toldToEnd()
   const directory = await openDataDirectory(dataDir)
-  const wanted = { dataDir, database: false, eventStore: true, eventStorePort: port, log: say, onExit: fail }
-  const services = await startEmbeddedServices(wanted)
+  const embedded = { dataDir, database: false, eventStore: true, eventStorePort: port, log: say, onExit: fail }
+  const services = await startEmbeddedServices(embedded)
   process.stdout.write(`${services.eventStoreUrl}\nready\n`)
   await end
   await services.stop()

@@ -246,5 +246,5 @@ export type World = {
 
 // --- The log of the service -----------------------------------------------------------------------------------------------
 
-type LogLine = (fields: object, message: string) => void
-export type Log = { readonly info: LogLine; readonly warn: LogLine; readonly error: LogLine }
+type LoggerLine = (fields: object, message: string) => void
+export type Logger = { readonly info: LoggerLine; readonly warn: LoggerLine; readonly error: LoggerLine }

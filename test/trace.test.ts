@@ -47,8 +47,8 @@ describe(`the trace of a request${hasBroker ? '' : ' (without Kafka, because no 
   const spansOf = (traceId: string): readonly ExportedSpan[] =>
     collector.spans().filter(span => span.traceId === traceId)
   const named = (spans: readonly ExportedSpan[], name: string): ExportedSpan => {
-    const found = spans.find(span => span.name === name)
-    return found ?? expect.fail(`no span ${name} among ${spans.map(span => span.name).join(', ')}`)
+    const match = spans.find(span => span.name === name)
+    return match ?? expect.fail(`no span ${name} among ${spans.map(span => span.name).join(', ')}`)
   }
   const create = async ({ traceId, spanId }: ReturnType<typeof newTrace>) => {
     const client = clientOf(service.api, await service.token())

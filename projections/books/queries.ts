@@ -177,13 +177,16 @@ export const entriesPage = (request: EntriesRequest): Query<PageRow<EntryAt, str
     ...others.map(name => `${name} = $${values.push(request[name])}`),
     ...(account === undefined ? [] : [OF_ACCOUNT]),
   ]
-  const found =
+  const source =
     first === undefined
       ? account === undefined
         ? { ...rowsOf('tenant_id', '$1'), where }
         : ROWS_OF_ACCOUNT
       : { ...rowsOf(first, `$${values.push(request[first])}`), where }
-  return { text: pageText({ ...found, key: 'to_json(position::text)', limit: '$4' }, DETAILS, 'position desc'), values }
+  return {
+    text: pageText({ ...source, key: 'to_json(position::text)', limit: '$4' }, DETAILS, 'position desc'),
+    values,
+  }
 }
 
 /** One posting with its entry. `debits` and `credits` are the sums of its account after the entry. */

@@ -6,7 +6,7 @@ import { type FactRow, INTERNAL_TYPES } from './projection.ts'
 
 /**
  * A place in the feed of facts, whose order is that of arrival. A fact stands at its position with `seq` 0, unless it
- * became visible after facts with later positions (a replay of a parked fact): then it stands after those, and `seq`
+ * became visible after facts with later positions (a replay of a dead letter): then it stands after those, and `seq`
  * numbers such late facts. No fact therefore appears before a place that a reader has reached.
  */
 export type FeedPlace = { readonly arrival: bigint; readonly seq: bigint }

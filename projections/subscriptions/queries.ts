@@ -6,7 +6,7 @@ import { type SubscriptionRow, subscriptions } from './projection.ts'
 
 /** The lag is counted up to a limit, because counting all of it would take ever longer. */
 export const LAG_MAX = 1_000
-/** Parked facts are counted up to this number. */
+/** Dead letters are counted up to this number. */
 export const PARKED_MAX = 1_000
 
 /** The status of the delivery, which changes without events. */
@@ -63,7 +63,7 @@ export const subscriptionWithTopics = (id: string): Query => ({
   values: [id],
 })
 
-/** A parked fact, as the subscriber sees it. */
+/** A dead letter, as the subscriber sees it. */
 export type DeadLetterRow = {
   readonly position: bigint
   readonly key: string

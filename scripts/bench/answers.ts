@@ -10,16 +10,16 @@ export type SentPayment = { readonly invoice_id: string; readonly amount: number
 /** A payment that was answered 201, with the id of the answer and the members of the request. */
 export type AnsweredPayment = SentPayment & { readonly id: string }
 
-export type FoundPayment = AnsweredPayment & { readonly state: string }
-export type FoundInvoice = {
+export type StoredPayment = AnsweredPayment & { readonly state: string }
+export type StoredInvoice = {
   readonly id: string
   readonly amount_due: number
   readonly amount_paid: number
   readonly amount_pending: number
 }
-export type Found = {
-  readonly payments: readonly FoundPayment[]
-  readonly invoices: readonly FoundInvoice[]
+export type ReadModelContent = {
+  readonly payments: readonly StoredPayment[]
+  readonly invoices: readonly StoredInvoice[]
   /** The number of published successes of each payment. */
   readonly successes: ReadonlyMap<string, number>
 }
@@ -35,41 +35,41 @@ export class WrongAnswers extends Error {
 
 const paymentDifferences = (
   answered: AnsweredPayment,
-  found: FoundPayment | undefined,
+  actual: StoredPayment | undefined,
   successes: number,
 ): string[] => {
   const { id } = answered
-  if (found === undefined) return [`${id} was answered 201 and does not exist.`]
-  const changed = (['invoice_id', 'amount', 'reference'] as const).filter(member => found[member] !== answered[member])
+  if (actual === undefined) return [`${id} was answered 201 and does not exist.`]
+  const changed = (['invoice_id', 'amount', 'reference'] as const).filter(member => actual[member] !== answered[member])
   return [
-    ...changed.map(member => `${id} was sent with ${member} ${answered[member]} and has ${found[member]}.`),
-    ...(found.state === 'succeeded' ? [] : [`${id} was answered 201 and is ${found.state}.`]),
+    ...changed.map(member => `${id} was sent with ${member} ${answered[member]} and has ${actual[member]}.`),
+    ...(actual.state === 'succeeded' ? [] : [`${id} was answered 201 and is ${actual.state}.`]),
     ...(successes === 1 ? [] : [`${id} has ${successes} facts of its success.`]),
   ]
 }
 
-const invoiceDifferences = ({ id, amount_due, amount_paid, amount_pending }: FoundInvoice, paid: number): string[] => [
+const invoiceDifferences = ({ id, amount_due, amount_paid, amount_pending }: StoredInvoice, paid: number): string[] => [
   ...(amount_paid === paid ? [] : [`${id} has ${amount_paid} paid, and ${paid} were answered.`]),
   ...(amount_pending === 0 ? [] : [`${id} has ${amount_pending} pending.`]),
   ...(amount_paid + amount_pending <= amount_due ? [] : [`${id} is over-paid: ${amount_paid} of ${amount_due}.`]),
 ]
 
 /** Every difference in words; none if exactly the answered payments exist. */
-export const differencesBetween = (answered: readonly AnsweredPayment[], found: Found): string[] => {
-  const byId = new Map(found.payments.map(payment => [payment.id, payment]))
+export const differencesBetween = (answered: readonly AnsweredPayment[], actual: ReadModelContent): string[] => {
+  const byId = new Map(actual.payments.map(payment => [payment.id, payment]))
   const ids = new Set(answered.map(({ id }) => id))
   const repeated = [...Map.groupBy(answered, ({ id }) => id)].filter(([, same]) => same.length > 1)
   const paid = new Map<string, number>()
   for (const { invoice_id, amount } of answered) paid.set(invoice_id, (paid.get(invoice_id) ?? 0) + amount)
-  const invoices = new Set(found.invoices.map(({ id }) => id))
+  const invoices = new Set(actual.invoices.map(({ id }) => id))
   return [
     ...repeated.map(([id, same]) => `${id} was the answer to ${same.length} requests with different keys.`),
     ...answered.flatMap(payment =>
-      paymentDifferences(payment, byId.get(payment.id), found.successes.get(payment.id) ?? 0),
+      paymentDifferences(payment, byId.get(payment.id), actual.successes.get(payment.id) ?? 0),
     ),
-    ...found.payments.filter(({ id }) => !ids.has(id)).map(({ id }) => `${id} exists and was not answered 201.`),
+    ...actual.payments.filter(({ id }) => !ids.has(id)).map(({ id }) => `${id} exists and was not answered 201.`),
     ...[...paid.keys()].filter(id => !invoices.has(id)).map(id => `${id} was paid and does not exist.`),
-    ...found.invoices.flatMap(invoice => invoiceDifferences(invoice, paid.get(invoice.id) ?? 0)),
+    ...actual.invoices.flatMap(invoice => invoiceDifferences(invoice, paid.get(invoice.id) ?? 0)),
   ]
 }
 
@@ -85,9 +85,9 @@ const QUERIES = {
 } as const
 
 /** The payments, invoices and facts of a tenant in the read models. */
-export const foundIn = async (client: Client, tenant: string): Promise<Found> => {
-  const payments = await client.query<FoundPayment>(QUERIES.payments, [tenant])
-  const invoices = await client.query<FoundInvoice>(QUERIES.invoices, [tenant])
+export const readModelContent = async (client: Client, tenant: string): Promise<ReadModelContent> => {
+  const payments = await client.query<StoredPayment>(QUERIES.payments, [tenant])
+  const invoices = await client.query<StoredInvoice>(QUERIES.invoices, [tenant])
   const successes = await client.query<{ subject: string; count: number }>(QUERIES.successes, [tenant])
   return {
     payments: payments.rows,
@@ -118,6 +118,6 @@ export const createAnswers = (): Answers => {
 
 /** Throws WrongAnswers unless exactly the answered payments of the tenant exist. The feeds must have caught up. */
 export const checkAnswers = async (client: Client, tenant: string, answers: Answers): Promise<void> => {
-  const differences = differencesBetween(answers.all(), await foundIn(client, tenant))
+  const differences = differencesBetween(answers.all(), await readModelContent(client, tenant))
   if (differences.length > 0) throw new WrongAnswers(differences)
 }

@@ -47,7 +47,7 @@ export const membersOf = (
     stat,
     ...(children.get(stat.pid) ?? []).filter(({ pid }) => !without.includes(pid)).flatMap(withDescendants),
   ]
-  return stats.filter(({ pid }) => pid === root).flatMap(found => (alone ? [found] : withDescendants(found)))
+  return stats.filter(({ pid }) => pid === root).flatMap(stat => (alone ? [stat] : withDescendants(stat)))
 }
 
 /**

@@ -58,8 +58,8 @@ type Exported = { readonly seconds: number; readonly growth: number; readonly la
 const exportAll = async (database: Database, count: number, attempt: number): Promise<Exported> => {
   const store = { ...noDeadLetters, append: () => Promise.reject(new Error('An export appends nothing.')) }
   const ledger = createLedger({ ...store, ...unused }, realWorld())
-  const log = { info: () => undefined, warn: () => undefined, error: () => undefined }
-  const dependencies = { database, ledger, formats: { csv, jsonl, parquet }, log }
+  const logger = { info: () => undefined, warn: () => undefined, error: () => undefined }
+  const dependencies = { database, ledger, formats: { csv, jsonl, parquet }, logger }
   const terms = { resource: 'payments', format: 'csv', filters: {}, expires_at: '2030-01-01T00:00:00.000Z' } as const
   const memory = watchMemory()
   const begun = performance.now()

@@ -14,7 +14,7 @@ const REFERENCE_EVERY = 4
 /** The payments after which the progress is stored: an interrupted making continues there. */
 const STEP_PAYMENTS = 10_000
 
-type Log = (line: string) => void
+type Print = (line: string) => void
 
 const NOTHING: History = { events: 0, projected: 0, payments: 0 }
 
@@ -37,8 +37,8 @@ export type RunningStores = StoreAddresses & {
 }
 
 /** The event store and Postgres of a data directory, without the service. */
-export const startStoresOn = async (dataDir: string, log: Log): Promise<RunningStores> => {
-  const onExit = (reason: Error): void => log(reason.message)
+export const startStoresOn = async (dataDir: string, logger: Print): Promise<RunningStores> => {
+  const onExit = (reason: Error): void => logger(reason.message)
   const started = await startEmbeddedServices({
     dataDir,
     database: true,
@@ -51,11 +51,11 @@ export const startStoresOn = async (dataDir: string, log: Log): Promise<RunningS
 }
 
 /** Payments that were appended after the last stored progress of an interrupted making are surplus, and remain. */
-const append = async (directory: string, payments: number, log: Log): Promise<History> => {
+const append = async (directory: string, payments: number, logger: Print): Promise<History> => {
   let made = (await readMade(directory)) ?? NOTHING
   if (made.payments >= payments) return made
   await mkdir(directory, { recursive: true })
-  const stores = await startStoresOn(dataDirIn(directory), log)
+  const stores = await startStoresOn(dataDirIn(directory), logger)
   try {
     while (made.payments < payments) {
       const step = Math.min(STEP_PAYMENTS, payments - made.payments)
@@ -66,7 +66,7 @@ const append = async (directory: string, payments: number, log: Log): Promise<Hi
         payments: made.payments + added.payments,
       }
       await storeMade(directory, made)
-      log(`${made.payments} of ${payments} payments are in the log`)
+      logger(`${made.payments} of ${payments} payments are in the log`)
     }
     return made
   } finally {
@@ -75,9 +75,9 @@ const append = async (directory: string, payments: number, log: Log): Promise<Hi
 }
 
 /** The data of at least so many payments. `directory` is of this number of payments alone. */
-export const growthData = async (directory: string, payments: number, log: Log): Promise<GrowthData> => ({
+export const growthData = async (directory: string, payments: number, logger: Print): Promise<GrowthData> => ({
   dataDir: dataDirIn(directory),
-  history: await append(directory, payments, log),
+  history: await append(directory, payments, logger),
 })
 
 /** Removes data that was made earlier, where measured payments would be too many beside those that were made. */

@@ -92,12 +92,12 @@ const isDrawn = (name: FigureName, { unit }: Definition): boolean => !isMemory(n
 export const growthCharts = (sizes: readonly SizeFigures[]): Chart[] => {
   const [smallest] = sizes
   if (smallest === undefined) return []
-  const chartOf = (name: string, yLabel: string, wanted: (definition: (typeof ALL)[number]) => boolean): Chart => ({
+  const chartOf = (name: string, yLabel: string, isInChart: (definition: (typeof ALL)[number]) => boolean): Chart => ({
     name,
     title: `Growth: ${yLabel} against payments in the ledger`,
     xLabel: 'payments',
     yLabel,
-    series: ALL.filter(wanted).map(([figure, { words }]) => {
+    series: ALL.filter(isInChart).map(([figure, { words }]) => {
       const unit = isMemory(figure) ? 1 : medianOf(figuresOf(smallest, figure))
       return seriesOf(
         words,

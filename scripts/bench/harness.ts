@@ -139,8 +139,8 @@ const startEmmett = async ({ releases }: Start, { addresses }: RunningService): 
 const startStores = async ({ directory, log, releases }: Start): Promise<StoreAddresses> => {
   log('starting a separate event store')
   const onExit = (reason: Error): void => log(reason.message)
-  const wanted = { dataDir: join(directory, 'parts'), database: true, eventStore: true, log: () => undefined, onExit }
-  const started: EmbeddedServices = await startEmbeddedServices(wanted)
+  const services = { dataDir: join(directory, 'parts'), database: true, eventStore: true, log: () => undefined, onExit }
+  const started: EmbeddedServices = await startEmbeddedServices(services)
   releases.push(started.stop)
   return { databaseUrl: started.databaseUrl ?? '', eventStoreUrl: started.eventStoreUrl ?? '' }
 }

@@ -33,12 +33,12 @@ export const requestOf = (method: string, path: string, headers: readonly string
 }
 
 /** Runs until the time is over or no connection has another request. Throws on the first unexpected response. */
-export const load = async (wanted: Load): Promise<Sample> => {
-  const { hostname, port } = new URL(wanted.base)
-  const sockets = await Promise.all(Array.from({ length: wanted.connections }, () => open(hostname, Number(port))))
+export const load = async (plan: Load): Promise<Sample> => {
+  const { hostname, port } = new URL(plan.base)
+  const sockets = await Promise.all(Array.from({ length: plan.connections }, () => open(hostname, Number(port))))
   const begun = performance.now()
   try {
-    const latenciesMs = await (wanted.perSecond === undefined ? sendInTurn : sendAtRate)(wanted, sockets)
+    const latenciesMs = await (plan.perSecond === undefined ? sendInTurn : sendAtRate)(plan, sockets)
     return { count: latenciesMs.length, seconds: (performance.now() - begun) / 1000, latenciesMs }
   } finally {
     for (const socket of sockets) socket.destroy()
@@ -46,17 +46,17 @@ export const load = async (wanted: Load): Promise<Sample> => {
 }
 
 /** Resolves to the latencies. */
-type Sending = (wanted: Load, sockets: readonly Socket[]) => Promise<number[]>
+type Sending = (plan: Load, sockets: readonly Socket[]) => Promise<number[]>
 
 /** Each connection sends its next request when the one before it was answered. */
-const sendInTurn: Sending = async (wanted, sockets) => {
+const sendInTurn: Sending = async (plan, sockets) => {
   const latenciesMs: number[] = []
-  const end = performance.now() + wanted.seconds * 1000
+  const end = performance.now() + plan.seconds * 1000
   const lane = (socket: Socket, connection: number): Promise<void> =>
     new Promise((resolve, reject) => {
       let sentAt = 0
       const send = (): void => {
-        const request = performance.now() < end ? wanted.next(connection) : undefined
+        const request = performance.now() < end ? plan.next(connection) : undefined
         if (request === undefined) return resolve()
         sentAt = performance.now()
         socket.write(request)
@@ -65,7 +65,7 @@ const sendInTurn: Sending = async (wanted, sockets) => {
         latenciesMs.push(nowMs - sentAt)
         send()
       }
-      receive(wanted, { socket, connection, onAnswer, onError: reject })
+      receive(plan, { socket, connection, onAnswer, onError: reject })
       send()
     })
   await Promise.all(sockets.map(lane))
@@ -77,7 +77,7 @@ const sendInTurn: Sending = async (wanted, sockets) => {
  * latencies are in the order of the requests and count from the moment at which each was due, so that they include the
  * time for which a request waited for a free connection.
  */
-const sendAtRate: Sending = ({ seconds, perSecond = 0, ...wanted }, sockets) =>
+const sendAtRate: Sending = ({ seconds, perSecond = 0, ...plan }, sockets) =>
   new Promise((resolve, reject) => {
     const latenciesMs: number[] = []
     const count = Math.floor(seconds * perSecond)
@@ -90,7 +90,7 @@ const sendAtRate: Sending = ({ seconds, perSecond = 0, ...wanted }, sockets) =>
       while (begunCount < count && dueMs(begunCount) <= performance.now()) {
         const connection = free.shift()
         if (connection === undefined) return
-        const request = wanted.next(connection)
+        const request = plan.next(connection)
         if (request === undefined) return fail(new Error('A connection has no request left.'))
         sent[connection] = begunCount++
         sockets[connection]?.write(request)
@@ -110,7 +110,7 @@ const sendAtRate: Sending = ({ seconds, perSecond = 0, ...wanted }, sockets) =>
         clearInterval(timer)
         resolve(latenciesMs)
       }
-      receive(wanted, { socket, connection, onAnswer, onError: fail })
+      receive(plan, { socket, connection, onAnswer, onError: fail })
     }
   })
 

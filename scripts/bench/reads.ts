@@ -29,7 +29,7 @@ const paymentIds = async ({ addresses }: RunningService, caller: Caller, count: 
 /** Reads the payments in turn. Throws if an answer is not the payment that was asked for. */
 const reading = (base: string, { headers }: Caller, ids: readonly string[]): Side => {
   let turn = 0
-  const asked: string[] = []
+  const requestedIds: string[] = []
   return seconds =>
     load({
       base,
@@ -38,12 +38,12 @@ const reading = (base: string, { headers }: Caller, ids: readonly string[]): Sid
       status: 200,
       next: connection => {
         const id = ids[turn++ % ids.length] ?? ''
-        asked[connection] = id
+        requestedIds[connection] = id
         return requestOf('GET', `/payments/${id}`, headers())
       },
       onBody: (connection, body) => {
-        if (!body.includes(`"id":"${asked[connection]}"`))
-          throw new WrongAnswers([`${base} answered GET /payments/${asked[connection]} with ${body}`])
+        if (!body.includes(`"id":"${requestedIds[connection]}"`))
+          throw new WrongAnswers([`${base} answered GET /payments/${requestedIds[connection]} with ${body}`])
       },
     })
 }

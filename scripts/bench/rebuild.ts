@@ -58,8 +58,8 @@ export const checkContents = (copied: Map<string, string>, rebuilt: Map<string, 
   const differences = TABLES.filter(table => copied.get(table) !== rebuilt.get(table)).map(
     table => `${table} has ${copied.get(table)} when it is copied and ${rebuilt.get(table)} when it is rebuilt.`,
   )
-  const found = rebuilt.get(projections.payments.name) ?? ''
-  if (!found.startsWith(expected)) differences.push(`The log has ${payments} payments, the read model ${found}.`)
+  const content = rebuilt.get(projections.payments.name) ?? ''
+  if (!content.startsWith(expected)) differences.push(`The log has ${payments} payments, the read model ${content}.`)
   if (differences.length > 0) throw new WrongAnswers(differences)
 }
 

@@ -117,8 +117,8 @@ const membersOf = (parameters: readonly Parameter[], nameOf: (name: string) => s
   }))
 
 const requestOf = ({ parameters = [], requestBody }: Operation, { components }: Contract): string => {
-  const all = parameters.map(given => ('$ref' in given ? components.parameters[nameIn(given.$ref)] : given))
-  const of = (place: string) => all.filter(parameter => parameter !== undefined).filter(given => given.in === place)
+  const all = parameters.map(one => ('$ref' in one ? components.parameters[nameIn(one.$ref)] : one))
+  const of = (place: string) => all.filter(parameter => parameter !== undefined).filter(one => one.in === place)
   const groups = (['path', 'query'] as const).map(place => ({ name: place, members: membersOf(of(place), String) }))
   const [body] = Object.values(requestBody?.content ?? {})
   return objectOf([

@@ -23,18 +23,18 @@ const named = (alternative: string): string => (alternative === '' ? 'no credent
 export const compareAuthorization = ({ was, now, where }: Operations): readonly Finding[] => {
   const [before, after] = [alternativesOf(was), alternativesOf(now)]
   const [kindsBefore, kindsAfter] = [textsOf(was['x-credentials']), textsOf(now['x-credentials'])]
-  const found = (rule: Rule, change: string): Finding => ({ rule, where, path: '', change })
+  const finding = (rule: Rule, change: string): Finding => ({ rule, where, path: '', change })
   const lost = before.filter(alternative => !after.includes(alternative))
   const gained = after.filter(alternative => !before.includes(alternative))
   const change = `It was permitted with ${before.map(named).join(' or ')}, and is with ${after.map(named).join(' or ')}.`
   return [
-    ...(lost.length > 0 ? [found('scope-changed', change)] : []),
-    ...(lost.length === 0 && gained.length > 0 ? [found('authorization-widened', change)] : []),
+    ...(lost.length > 0 ? [finding('scope-changed', change)] : []),
+    ...(lost.length === 0 && gained.length > 0 ? [finding('authorization-widened', change)] : []),
     ...kindsBefore
       .filter(kind => !kindsAfter.includes(kind))
-      .map(kind => found('credential-refused', `The credential ${textOf(kind)} is no longer permitted.`)),
+      .map(kind => finding('credential-refused', `The credential ${textOf(kind)} is no longer permitted.`)),
     ...kindsAfter
       .filter(kind => !kindsBefore.includes(kind))
-      .map(kind => found('authorization-widened', `The credential ${textOf(kind)} is permitted as well.`)),
+      .map(kind => finding('authorization-widened', `The credential ${textOf(kind)} is permitted as well.`)),
   ]
 }

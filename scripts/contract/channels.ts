@@ -5,21 +5,22 @@ import { compareSecuritySchemes } from './terms.ts'
 
 /** The comparison of asyncapi.json: topics, their settings and guarantees, messages, and the schemas of facts. */
 
-const found = (where: string, path: string, rule: Rule, change: string): Finding => ({ rule, where, path, change })
+const finding = (where: string, path: string, rule: Rule, change: string): Finding => ({ rule, where, path, change })
 
 const changed = (
   where: string,
   rule: Rule,
   name: string,
   [was, now]: readonly [Json | undefined, Json | undefined],
-): Finding[] => (isSame(was, now) ? [] : [found(where, '', rule, `${name} was ${textOf(was)} and is ${textOf(now)}.`)])
+): Finding[] =>
+  isSame(was, now) ? [] : [finding(where, '', rule, `${name} was ${textOf(was)} and is ${textOf(now)}.`)]
 
 export const compareChannels = (documents: Documents): readonly Finding[] => {
   const [was, now] = [objectAt(documents.was, 'channels'), objectAt(documents.now, 'channels')]
   return namesOf(was, now).flatMap((name): readonly Finding[] => {
     const where = `channel ${textOf(objectAt(was, name)['address'] ?? objectAt(now, name)['address'])}`
-    if (!(name in now)) return [found(where, '', 'channel-removed', 'The channel is removed.')]
-    if (!(name in was)) return [found(where, '', 'channel-added', 'The channel is added.')]
+    if (!(name in now)) return [finding(where, '', 'channel-removed', 'The channel is removed.')]
+    if (!(name in was)) return [finding(where, '', 'channel-added', 'The channel is added.')]
     const pair = { was: objectAt(was, name), now: objectAt(now, name) }
     return [...compareChannel(where, pair.was, pair.now), ...compareMessages(where, pair, documents)]
   })
@@ -46,8 +47,8 @@ const compareChannel = (where: string, was: JsonObject, now: JsonObject): readon
 const compareMessages = (where: string, { was, now }: Documents, documents: Documents): readonly Finding[] => {
   const [before, after] = [objectAt(was, 'messages'), objectAt(now, 'messages')]
   return namesOf(before, after).flatMap((name): readonly Finding[] => {
-    if (!(name in after)) return [found(where, name, 'message-removed', `The message ${name} is removed.`)]
-    if (!(name in before)) return [found(where, name, 'message-added', `The message ${name} is added.`)]
+    if (!(name in after)) return [finding(where, name, 'message-removed', `The message ${name} is removed.`)]
+    if (!(name in before)) return [finding(where, name, 'message-added', `The message ${name} is added.`)]
     const message = { was: resolved(documents.was, before[name]), now: resolved(documents.now, after[name]) }
     return compareMessage(`${where}, message ${name}`, message, documents)
   })
@@ -77,7 +78,7 @@ const compareAddresses = ({ was, now }: Documents): readonly Finding[] => {
       .filter(address => typeof address === 'string')
   return addresses(was)
     .filter(address => !addresses(now).includes(address))
-    .map(address => found('schemas', address, 'schema-removed', `${address} is removed.`))
+    .map(address => finding('schemas', address, 'schema-removed', `${address} is removed.`))
 }
 
 export const compareAsyncApi = (documents: Documents): readonly Finding[] => [

@@ -24,8 +24,8 @@ export const isObject = (value: unknown): value is JsonObject =>
 
 /** The object at this member; an empty one if there is none. */
 export const objectAt = (value: Json | undefined, ...path: readonly string[]): JsonObject => {
-  const found = path.reduce<Json | undefined>((node, name) => (isObject(node) ? node[name] : undefined), value)
-  return isObject(found) ? found : {}
+  const member = path.reduce<Json | undefined>((node, name) => (isObject(node) ? node[name] : undefined), value)
+  return isObject(member) ? member : {}
 }
 
 export const listOf = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? (value as Json[]) : [])

@@ -18,14 +18,14 @@ export const compareRetry = (place: Place, was: JsonObject, now: JsonObject): re
 export const compareProblems = (was: JsonObject, now: JsonObject): readonly Finding[] =>
   namesOf(was, now).flatMap((code): readonly Finding[] => {
     const place = { where: 'x-problems', path: code }
-    const found = (rule: Rule, change: string): Finding => ({ ...place, rule, change })
-    if (!(code in now)) return [found('error-code-removed', `The error code ${code} is removed.`)]
-    if (!(code in was)) return [found('error-code-added', `The error code ${code} is added.`)]
+    const finding = (rule: Rule, change: string): Finding => ({ ...place, rule, change })
+    if (!(code in now)) return [finding('error-code-removed', `The error code ${code} is removed.`)]
+    if (!(code in was)) return [finding('error-code-added', `The error code ${code} is added.`)]
     const [before, after] = [objectAt(was, code), objectAt(now, code)]
     const changed = (name: string, rule: Rule) =>
       isSame(before[name], after[name])
         ? []
-        : [found(rule, `The ${name} of ${code} was ${textOf(before[name])} and is ${textOf(after[name])}.`)]
+        : [finding(rule, `The ${name} of ${code} was ${textOf(before[name])} and is ${textOf(after[name])}.`)]
     return [
       ...changed('status', 'error-status-changed'),
       ...changed('category', 'error-category-changed'),

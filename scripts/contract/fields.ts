@@ -15,13 +15,13 @@ const compareProperties = (schemas: Schemas): readonly Finding[] => {
   const [was, now] = [objectAt(schemas.was['properties']), objectAt(schemas.now['properties'])]
   return namesOf(was, now).flatMap(name => {
     const path = stepInto(schemas.path, name)
-    const found = report({ ...schemas, path })
+    const finding = report({ ...schemas, path })
     const required = requiredIn(schemas, name)
-    if (!(name in now)) return [found('field-removed', `The field ${name} is removed.`)]
+    if (!(name in now)) return [finding('field-removed', `The field ${name} is removed.`)]
     if (!(name in was))
       return schemas.direction === 'request' && required.now
-        ? [found('required-field-added', `The required field ${name} is added.`)]
-        : [found('field-added', `The field ${name} is added.`)]
+        ? [finding('required-field-added', `The required field ${name} is added.`)]
+        : [finding('field-added', `The field ${name} is added.`)]
     return [...compareRequired(schemas, name), ...inner(schemas, name, was[name], now[name])]
   })
 }
@@ -34,14 +34,14 @@ const requiredIn = ({ was, now }: Schemas, name: string) => ({
 const compareRequired = (schemas: Schemas, name: string): readonly Finding[] => {
   const { was, now } = requiredIn(schemas, name)
   if (was === now) return []
-  const found = report({ ...schemas, path: stepInto(schemas.path, name) })
+  const finding = report({ ...schemas, path: stepInto(schemas.path, name) })
   const isRequest = schemas.direction === 'request'
   if (now)
     return [
-      found(isRequest ? 'field-required' : 'field-always-sent', `The field ${name} was optional and is required.`),
+      finding(isRequest ? 'field-required' : 'field-always-sent', `The field ${name} was optional and is required.`),
     ]
   return [
-    found(isRequest ? 'field-optional' : 'field-no-longer-sent', `The field ${name} was required and is optional.`),
+    finding(isRequest ? 'field-optional' : 'field-no-longer-sent', `The field ${name} was required and is optional.`),
   ]
 }
 
@@ -54,13 +54,13 @@ const othersIn = (value: Json | undefined): Json => {
 const compareOthers = (schemas: Schemas): readonly Finding[] => {
   const [was, now] = [othersIn(schemas.was['additionalProperties']), othersIn(schemas.now['additionalProperties'])]
   const isAccepting = schemas.direction === 'request'
-  const found = report(schemas)
+  const finding = report(schemas)
   if (isSame(was, now)) return []
   if (isObject(was) && isObject(now)) return inner(schemas, 'other members', was, now)
   if (now === false || (isObject(now) && was === true && isAccepting))
-    return [found('closed-to-fields', 'Undeclared fields were permitted.')]
-  if (isObject(was) && !isAccepting) return [found('type-changed', 'Undeclared fields had a schema.')]
-  return [found('opened-to-fields', 'Undeclared fields are permitted.')]
+    return [finding('closed-to-fields', 'Undeclared fields were permitted.')]
+  if (isObject(was) && !isAccepting) return [finding('type-changed', 'Undeclared fields had a schema.')]
+  return [finding('opened-to-fields', 'Undeclared fields are permitted.')]
 }
 
 const compareInner = (schemas: Schemas, keyword: 'items' | 'propertyNames', step: string): readonly Finding[] =>

@@ -59,16 +59,16 @@ const isIn = (values: readonly Json[], value: Json): boolean => values.some(each
 
 const compareValues: Compare = schemas => {
   const [was, now] = [valuesIn(schemas.was), valuesIn(schemas.now)]
-  const found = report(schemas)
+  const finding = report(schemas)
   const isAccepting = schemas.direction === 'request'
   if (was === undefined)
-    return [found(isAccepting ? 'enum-closed' : 'constraint-added', `Only ${textOf([...(now ?? [])])} is permitted.`)]
+    return [finding(isAccepting ? 'enum-closed' : 'constraint-added', `Only ${textOf([...(now ?? [])])} is permitted.`)]
   if (now === undefined)
-    return [found(isAccepting ? 'constraint-removed' : 'enum-opened', `Only ${textOf([...was])} was permitted.`)]
+    return [finding(isAccepting ? 'constraint-removed' : 'enum-opened', `Only ${textOf([...was])} was permitted.`)]
   const added: Rule = schemas.direction === 'event' ? 'event-value-added' : 'enum-value-added'
   return [
-    ...was.filter(each => !isIn(now, each)).map(each => found('enum-value-removed', `${textOf(each)} is removed.`)),
-    ...now.filter(each => !isIn(was, each)).map(each => found(added, `${textOf(each)} is added.`)),
+    ...was.filter(each => !isIn(now, each)).map(each => finding('enum-value-removed', `${textOf(each)} is removed.`)),
+    ...now.filter(each => !isIn(was, each)).map(each => finding(added, `${textOf(each)} is added.`)),
   ]
 }
 

@@ -36,14 +36,14 @@ export const compareOperations = (documents: Documents): readonly Finding[] => {
   return [
     ...[...was].flatMap(([where, operation]) => {
       const candidate = now.get(where)
-      if (candidate === undefined) return [found(where, 'endpoint-removed', 'The endpoint is removed.')]
+      if (candidate === undefined) return [finding(where, 'endpoint-removed', 'The endpoint is removed.')]
       return compareOperation({ was: operation, now: candidate, where, documents })
     }),
-    ...added.map(where => found(where, 'endpoint-added', 'The endpoint is added.')),
+    ...added.map(where => finding(where, 'endpoint-added', 'The endpoint is added.')),
   ]
 }
 
-const found = (where: string, rule: Rule, change: string): Finding => ({ rule, where, path: '', change })
+const finding = (where: string, rule: Rule, change: string): Finding => ({ rule, where, path: '', change })
 
 type Compare = (operations: Operations) => readonly Finding[]
 
@@ -52,13 +52,13 @@ const changed =
   ({ was, now, where }) =>
     isSame(was[name], now[name])
       ? []
-      : [found(where, rule, `${name} was ${textOf(was[name])} and is ${textOf(now[name])}.`)]
+      : [finding(where, rule, `${name} was ${textOf(was[name])} and is ${textOf(now[name])}.`)]
 
 const compareDeadline: Compare = ({ was, now, where }) => {
   const [before, after] = [Number(was['x-deadline-seconds']), Number(now['x-deadline-seconds'])]
   if (before === after) return []
   const rule: Rule = after < before ? 'limit-narrowed' : 'limit-widened'
-  return [found(where, rule, `The deadline was ${before} s and is ${after} s.`)]
+  return [finding(where, rule, `The deadline was ${before} s and is ${after} s.`)]
 }
 
 const ignored: Compare = () => []

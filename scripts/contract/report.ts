@@ -1,6 +1,6 @@
 import { type Finding, isBreaking, RULES } from './rules.ts'
 
-/** The report of a comparison: each difference once, with the places where it shows, the reason, and the way out. */
+/** The report of a comparison: each difference once, with the places where it shows, the reason, and the remedy. */
 
 export type Compared = { readonly version: string; readonly findings: readonly Finding[] }
 
@@ -35,7 +35,7 @@ const linesOf = (difference: Difference): readonly string[] => [
 
 const countOf = (count: number, effect: string): string => `${count} ${effect} difference${count === 1 ? '' : 's'}`
 
-const WAY_OUT =
+const REMEDY =
   'A breaking change needs a new version: leave the released shape to a translator in src/http/translation, give the new shape a ' +
   'date of its own with a migration guide (CONTRIBUTING.md, "An API version"), then run npm run contract -- release <date>.'
 
@@ -44,7 +44,7 @@ export const reportOf = ({ version, findings }: Compared): string => {
   const differences = differencesOf(findings).toSorted((one, other) => one.effect.localeCompare(other.effect))
   const breaking = differences.filter(breaks)
   const heading = `${version}: ${countOf(breaking.length, 'breaking')}, ${countOf(differences.length - breaking.length, 'compatible')}`
-  return [heading, ...differences.flatMap(linesOf), ...(breaking.length > 0 ? [WAY_OUT] : [])].join('\n')
+  return [heading, ...differences.flatMap(linesOf), ...(breaking.length > 0 ? [REMEDY] : [])].join('\n')
 }
 
 const breaks = ({ effect }: Difference): boolean => effect === 'breaking'

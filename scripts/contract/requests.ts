@@ -6,8 +6,8 @@ import { compareSchemas } from './schemas.ts'
 
 const parametersOf = (document: JsonObject, operation: JsonObject): ReadonlyMap<string, JsonObject> =>
   new Map(
-    listOf(operation['parameters']).map(given => {
-      const parameter = resolved(document, given)
+    listOf(operation['parameters']).map(entry => {
+      const parameter = resolved(document, entry)
       const name = textOf(parameter['name'])
       // RFC 9110 §5.1: names of headers are the same in upper and lower case.
       return [
@@ -18,32 +18,32 @@ const parametersOf = (document: JsonObject, operation: JsonObject): ReadonlyMap<
   )
 
 /** Members of a parameter that are compared by their own rules, or promise nothing. */
-const KNOWN = new Set(['name', 'in', 'required', 'schema', 'description', 'example', 'examples', 'deprecated'])
+const OTHER_MEMBERS = new Set(['name', 'in', 'required', 'schema', 'description', 'example', 'examples', 'deprecated'])
 
 export const compareParameters = ({ was, now, where, documents }: Operations): readonly Finding[] => {
   const [before, after] = [parametersOf(documents.was, was), parametersOf(documents.now, now)]
-  const found = (key: string, rule: Rule, change: string): Finding => ({ rule, where, path: key, change })
+  const finding = (key: string, rule: Rule, change: string): Finding => ({ rule, where, path: key, change })
   return [...new Set([...before.keys(), ...after.keys()])].flatMap(key => {
     const [released, candidate] = [before.get(key), after.get(key)]
-    if (candidate === undefined) return [found(key, 'parameter-removed', `The parameter ${key} is removed.`)]
+    if (candidate === undefined) return [finding(key, 'parameter-removed', `The parameter ${key} is removed.`)]
     if (released === undefined)
       return candidate['required'] === true
-        ? [found(key, 'parameter-required', `The required parameter ${key} is added.`)]
-        : [found(key, 'parameter-added', `The optional parameter ${key} is added.`)]
+        ? [finding(key, 'parameter-required', `The required parameter ${key} is added.`)]
+        : [finding(key, 'parameter-added', `The optional parameter ${key} is added.`)]
     return compareParameter({ was: released, now: candidate, where: `${where} ${key}`, documents })
   })
 }
 
 const compareParameter = ({ was, now, where, documents }: Operations): readonly Finding[] => {
-  const found = (rule: Rule, change: string): Finding => ({ rule, where, path: '', change })
+  const finding = (rule: Rule, change: string): Finding => ({ rule, where, path: '', change })
   const [isRequired, wasRequired] = [now['required'] === true, was['required'] === true]
-  const others = namesOf(was, now).filter(name => !KNOWN.has(name) && !isSame(was[name], now[name]))
+  const others = namesOf(was, now).filter(name => !OTHER_MEMBERS.has(name) && !isSame(was[name], now[name]))
   const schemas = { was: was['schema'], now: now['schema'], direction: 'request' as const, where, path: '', documents }
   return [
-    ...(isRequired && !wasRequired ? [found('parameter-required', 'It was optional and is required.')] : []),
-    ...(wasRequired && !isRequired ? [found('parameter-optional', 'It was required and is optional.')] : []),
-    ...(isSame(was['deprecated'], now['deprecated']) ? [] : [found('deprecated', 'Its deprecation is changed.')]),
-    ...others.map(name => found('unknown-change', `${name} was ${textOf(was[name])} and is ${textOf(now[name])}.`)),
+    ...(isRequired && !wasRequired ? [finding('parameter-required', 'It was optional and is required.')] : []),
+    ...(wasRequired && !isRequired ? [finding('parameter-optional', 'It was required and is optional.')] : []),
+    ...(isSame(was['deprecated'], now['deprecated']) ? [] : [finding('deprecated', 'Its deprecation is changed.')]),
+    ...others.map(name => finding('unknown-change', `${name} was ${textOf(was[name])} and is ${textOf(now[name])}.`)),
     ...compareSchemas(schemas),
   ]
 }
@@ -52,13 +52,13 @@ const mediaTypesOf = (body: JsonObject): JsonObject => objectAt(body, 'content')
 
 export const compareRequestBody = ({ was, now, where, documents }: Operations): readonly Finding[] => {
   const [before, after] = [resolved(documents.was, was['requestBody']), resolved(documents.now, now['requestBody'])]
-  const found = (rule: Rule, change: string): Finding => ({ rule, where: `${where} body`, path: '', change })
+  const finding = (rule: Rule, change: string): Finding => ({ rule, where: `${where} body`, path: '', change })
   const isRequired = after['required'] === true && before['required'] !== true
   if (isSame(before, {}) && isSame(after, {})) return []
-  if (isSame(after, {})) return [found('body-removed', 'The body is removed.')]
-  if (isSame(before, {})) return [found(isRequired ? 'body-required' : 'body-added', 'The body is added.')]
+  if (isSame(after, {})) return [finding('body-removed', 'The body is removed.')]
+  if (isSame(before, {})) return [finding(isRequired ? 'body-required' : 'body-added', 'The body is added.')]
   return [
-    ...(isRequired ? [found('body-required', 'The body was optional and is required.')] : []),
+    ...(isRequired ? [finding('body-required', 'The body was optional and is required.')] : []),
     ...compareContents({ was: before, now: after, where: `${where} body`, documents }, 'request'),
   ]
 }
@@ -70,9 +70,9 @@ export const compareContents = (
 ): readonly Finding[] => {
   const [before, after] = [mediaTypesOf(was), mediaTypesOf(now)]
   return namesOf(before, after).flatMap((type): readonly Finding[] => {
-    const found = (rule: Rule, change: string): Finding => ({ rule, where, path: type, change })
-    if (!(type in after)) return [found('media-type-removed', `The media type ${type} is removed.`)]
-    if (!(type in before)) return [found('media-type-added', `The media type ${type} is added.`)]
+    const finding = (rule: Rule, change: string): Finding => ({ rule, where, path: type, change })
+    if (!(type in after)) return [finding('media-type-removed', `The media type ${type} is removed.`)]
+    if (!(type in before)) return [finding('media-type-added', `The media type ${type} is added.`)]
     const [released, candidate] = [objectAt(before, type)['schema'], objectAt(after, type)['schema']]
     return compareSchemas({ was: released, now: candidate, direction, where, path: '', documents })
   })

@@ -24,13 +24,13 @@ const responsesOf = (document: JsonObject, operation: JsonObject): JsonObject =>
 export const compareResponses = ({ was, now, where, documents }: Operations): readonly Finding[] => {
   const [before, after] = [responsesOf(documents.was, was), responsesOf(documents.now, now)]
   const statuses = namesOf(before, after).flatMap((status): readonly Finding[] => {
-    const found = (rule: Rule, change: string): Finding => ({ rule, where, path: status, change })
+    const finding = (rule: Rule, change: string): Finding => ({ rule, where, path: status, change })
     const hasCodes = textsOf(objectAt(before, status)['x-error-codes']).length > 0
     // Where the codes of a status are gone, the comparison of the codes says so.
-    if (!(status in after)) return hasCodes ? [] : [found('status-removed', `The status ${status} is removed.`)]
+    if (!(status in after)) return hasCodes ? [] : [finding('status-removed', `The status ${status} is removed.`)]
     if (!(status in before)) {
       const isHarmless = Number(status) >= ERROR_MIN || ON_REQUEST.includes(status)
-      return [found(isHarmless ? 'error-status-added' : 'status-added', `The status ${status} is added.`)]
+      return [finding(isHarmless ? 'error-status-added' : 'status-added', `The status ${status} is added.`)]
     }
     const pair = { was: objectAt(before, status), now: objectAt(after, status) }
     return compareResponse({ ...pair, where: `${where} ${status}`, documents })
@@ -46,14 +46,14 @@ const compareResponse = (responses: Operations): readonly Finding[] => [
 const compareHeaders = ({ was, now, where, documents }: Operations): readonly Finding[] => {
   const [before, after] = [objectAt(was, 'headers'), objectAt(now, 'headers')]
   return namesOf(before, after).flatMap((name): readonly Finding[] => {
-    const found = (rule: Rule, change: string): Finding => ({ rule, where, path: name, change })
-    if (!(name in after)) return [found('header-removed', `The header ${name} is removed.`)]
-    if (!(name in before)) return [found('header-added', `The header ${name} is added.`)]
+    const finding = (rule: Rule, change: string): Finding => ({ rule, where, path: name, change })
+    if (!(name in after)) return [finding('header-removed', `The header ${name} is removed.`)]
+    if (!(name in before)) return [finding('header-added', `The header ${name} is added.`)]
     const [released, candidate] = [resolved(documents.was, before[name]), resolved(documents.now, after[name])]
     const isOptional = released['required'] === true && candidate['required'] !== true
     const schemas = { was: released['schema'], now: candidate['schema'], direction: 'response' as const, documents }
     return [
-      ...(isOptional ? [found('header-optional', `The header ${name} was required and is optional.`)] : []),
+      ...(isOptional ? [finding('header-optional', `The header ${name} was required and is optional.`)] : []),
       ...compareSchemas({ ...schemas, where: `${where} ${name}`, path: '' }),
     ]
   })
@@ -72,14 +72,14 @@ const codesOf = (responses: JsonObject) =>
 
 const compareCodes = (before: JsonObject, after: JsonObject, where: string): readonly Finding[] => {
   const [was, now] = [codesOf(before), codesOf(after)]
-  const found = (path: string, rule: Rule, change: string): Finding => ({ rule, where, path, change })
+  const finding = (path: string, rule: Rule, change: string): Finding => ({ rule, where, path, change })
   return [...new Set([...was.keys(), ...now.keys()])].flatMap((code): readonly Finding[] => {
     const [released, candidate] = [was.get(code), now.get(code)]
-    if (candidate === undefined) return [found(code, 'error-code-removed', `The error code ${code} is removed.`)]
-    if (released === undefined) return [found(code, 'error-code-added', `The error code ${code} is added.`)]
+    if (candidate === undefined) return [finding(code, 'error-code-removed', `The error code ${code} is removed.`)]
+    if (released === undefined) return [finding(code, 'error-code-added', `The error code ${code} is added.`)]
     const change = `The status of ${code} was ${released.status} and is ${candidate.status}.`
     return [
-      ...(released.status === candidate.status ? [] : [found(code, 'error-status-changed', change)]),
+      ...(released.status === candidate.status ? [] : [finding(code, 'error-status-changed', change)]),
       ...compareRetry({ where, path: code }, released.retry, candidate.retry),
     ]
   })

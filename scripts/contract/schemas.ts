@@ -39,15 +39,15 @@ const pathOf = ({ now, was, path }: Pair): string => {
 }
 
 /** The findings about pairs of components, which many operations refer to. */
-const known = new WeakMap<Pair['documents'], Map<string, readonly Finding[]>>()
+const cache = new WeakMap<Pair['documents'], Map<string, readonly Finding[]>>()
 
 export const compareSchemas = (pair: Pair): readonly Finding[] => {
   const [was, now] = [referenceIn(pair.was), referenceIn(pair.now)]
   if (was === undefined || now === undefined) return compareResolved(pair)
   const key = `${pair.direction} ${was} ${now}`
   if (pair.around?.includes(key)) return []
-  const ofDocuments = known.get(pair.documents) ?? new Map<string, readonly Finding[]>()
-  known.set(pair.documents, ofDocuments)
+  const ofDocuments = cache.get(pair.documents) ?? new Map<string, readonly Finding[]>()
+  cache.set(pair.documents, ofDocuments)
   const findings = ofDocuments.get(key) ?? compareResolved({ ...pair, around: [...(pair.around ?? []), key] })
   ofDocuments.set(key, findings)
   return findings.map(finding => ({ ...finding, where: pair.where }))

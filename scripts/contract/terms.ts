@@ -7,7 +7,7 @@ import type { Finding, Rule } from './rules.ts'
  * schemes.
  */
 
-const found = (where: string, path: string, rule: Rule, change: string): Finding => ({ rule, where, path, change })
+const finding = (where: string, path: string, rule: Rule, change: string): Finding => ({ rule, where, path, change })
 
 /** Upper limits by name; a missing one is unlimited. */
 const compareNumbers = (where: string, was: JsonObject, now: JsonObject): readonly Finding[] =>
@@ -15,7 +15,7 @@ const compareNumbers = (where: string, was: JsonObject, now: JsonObject): readon
     const [before, after] = [Number(was[name] ?? Infinity), Number(now[name] ?? Infinity)]
     if (before === after) return []
     const rule: Rule = after < before ? 'limit-narrowed' : 'limit-widened'
-    return [found(where, name, rule, `${name} was ${textOf(was[name])} and is ${textOf(now[name])}.`)]
+    return [finding(where, name, rule, `${name} was ${textOf(was[name])} and is ${textOf(now[name])}.`)]
   })
 
 /** A limit of requests in a window is narrower with fewer requests, or with the same ones in a longer window. */
@@ -27,7 +27,7 @@ const compareRates = (was: JsonObject, now: JsonObject): readonly Finding[] =>
     const perSecond = (limit: JsonObject): number => requests(limit) / Number(limit['window_seconds'] ?? 1)
     const isNarrower = requests(after) < requests(before) || perSecond(after) < perSecond(before)
     const rule: Rule = isNarrower ? 'limit-narrowed' : 'limit-widened'
-    return [found('x-rate-limits', name, rule, `It was ${textOf(before)} and is ${textOf(after)}.`)]
+    return [finding('x-rate-limits', name, rule, `It was ${textOf(before)} and is ${textOf(after)}.`)]
   })
 
 const scopesOf = (scheme: JsonObject): readonly string[] =>
@@ -55,15 +55,15 @@ export const compareSecuritySchemes = (was: JsonObject, now: JsonObject): readon
       ...(isSame(mechanismOf(before), mechanismOf(after))
         ? []
         : [
-            found(
+            finding(
               where,
               '',
               'security-scheme-changed',
               `It was ${textOf(mechanismOf(before))} and is ${textOf(mechanismOf(after))}.`,
             ),
           ]),
-      ...[...new Set(lost)].map(scope => found(where, scope, 'scope-changed', `The scope ${scope} is removed.`)),
-      ...[...new Set(gained)].map(scope => found(where, scope, 'scope-added', `The scope ${scope} is added.`)),
+      ...[...new Set(lost)].map(scope => finding(where, scope, 'scope-changed', `The scope ${scope} is removed.`)),
+      ...[...new Set(gained)].map(scope => finding(where, scope, 'scope-added', `The scope ${scope} is added.`)),
     ]
   })
 
@@ -73,10 +73,10 @@ const serversOf = (document: JsonObject): readonly string[] =>
 const compareServers = ({ was, now }: Documents): readonly Finding[] =>
   serversOf(was)
     .filter(url => !serversOf(now).includes(url))
-    .map(url => found('servers', url, 'server-changed', `The server ${url} is removed.`))
+    .map(url => finding('servers', url, 'server-changed', `The server ${url} is removed.`))
 
 /** Members of the document that are compared elsewhere, or promise nothing. */
-const KNOWN = new Set([
+const OTHER_MEMBERS = new Set([
   ...['openapi', 'info', 'tags', 'paths', 'components', 'servers', 'externalDocs'],
   ...['x-problems', 'x-limits', 'x-rate-limits'],
 ])
@@ -91,8 +91,8 @@ export const compareTerms = ({ was, now }: Documents): readonly Finding[] => [
   ),
   ...compareServers({ was, now }),
   ...namesOf(was, now)
-    .filter(name => !KNOWN.has(name) && !isSame(was[name], now[name]))
+    .filter(name => !OTHER_MEMBERS.has(name) && !isSame(was[name], now[name]))
     .map(name =>
-      found('the document', name, 'unknown-change', `${name} was ${textOf(was[name])} and is ${textOf(now[name])}.`),
+      finding('the document', name, 'unknown-change', `${name} was ${textOf(was[name])} and is ${textOf(now[name])}.`),
     ),
 ]

@@ -63,6 +63,6 @@ export const differencesInBooks = (books: DemoBooks, planned: Sums): readonly st
     ['revenue', planned.invoiced - planned.refunded, -balanceOf(books, 'revenue')],
   ] as const
   return expected
-    .filter(([, wanted, found]) => wanted !== found)
-    .map(([name, wanted, found]) => `The books: ${name} must be ${money(wanted)}, and is ${money(found)}.`)
+    .filter(([, target, actual]) => target !== actual)
+    .map(([name, target, actual]) => `The books: ${name} must be ${money(target)}, and is ${money(actual)}.`)
 }

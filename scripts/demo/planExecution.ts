@@ -93,8 +93,8 @@ type Payment = { readonly planned: PlannedPayment; readonly invoiceId: string }
 const decided = async (clerk: LedgerClient, { planned, invoiceId }: Payment): Promise<Creation> => {
   const { key, amount, reference } = planned
   const body = { invoice_id: invoiceId, amount: Number(amount), currency: CURRENCY, reference } as const
-  const givenUpAtMs = performance.now() + ACCEPTED_MAX_MS
-  while (performance.now() < givenUpAtMs) {
+  const deadlineMs = performance.now() + ACCEPTED_MAX_MS
+  while (performance.now() < deadlineMs) {
     const answer = await clerk.request('POST /payments', { body, idempotencyKey: key })
     if (answer.status === 201) return answer
     await sleep(ACCEPTED_PAUSE_MS)
@@ -139,8 +139,8 @@ const refundPayment = async (
 ): Promise<void> => {
   if (refund === 0n || paymentId === undefined) return
   const body = { amount: Number(refund), reason: 'The customer changed their mind.' }
-  const given = { path: { id: paymentId }, body, idempotencyKey: `${name}-refund` }
-  await created(clerk.request('POST /payments/{id}:refund', given))
+  const input = { path: { id: paymentId }, body, idempotencyKey: `${name}-refund` }
+  await created(clerk.request('POST /payments/{id}:refund', input))
 }
 
 const retryPayments = async (

@@ -40,13 +40,13 @@ const readFactsDuring = async <T>(reader: FactReader, progress: Progress, work: 
 }
 
 const waitForFacts = async (reader: FactReader, progress: Progress, runs: readonly InvoiceRun[]): Promise<void> => {
-  const givenUpAtMs = performance.now() + FACTS_MAX_MS
+  const deadlineMs = performance.now() + FACTS_MAX_MS
   for (;;) {
     await reader.readToEnd()
     progress.factsArrived(reader.facts.length)
     const missing = missingFacts(runs, reader.facts)
     if (missing.length === 0) return
-    if (performance.now() > givenUpAtMs)
+    if (performance.now() > deadlineMs)
       throw new DemoFailure(
         `${missing.length} facts did not arrive within ${FACTS_MAX_MS / 1_000} s of the last command; the first: ${missing[0]}.`,
       )
@@ -65,14 +65,14 @@ const reconcile = async (
 ): Promise<Pick<DemoResult, 'reconciliation' | 'books'>> => {
   const ids = demoIdsOf(runs)
   const planned = sumsOf(plan)
-  const givenUpAtMs = performance.now() + LISTS_MAX_MS
+  const deadlineMs = performance.now() + LISTS_MAX_MS
   for (;;) {
     const reconciliation = { planned, lists: await sumsOfLists(ledger, ids), facts: sumsOfFacts(reader.facts, ids) }
     const books = await readBooks(ledger, ids.invoices)
     const { facts } = reconciliation
     const agree =
       differencesIn({ ...reconciliation, planned: facts }).length + differencesInBooks(books, facts).length === 0
-    if (agree || performance.now() > givenUpAtMs) return { reconciliation, books }
+    if (agree || performance.now() > deadlineMs) return { reconciliation, books }
     await sleep(POLL_MS)
   }
 }

@@ -67,12 +67,12 @@ const lastOutput = async (dataDir: string): Promise<string> => {
 
 /** The service writes its address file just before `ready`. A file left by a killed service has another pid. */
 const untilReady = async (child: ChildProcess, { dataDir }: Config, signal: AbortSignal): Promise<Addresses> => {
-  const givenUpAtMs = performance.now() + START_MAX_MS
+  const deadlineMs = performance.now() + START_MAX_MS
   for (;;) {
     const addresses = await readAddresses(dataDir).catch(() => undefined)
     if (addresses?.pids['service'] === child.pid && addresses !== undefined) return addresses
     if (hasEnded(child)) throw new DemoFailure(`The service did not start:\n${await lastOutput(dataDir)}`)
-    if (performance.now() > givenUpAtMs) throw new DemoFailure(`The service was not ready in ${START_MAX_MS} ms.`)
+    if (performance.now() > deadlineMs) throw new DemoFailure(`The service was not ready in ${START_MAX_MS} ms.`)
     await sleep(POLL_MS, undefined, { signal })
   }
 }

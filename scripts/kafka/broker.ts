@@ -61,10 +61,10 @@ const refusal = (port: number, error: unknown): StartupError =>
     : new StartupError(`Port ${port} of 127.0.0.1 cannot be used: ${String(error)}`)
 
 /** Holds all ports at the same time, so that no two are equal and a used port is reported before the start. */
-const reserve = async (wanted: readonly number[]): Promise<number[]> => {
+const reserve = async (ports: readonly number[]): Promise<number[]> => {
   const held: HeldPort[] = []
   try {
-    for (const port of wanted)
+    for (const port of ports)
       held.push(
         await holdPort(port, HOST).catch((error: unknown) => {
           throw refusal(port, error)
@@ -77,8 +77,8 @@ const reserve = async (wanted: readonly number[]): Promise<number[]> => {
 }
 
 const portsFor = async (options: KafkaOptions): Promise<Ports> => {
-  const wanted = [options.port ?? 0, 0, ...(options.sasl === undefined ? [] : [options.sasl.port ?? 0])]
-  const [plain = 0, controller = 0, sasl] = await reserve(wanted)
+  const ports = [options.port ?? 0, 0, ...(options.sasl === undefined ? [] : [options.sasl.port ?? 0])]
+  const [plain = 0, controller = 0, sasl] = await reserve(ports)
   const advertised = options.advertisedPort === undefined ? {} : { advertised: options.advertisedPort }
   return { plain, controller, ...advertised, ...(sasl === undefined ? {} : { sasl }) }
 }

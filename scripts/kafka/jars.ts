@@ -15,7 +15,7 @@ const MANIFEST = 'jars.json'
 const JAVA_MAJOR_MIN = 17
 const MAVEN_TIMEOUT_MS = 300_000
 const OUTPUT_MAX_BYTES = 16_777_216
-const WAY_OUT = 'install both (apt-get install default-jre-headless maven), or set KAFKA_BROKERS to a running broker'
+const REMEDY = 'install both (apt-get install default-jre-headless maven), or set KAFKA_BROKERS to a running broker'
 
 const run = promisify(execFile)
 
@@ -33,10 +33,9 @@ export const javaMajor = async (): Promise<number | undefined> => {
 /** Throws a StartupError with instructions unless a suitable Java is on the PATH. */
 export const requireJava = async (): Promise<void> => {
   const major = await javaMajor()
-  if (major === undefined)
-    throw new StartupError(`Kafka needs java and mvn, and no java on the PATH works: ${WAY_OUT}.`)
+  if (major === undefined) throw new StartupError(`Kafka needs java and mvn, and no java on the PATH works: ${REMEDY}.`)
   if (major < JAVA_MAJOR_MIN) {
-    throw new StartupError(`Kafka needs Java ${JAVA_MAJOR_MIN} or newer and found ${major}: ${WAY_OUT}.`)
+    throw new StartupError(`Kafka needs Java ${JAVA_MAJOR_MIN} or newer and found ${major}: ${REMEDY}.`)
   }
 }
 
@@ -64,7 +63,7 @@ const resolveInto = async (folder: string): Promise<void> => {
     await run('mvn', ['-q', '-B', '-f', POM, ...goal], { timeout: MAVEN_TIMEOUT_MS, maxBuffer: OUTPUT_MAX_BYTES })
   } catch (error) {
     if (systemCode(error) === 'ENOENT') {
-      throw new StartupError(`Kafka needs java and mvn, and mvn is not on the PATH: ${WAY_OUT}.`, error)
+      throw new StartupError(`Kafka needs java and mvn, and mvn is not on the PATH: ${REMEDY}.`, error)
     }
     const output = error instanceof Error && 'stdout' in error ? String(error.stdout) : ''
     const reason = /\[ERROR\] (.+)/.exec(output)?.[1] ?? String(error).trim().split('\n').at(-1)

@@ -54,17 +54,17 @@ const serve = async ({ port, sasl, saslPort, dataDir, user: users }: Options): P
     sasl: sasl ? { port: saslPort, users } : undefined,
     log: printNotice,
   })
-  let asked = false
+  let isStopping = false
   const stop = (): void => {
     // A second Ctrl-C kills the broker.
-    void (asked ? kafka.kill() : kafka.stop())
-    asked = true
+    void (isStopping ? kafka.kill() : kafka.stop())
+    isStopping = true
   }
   process.on('SIGINT', stop)
   process.on('SIGTERM', stop)
   announce(kafka)
   await kafka.ended
-  if (!asked) throw new StartupError(`Kafka ended by itself (see kafka.log in ${dataDir}).`)
+  if (!isStopping) throw new StartupError(`Kafka ended by itself (see kafka.log in ${dataDir}).`)
 }
 
 try {

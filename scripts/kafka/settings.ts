@@ -42,11 +42,11 @@ const savedUsers = async (file: string): Promise<Users> => {
 }
 
 /** The given users, those of earlier starts in this folder, and a new password for each default user without one. */
-export const usersOf = async (dataDir: string, given: Users): Promise<Users> => {
-  for (const [name, password] of Object.entries(given)) parseUser(`${name}:${password}`)
+export const usersOf = async (dataDir: string, overrides: Users): Promise<Users> => {
+  for (const [name, password] of Object.entries(overrides)) parseUser(`${name}:${password}`)
   const file = join(dataDir, USERS_FILE)
   const usual = [SUPER_USER, ...TEST_USERS].map(name => [name, randomBytes(PASSWORD_BYTES).toString('base64url')])
-  const users = { ...Object.fromEntries(usual), ...(await savedUsers(file)), ...given }
+  const users = { ...Object.fromEntries(usual), ...(await savedUsers(file)), ...overrides }
   await writeFile(file, JSON.stringify(users), { mode: 0o600 })
   return users
 }

@@ -5,7 +5,7 @@ import { hasSigningKey } from '../../src/embedded/issuer/signingKey.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { createLedgerClient, type LedgerClient } from '../client/src/index.ts'
 import { renewing } from '../demo/tokens.ts'
-import { givenToken, TOKEN_SETTING, type TokenOptions } from './tokenOption.ts'
+import { tokenOf, TOKEN_SETTING, type TokenOptions } from './tokenOption.ts'
 import { findConnections, howToStart } from './connections.ts'
 
 /** Requests of the command line to the API. */
@@ -31,8 +31,8 @@ export const PAGE_LIMIT = 100
  */
 export const tokensOf = async (options: CallerOptions, scopes: readonly string[]): Promise<() => Promise<string>> => {
   const { tenant, subject } = options
-  const given = await givenToken(options)
-  if (given !== undefined) return async () => given
+  const token = await tokenOf(options)
+  if (token !== undefined) return async () => token
   if (tenant === undefined)
     throw new StartupError(`Name the tenant with --tenant, or put a token of your own into ${TOKEN_SETTING}.`)
   return renewing(await embeddedIssuerFor({ tenant, subject, scopes: [...new Set(scopes)], user: false }))

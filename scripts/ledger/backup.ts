@@ -80,10 +80,10 @@ const copyAll = async ({ dataDir, to, connectionString, json, signal }: Copying)
 
 /** Throws a StartupError where another program has changed the copy, or has taken its name. */
 const complete = async (unfinished: string, out: string, copied: Content): Promise<void> => {
-  const found = await contentOf(unfinished)
-  if (found.files !== copied.files || found.bytes !== copied.bytes)
+  const content = await contentOf(unfinished)
+  if (content.files !== copied.files || content.bytes !== copied.bytes)
     throw new StartupError(
-      `${copied.files} files of ${copied.bytes} bytes were copied, and ${found.files} of ${found.bytes} bytes are there: ` +
+      `${copied.files} files of ${copied.bytes} bytes were copied, and ${content.files} of ${content.bytes} bytes are there: ` +
         'another program has changed the copy.',
     )
   await rename(unfinished, out).catch((error: unknown) => {
@@ -92,8 +92,8 @@ const complete = async (unfinished: string, out: string, copied: Content): Promi
   await syncFolder(dirname(out))
 }
 
-const newFolder = async (given: string, dataDir: string): Promise<string> => {
-  const out = await realPathOf(resolve(given))
+const newFolder = async (path: string, dataDir: string): Promise<string> => {
+  const out = await realPathOf(resolve(path))
   if (await exists(out)) throw isThere(out)
   if (isWithin(out, dataDir))
     throw new StartupError(`${out} is in the data directory, ${dataDir}: name a folder outside it for the backup.`)

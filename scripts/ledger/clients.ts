@@ -71,14 +71,14 @@ const makeProof = async ({ public: isPublic, jwks }: New) => {
   return jwks === undefined ? { client_secret: newSecret() } : { jwks: await keysIn(jwks) }
 }
 
-const add = async (client_id: string, given: New): Promise<void> => {
-  const { tenant, scope, name, redirectUri } = given
-  const proof = await makeProof(given)
+const add = async (client_id: string, options: New): Promise<void> => {
+  const { tenant, scope, name, redirectUri } = options
+  const proof = await makeProof(options)
   const described = { client_id, tenant, scope: scopesOf(scope), ...(name === undefined ? {} : { name }) }
   const client = { ...described, ...(redirectUri ? { redirect_uris: [...redirectUri] } : {}), ...proof } as DevClient
   await addClient(await issuerDirectory(), client)
   const secret = 'client_secret' in proof ? proof.client_secret : undefined
-  if (given.json) return printJson({ ...shown(client), ...(secret === undefined ? {} : { client_secret: secret }) })
+  if (options.json) return printJson({ ...shown(client), ...(secret === undefined ? {} : { client_secret: secret }) })
   print(`${client_id} of ${tenant} is registered.`)
   if (secret !== undefined) print(`secret  ${secret}`)
 }

@@ -12,12 +12,12 @@ export type Connections = {
   readonly config: Config
   /** The service that runs in the data directory; undefined if none does. */
   readonly running: Addresses | undefined
-  readonly addresses: KnownAddresses
+  readonly addresses: ServiceAddresses
 }
 
-export type KnownAddresses = { readonly [Name in Exclude<keyof Addresses, 'pids'>]: string | null }
+export type ServiceAddresses = { readonly [Name in Exclude<keyof Addresses, 'pids'>]: string | null }
 
-const configuredAddresses = (config: Config): KnownAddresses => ({
+const configuredAddresses = (config: Config): ServiceAddresses => ({
   // A service with external dependencies only writes no address file; then it is at PORT.
   api: isConfigured(config) ? `http://localhost:${config.port}` : null,
   event_store: config.eventStoreUrl ?? null,
@@ -50,14 +50,14 @@ const SETTINGS = [
 ] as const
 
 /** A setting that names another dependency than the service uses would otherwise be ignored. */
-const refuseOtherSettings = (config: Config, running: KnownAddresses): void => {
+const refuseOtherSettings = (config: Config, running: ServiceAddresses): void => {
   const configured = configuredAddresses(config)
   for (const [name, setting] of SETTINGS) {
-    const given = withoutPassword(configured[name] ?? '')
+    const own = withoutPassword(configured[name] ?? '')
     const used = withoutPassword(running[name] ?? '')
-    if (given !== '' && given !== used)
+    if (own !== '' && own !== used)
       throw new StartupError(
-        `${setting} is ${given}, and the service that runs on ${config.dataDir} ${used === '' ? 'has none' : `uses ${used}`}: ` +
+        `${setting} is ${own}, and the service that runs on ${config.dataDir} ${used === '' ? 'has none' : `uses ${used}`}: ` +
           'unset it to mean this service, or name another data directory by LEDGER_DATA_DIR.',
       )
   }
@@ -73,8 +73,8 @@ const placeOf = ({ config, running }: Connections): string => {
 const targetOf = (connections: Connections): string => {
   const { api, event_store, postgres, kafka } = connections.addresses
   const named = Object.entries({ API: api, 'event store': event_store, Postgres: postgres, Kafka: kafka })
-  const known = named.flatMap(([name, address]) => (address === null ? [] : [`${name} ${withoutPassword(address)}`]))
-  return known.length === 0 ? placeOf(connections) : `${placeOf(connections)}: ${known.join(', ')}`
+  const places = named.flatMap(([name, address]) => (address === null ? [] : [`${name} ${withoutPassword(address)}`]))
+  return places.length === 0 ? placeOf(connections) : `${placeOf(connections)}: ${places.join(', ')}`
 }
 
 let isTargetPrinted = false

@@ -31,8 +31,8 @@ const RETRY_MAX_MS = 60_000
 
 /** The given token, or tokens of the embedded issuer, renewed as needed. */
 const tokensFor = async (tenant: string | undefined): Promise<() => Promise<string>> => {
-  const given = process.env[TOKEN_SETTING] ?? ''
-  if (given !== '') return async () => given
+  const token = process.env[TOKEN_SETTING] ?? ''
+  if (token !== '') return async () => token
   if (tenant === undefined)
     throw new StartupError(
       `Name the tenant with --tenant for a token of the embedded issuer, or put a token of your own into ${TOKEN_SETTING}.`,

@@ -4,13 +4,13 @@ import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { recordAuditedDecision } from '../../src/commands/recordAuditedDecision.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import {
-  type ParkedEvent,
-  type ParkedKey,
-  parkedOfKey,
-  type ParkedRequest,
-  parkedSummary,
-  requestParked,
-} from '../../src/feeds/parkedEvents.ts'
+  type DeadLetter,
+  type DeadLetterKey,
+  deadLettersOfKey,
+  type DeadLetterRequest,
+  deadLetterSummary,
+  requestForDeadLetters,
+} from '../../src/feeds/deadLetters.ts'
 import type { Database } from '../../src/ports.ts'
 import { operatorContext, withLedger } from './operatorContext.ts'
 import { interruptible } from './interruption.ts'
@@ -22,7 +22,7 @@ import { findConnections, howToStart } from './connections.ts'
 /** `dead-letters`: lists the facts that could not be delivered, and retries or discards them for the operator. */
 
 const WAIT_MAX_MS = 30_000
-/** A summary reads all parked events, of which there may be millions. */
+/** A summary reads all dead letters, of which there may be millions. */
 const STATEMENT_TIMEOUT_MS = 60_000
 const POLL_MS = 200
 const NOT_CARRIED_OUT = 'No running process has carried it out yet; the next one that starts does.'
@@ -48,10 +48,10 @@ const withDatabase = async <T>(work: (database: Database, storeUrl: string) => P
 
 const list = ({ json }: Json): Promise<void> =>
   withDatabase(async ({ sql }) => {
-    const keys = await parkedSummary(sql)
+    const keys = await deadLetterSummary(sql)
     if (json) return printJson({ keys })
     if (keys.length === 0) return print('No dead letters.')
-    const cellsOf = ({ delivery, key, waiting, type, attempts, first_failed_at, reason }: ParkedKey) => [
+    const cellsOf = ({ delivery, key, waiting, type, attempts, first_failed_at, reason }: DeadLetterKey) => [
       delivery,
       key,
       String(waiting),
@@ -64,8 +64,8 @@ const list = ({ json }: Json): Promise<void> =>
     for (const line of aligned([titles, ...keys.map(cellsOf)])) print(line)
   })
 
-const waitingOf = async ({ sql }: Database, delivery: string, key: string): Promise<readonly ParkedEvent[]> => {
-  const facts = await parkedOfKey(sql, delivery, key)
+const waitingOf = async ({ sql }: Database, delivery: string, key: string): Promise<readonly DeadLetter[]> => {
+  const facts = await deadLettersOfKey(sql, delivery, key)
   if (facts.length > 0) return facts
   throw new StartupError(`Nothing of ${key} is parked in ${delivery}. See npm run ledger -- dead-letters list.`)
 }
@@ -89,12 +89,12 @@ const show = (key: string, { json, delivery }: Which): Promise<void> =>
 type OperatorRequest = {
   readonly delivery: string
   readonly key: string
-  readonly what: ParkedRequest
+  readonly what: DeadLetterRequest
   readonly position?: bigint
 }
 
 /** The audit record is written before the action, so that no discarded fact is without one. */
-const audit = (storeUrl: string, { key, what }: OperatorRequest, { tenant_id }: ParkedEvent): Promise<void> =>
+const audit = (storeUrl: string, { key, what }: OperatorRequest, { tenant_id }: DeadLetter): Promise<void> =>
   withLedger(storeUrl, ledger => {
     const command = { type: 'GrantAccess' as const, operation: `${what}_dead_letters`, resource: key }
     return recordAuditedDecision(ledger, command, operatorContext(tenant_id))
@@ -110,10 +110,10 @@ const awaitExecution = async (
 ) => {
   const until = performance.now() + WAIT_MAX_MS
   for (;;) {
-    const facts = await parkedOfKey(sql, delivery, key)
-    const asked = facts.filter(fact => fact.requested !== null && (position ?? fact.position) === fact.position)
-    if (asked.length === 0 || performance.now() > until) return { facts, isPending: asked.length > 0 }
-    onWaiting(asked.length)
+    const facts = await deadLettersOfKey(sql, delivery, key)
+    const requests = facts.filter(fact => fact.requested !== null && (position ?? fact.position) === fact.position)
+    if (requests.length === 0 || performance.now() > until) return { facts, isPending: requests.length > 0 }
+    onWaiting(requests.length)
     await sleep(POLL_MS, undefined, { signal })
   }
 }
@@ -125,7 +125,7 @@ const execute = (order: OperatorRequest, { json }: Json): Promise<void> =>
     const meant = position === undefined ? before : before.filter(fact => fact.position === position)
     if (meant[0] === undefined) throw new StartupError(`No fact of ${key} is parked at position ${position}.`)
     await audit(storeUrl, order, meant[0])
-    await requestParked(database.sql, { delivery, key }, what, position)
+    await requestForDeadLetters(database.sql, { delivery, key }, what, position)
     const progress = progressFor({ json })(key, 'events', { total: meant.length })
     const onWaiting = (waiting: number): void => progress.update(meant.length - waiting)
     // The request is stored: a process carries it out after an interruption too, and a repetition asks for the rest.
@@ -169,21 +169,21 @@ const ofKey = (name: string, description: string): Command =>
     )
 
 export const deadLettersCommand = new Command('dead-letters')
-  .description('Lists, replays and discards parked facts: those that failed, and the later ones of their keys.')
+  .description('Lists, replays and discards dead letters: those that failed, and the later ones of their keys.')
   .addCommand(
     subcommand(
       'list',
       'Lists the parked keys with the number of facts, the failed event, the time and the reason.',
     ).action(list),
   )
-  .addCommand(ofKey('show', 'Shows the parked facts of a key in the order of their delivery.').action(show))
+  .addCommand(ofKey('show', 'Shows the dead letters of a key in the order of their delivery.').action(show))
   .addCommand(
-    ofKey('replay', 'Delivers the parked facts of a key in order, up to the first that fails again.').action(replay),
+    ofKey('replay', 'Delivers the dead letters of a key in order, up to the first that fails again.').action(replay),
   )
   .addCommand(
-    ofKey('discard', 'Discards parked facts: this delivery never sends them. The events stay in the store.')
+    ofKey('discard', 'Discards dead letters: this delivery never sends them. The events stay in the store.')
       .option('--position <position>', 'discard the fact at this position')
-      .option('--all', 'discard all parked facts of the key', false)
+      .option('--all', 'discard all dead letters of the key', false)
       .action(discard),
   )
   .addHelpText(

@@ -10,7 +10,7 @@ import { type Check, finding, orFinding, reasonOf } from './doctor/finding.ts'
 import { awaitLeases, checkLocks, type LeaseReport, neededLeases } from './doctor/locks.ts'
 import { compareLogs } from './doctor/log.ts'
 import { examineMachine, type Machine } from './doctor/machine.ts'
-import { checkParked } from './doctor/parked.ts'
+import { checkDeadLetters } from './doctor/deadLetters.ts'
 import { checkRights } from './doctor/rights.ts'
 import { checkTenantBytes } from './doctor/tenantBytes.ts'
 import { checkVersions, readVersions, type Versions } from './doctor/versions.ts'
@@ -18,7 +18,7 @@ import { hasSigningKey } from '../../src/compose/signingKey.ts'
 import { checkApi, checkIssuer, checkKafka, checkMetrics, checkPostgres, checkStore } from './doctor/dependencies.ts'
 import { exitWhenPrinted, print, printJson } from './print.ts'
 import { aligned } from './table.ts'
-import { findConnections, howToStart, type KnownAddresses, type Connections } from './connections.ts'
+import { findConnections, howToStart, type ServiceAddresses, type Connections } from './connections.ts'
 
 /** `doctor`: checks every dependency and feed, and prints the findings with their remedies. */
 
@@ -26,7 +26,7 @@ import { findConnections, howToStart, type KnownAddresses, type Connections } fr
 type Diagnosis = Machine & {
   readonly ok: boolean
   readonly at: string
-  readonly addresses: KnownAddresses
+  readonly addresses: ServiceAddresses
   readonly configuration: Configuration
   readonly checks: readonly Check[]
   readonly feeds: readonly FeedReport[]
@@ -51,7 +51,7 @@ const examineDatabase = async (
   database: Database,
   { config, addresses }: Pick<Connections, 'config' | 'addresses'>,
 ): Promise<OfDatabase> => {
-  const needed = neededLeases({ hasKafka: addresses.kafka !== null, seals: hasSigningKey(config.evidence) })
+  const needed = neededLeases({ hasKafka: addresses.kafka !== null, signs: hasSigningKey(config.evidence) })
   let leases: readonly LeaseReport[] = []
   const locks = async (): Promise<Check> => {
     leases = await awaitLeases(database, needed)
@@ -60,7 +60,7 @@ const examineDatabase = async (
   const checks = await Promise.all([
     orFinding('clock', () => checkClock(database)),
     orFinding('locks', locks),
-    orFinding('dead letters', () => checkParked(database)),
+    orFinding('dead letters', () => checkDeadLetters(database)),
     orFinding('bytes of tenants', () => checkTenantBytes(database, config.tenantBytesPerDay)),
     orFinding('failed feeds', () => checkErrors(database)),
   ])

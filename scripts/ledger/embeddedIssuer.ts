@@ -14,7 +14,7 @@ export const issuerDirectory = async (): Promise<string> => {
 }
 
 /** `--scope "a b"` in its stored form: without duplicates, in the given order. */
-export const scopesOf = (given: string): string => [...new Set(given.split(/\s+/).filter(Boolean))].join(' ')
+export const scopesOf = (list: string): string => [...new Set(list.split(/\s+/).filter(Boolean))].join(' ')
 
 /** The first line of stdin. Secrets are not taken from the command line, which every user of the machine can read. */
 export const lineFromStdin = async (what: 'password' | 'token'): Promise<string> => {

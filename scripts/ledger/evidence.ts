@@ -45,7 +45,7 @@ const accept = async ({ json, reason }: Options & { readonly reason: string }): 
     const how =
       kept_size >= abandoned_size
         ? 'Confirmed: nothing was lost.'
-        : `Accepted: of ${abandoned_size} sealed events the first ${kept_size} are kept.`
+        : `Accepted: of ${abandoned_size} signed events the first ${kept_size} are kept.`
     print(`${how} Heads of generation ${generation} follow.`)
     print(`The audit record is ${audit_record}.`)
   } finally {
@@ -68,7 +68,7 @@ export const evidenceCommand = new Command('evidence')
   .description('The signed heads over the log: the keys that sign them, and the acceptance of a restored log.')
   .addCommand(
     new Command('accept')
-      .description('Accepts a log that has lost sealed events, as after a restore, so that heads are signed again.')
+      .description('Accepts a log that has lost signed events, as after a restore, so that heads are signed again.')
       .requiredOption(
         '--reason <text>',
         'why the loss is accepted, for the audit record and the signed head; no personal data',

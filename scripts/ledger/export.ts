@@ -17,7 +17,7 @@ import { checkedTenant } from './operatorContext.ts'
 import { print, printJson } from './print.ts'
 import { progressFor } from './progress.ts'
 
-/** `export --evidence`: writes the sealed events with their proofs into a folder, for auditors. */
+/** `export --evidence`: writes the signed events with their proofs into a folder, for auditors. */
 
 type Options = { readonly evidence: boolean; readonly out: string; readonly tenant?: string; readonly json: boolean }
 
@@ -27,11 +27,11 @@ const SEARCH_TIMEOUT_MS = 600_000
 /** An export without an event looks like a good one. */
 const refuseUnknown = async (database: Database, tenant: string): Promise<void> => {
   if (await database.transaction(sql => hasLeafOf(sql, tenant), SEARCH_TIMEOUT_MS)) return
-  throw new StartupError(`No sealed event is of a tenant ${tenant}.`)
+  throw new StartupError(`No signed event is of a tenant ${tenant}.`)
 }
 
-const exportEvidence = async ({ out, tenant: given, json }: Options): Promise<Manifest | undefined> => {
-  const tenant = given === undefined ? null : checkedTenant(given)
+const exportEvidence = async ({ out, tenant: tenantName, json }: Options): Promise<Manifest | undefined> => {
+  const tenant = tenantName === undefined ? null : checkedTenant(tenantName)
   const { config, addresses } = await findConnections()
   const { event_store, postgres } = addresses
   if (event_store === null || postgres === null) throw new StartupError(howToStart(config.dataDir))
@@ -59,16 +59,16 @@ const run = async (options: Options): Promise<void> => {
   if (manifest === undefined) return
   const { head, events, missing, surplus } = manifest
   if (options.json) return printJson({ out: resolve(options.out), ...manifest })
-  print(`${events} events, sealed by the head of ${head.tree_size} events at ${head.time}, are in ${options.out}.`)
+  print(`${events} events, covered by the head of ${head.tree_size} events at ${head.time}, are in ${options.out}.`)
   if (missing + surplus > 0)
     print(
-      `The log lacks ${missing} sealed events, and has ${surplus} that were never sealed: see npm run -s ledger -- verify.`,
+      `The log lacks ${missing} signed events, and has ${surplus} that were never signed: see npm run -s ledger -- verify.`,
     )
   print(`Verify it anywhere: npm run -s ledger -- verify ${options.out}`)
 }
 
 export const exportCommand = new Command('export')
-  .description('Writes the sealed events with leaves, signed heads and a manifest into a folder, for auditors.')
+  .description('Writes the signed events with leaves, signed heads and a manifest into a folder, for auditors.')
   .option('--evidence', 'required: the kind of export', false)
   .requiredOption('--out <folder>', 'a folder that is empty or does not exist')
   .option('--tenant <tenant>', 'only the events of this tenant; of the others the hashes alone')

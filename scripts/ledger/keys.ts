@@ -67,8 +67,8 @@ type Rotation = Output & KeyedOptions & { readonly overlap?: number }
 
 const rotate = async (id: string, options: Rotation): Promise<void> => {
   const ledger = await ledgerOf(options, [MANAGE, ...READ_SCOPES])
-  const given = { path: { id }, body: { overlap_seconds: options.overlap }, idempotencyKey: keyOf(options) }
-  const { data: rotated } = await ledger.request('POST /api-keys/{id}:rotate', given)
+  const input = { path: { id }, body: { overlap_seconds: options.overlap }, idempotencyKey: keyOf(options) }
+  const { data: rotated } = await ledger.request('POST /api-keys/{id}:rotate', input)
   const until = rotated.previous_secret_until
   printSecret(rotated, options, until === null ? 'The one before it has ended. ' : `The one before it ends ${until}. `)
 }

@@ -4,7 +4,7 @@ import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { createLedger } from '../../src/commands/commandHandler.ts'
-import { FACTS, sealManifest, type Sealing, type SealDependencies } from '../../src/commands/manifests.ts'
+import { FACTS, sealManifest, type SealResult, type SealDependencies } from '../../src/commands/manifests.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { realWorld } from '../../src/lib/clockAndRandomness.ts'
@@ -26,12 +26,12 @@ const AUTHORITY = 'operator'
 const CATCH_UP_MAX_MS = 2_000
 const POLL_MS = 50
 
-type Line = Sealing & { readonly topic: string }
+type Line = SealResult & { readonly topic: string }
 
 const untilCaughtUp = async ({ ledger, projectedUpTo: reached }: SealDependencies): Promise<void> => {
   const head = await ledger.store.head()
-  const givenUpAtMs = performance.now() + CATCH_UP_MAX_MS
-  while ((await reached()) < head && performance.now() < givenUpAtMs) await sleep(POLL_MS)
+  const deadlineMs = performance.now() + CATCH_UP_MAX_MS
+  while ((await reached()) < head && performance.now() < deadlineMs) await sleep(POLL_MS)
 }
 
 /** A topic that was sealed before an interruption has nothing new when the command is repeated. */

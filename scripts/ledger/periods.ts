@@ -50,7 +50,7 @@ const lastClosed = (closed: Closed, { tenant, through }: CloseOptions) => {
       )
     case 'parked':
       throw new StartupError(
-        `The books of ${tenant} may lack ${closed.count} parked events: replay or discard them first ` +
+        `The books of ${tenant} may lack ${closed.count} dead letters: replay or discard them first ` +
           '(npm run ledger -- dead-letters list).',
       )
   }

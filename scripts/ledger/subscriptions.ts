@@ -76,8 +76,8 @@ const replay = async (id: string, options: Replay): Promise<void> => {
   const ledger = await ledgerOf(options, SCOPES)
   // The service refuses the place `now`.
   const body = { from: placeOf(options.from) as NewReplay['from'] }
-  const given = { path: { id }, body, idempotencyKey: keyOf(options) }
-  const { data: operation } = await ledger.request('POST /subscriptions/{id}:replay', given)
+  const input = { path: { id }, body, idempotencyKey: keyOf(options) }
+  const { data: operation } = await ledger.request('POST /subscriptions/{id}:replay', input)
   if (options.json) printJson(operation)
   else print(`${operation.id} is ${operation.state}: see GET /operations/${operation.id}.`)
 }
@@ -107,7 +107,7 @@ export const subscriptionsCommand = new Command('subscriptions')
     withCaller(new Command('list')).description('Lists the subscriptions of the tenant, newest first.').action(list),
   )
   .addCommand(
-    ofOne('show', 'Shows a subscription: its topic, its position, its lag and its parked facts.').action(
+    ofOne('show', 'Shows a subscription: its topic, its position, its lag and its dead letters.').action(
       ask('GET /subscriptions/{id}'),
     ),
   )

@@ -12,8 +12,8 @@ import { findConnections, howToStart } from './connections.ts'
 type Options = { readonly reason: string; readonly json: boolean }
 type RightOptions = Options & { readonly subject: string; readonly scope: string }
 
-const changeTenant = async (given: string, command: TenantCommand, { json }: Options): Promise<void> => {
-  const tenant = checkedTenant(given)
+const changeTenant = async (name: string, command: TenantCommand, { json }: Options): Promise<void> => {
+  const tenant = checkedTenant(name)
   const { config, addresses } = await findConnections()
   if (addresses.event_store === null) throw new StartupError(howToStart(config.dataDir))
   const state = await withLedger(addresses.event_store, ledger =>

@@ -10,14 +10,14 @@ export const TOKEN_SETTING = 'LEDGER_TOKEN'
 export type TokenOptions = { readonly token?: string; readonly tokenStdin?: boolean }
 
 /** The caller's own token, from stdin or from the environment; undefined if there is none. */
-export const givenToken = async ({ token, tokenStdin }: TokenOptions): Promise<string | undefined> => {
+export const tokenOf = async ({ token, tokenStdin }: TokenOptions): Promise<string | undefined> => {
   if (token !== undefined)
     throw new StartupError(
       `Everyone on this machine can read a command line: put the token into ${TOKEN_SETTING}, or pipe it in with ` +
         '--token-stdin. Treat the token that you passed as exposed.',
     )
-  const given = tokenStdin === true ? await lineFromStdin('token') : (process.env[TOKEN_SETTING] ?? '')
-  return given === '' ? undefined : given
+  const own = tokenStdin === true ? await lineFromStdin('token') : (process.env[TOKEN_SETTING] ?? '')
+  return own === '' ? undefined : own
 }
 
 /** Options of every command that calls the API. `scope` is the scope that the token needs. */

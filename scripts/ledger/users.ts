@@ -28,16 +28,16 @@ const printPassword = (username: string, password: string, { json, passwordStdin
   print(passwordStdin ? `${username} has the password that was piped in.` : `password of ${username}  ${password}`)
 }
 
-const given = async ({ passwordStdin }: Typed): Promise<string | undefined> =>
+const passwordOf = async ({ passwordStdin }: Typed): Promise<string | undefined> =>
   passwordStdin ? lineFromStdin('password') : undefined
 
 const add = async (username: string, options: Typed & { readonly tenant: string; readonly scope: string }) => {
   const user = { username, tenant: options.tenant, scope: scopesOf(options.scope) }
-  printPassword(username, await addUser(await issuerDirectory(), user, await given(options)), options)
+  printPassword(username, await addUser(await issuerDirectory(), user, await passwordOf(options)), options)
 }
 
 const changePassword = async (username: string, options: Typed): Promise<void> =>
-  printPassword(username, await setPassword(await issuerDirectory(), username, await given(options)), options)
+  printPassword(username, await setPassword(await issuerDirectory(), username, await passwordOf(options)), options)
 
 const remove = async (username: string, { json }: Json): Promise<void> => {
   await removeUser(await issuerDirectory(), username)

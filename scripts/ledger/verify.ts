@@ -83,12 +83,12 @@ const verify = (folder: string | undefined, { only, key, heads, asOf, json }: Op
     const checks = selected(only)
     return withStores(stores => runAll(checks, { ...stores, startProgress, signal }))
   }
-  const given = {
+  const choices = {
     ...(key !== undefined && { keys: key }),
     ...(heads !== undefined && { heads }),
     ...(asOf !== undefined && { asOfMs: asOf }),
   }
-  return verifyFolder({ folder, ...given, startProgress, signal })
+  return verifyFolder({ folder, ...choices, startProgress, signal })
 }
 
 const timeFrom = (text: string): number => {

@@ -64,9 +64,9 @@ export const createChannel = <Remote extends Operations>(
   }
 
   const answer = async (call: Call): Promise<void> => {
-    const given = await answerTo(call)
+    const result = await answerTo(call)
     // Not in one expression: `answers` would be the list of before the wait, which may have been sent.
-    answers.push(given)
+    answers.push(result)
     schedule()
   }
 

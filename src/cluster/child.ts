@@ -8,7 +8,7 @@ import { startService } from '../compose/service.ts'
 import type { Siblings } from '../compose/siblings.ts'
 import { readConfig } from '../settings/config.ts'
 import { metricsText } from '../lib/metrics.ts'
-import { type Log, Unavailable } from '../ports.ts'
+import { type Logger, Unavailable } from '../ports.ts'
 import { sentenceOf } from '../lib/startupError.ts'
 import { endTelemetry } from '../telemetry.ts'
 import { createChannel, type ChannelMessage } from './channel.ts'
@@ -30,14 +30,14 @@ const REVOCATION_SENT_MAX_MS = 1_000
 const world = realWorld()
 const ending = new AbortController()
 const reported = createReportedStates(world)
-let log: Log | undefined
+let logger: Logger | undefined
 let serve: ((connection: Socket) => void) | undefined
 let processName = 'starting'
 let notAnswering: readonly string[] = []
 let learnRevoked: (name: string) => void = () => undefined
-const cleanup = createCleanupStack(error => log?.error({ error }, 'a resource did not close'))
+const cleanup = createCleanupStack(error => logger?.error({ error }, 'a resource did not close'))
 
-const warn = (error: unknown): void => log?.warn({ error }, 'limits are counted in this process only')
+const warn = (error: unknown): void => logger?.warn({ error }, 'limits are counted in this process only')
 
 let started: Promise<void> | undefined
 let isEnding = false
@@ -87,12 +87,12 @@ const start = async ({ name, roles, apiProcesses, port, databaseUrl, eventStoreU
   const config = { ...readConfig(), port, roles }
   observeProcess()
   const opened = await openLog(config, name)
-  log = opened.log
+  logger = opened.logger
   cleanup.defer(opened.flush)
   const states = await startService(
     {
       config,
-      log: opened.log,
+      logger: opened.logger,
       databaseUrl,
       eventStoreUrl,
       port,
@@ -133,7 +133,7 @@ process.on('message', (message: ChannelMessage | Handover, connection?: Socket) 
   // There is none when the client has closed it on the way.
   if (connection && serve) serve(connection)
   else connection?.destroy()
-  ignoreFailure(primary.call('taken', message.connection))
+  ignoreFailure(primary.call('acknowledge', message.connection))
 })
 process.on('disconnect', () => process.exit(0))
 // Service managers may signal every process; the primary ends its children in order.

@@ -59,10 +59,10 @@ const createEndCounter = (): (() => number) => {
   }
 }
 
-type Wanted = { readonly name: string; readonly isApi: boolean; readonly settings: Promise<ChildSettings> }
+type ChildOptions = { readonly name: string; readonly isApi: boolean; readonly settings: Promise<ChildSettings> }
 
 /** Starts a child. Long because its functions share the present process. */
-export const superviseChild = ({ name, isApi, settings }: Wanted, events: ChildEvents): ChildProcess => {
+export const superviseChild = ({ name, isApi, settings }: ChildOptions, events: ChildEvents): ChildProcess => {
   const stopping = new AbortController()
   const firstReady = Promise.withResolvers<void>()
   firstReady.promise.catch(() => undefined)

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config, Role } from '../settings/config.ts'
 import type { Sample } from '../lib/metrics.ts'
-import type { Log } from '../ports.ts'
+import type { Logger } from '../ports.ts'
 import { type ChildEvents, type ChildProcess, superviseChild } from './childProcess.ts'
 import { interrupted } from './feedStates.ts'
 import type { ChildSettings, PrimaryOperations, SentFeedState } from './protocol.ts'
@@ -27,8 +27,8 @@ const withinMs = <T>(limitMs: number, work: Promise<T>): Promise<T | undefined> 
 
 const metricsOf = async (children: readonly ChildProcess[]): Promise<readonly string[]> => {
   const answering = children.filter(({ present }) => present().isAnswering())
-  const asked = answering.map(({ present }) => withinMs(METRICS_MAX_MS, present().call('metrics')))
-  return (await Promise.all(asked)).filter(text => text !== undefined)
+  const requests = answering.map(({ present }) => withinMs(METRICS_MAX_MS, present().call('metrics')))
+  return (await Promise.all(requests)).filter(text => text !== undefined)
 }
 
 type Plan = { readonly name: string; readonly roles: readonly Role[] }
@@ -42,7 +42,7 @@ export const plannedProcesses = ({ roles, processes }: Pick<Config, 'roles' | 'p
 }
 
 export type ChildrenOptions = {
-  readonly log: Log
+  readonly logger: Logger
   readonly settings: Promise<Pick<ChildSettings, 'port' | 'databaseUrl' | 'eventStoreUrl'>>
   /** A process begins to serve, or is another one than before. */
   readonly onChange: () => void
@@ -74,7 +74,7 @@ const createFeedStateRelay = (apis: () => readonly ChildProcess[]) => {
 }
 
 /** Starts all children. Long because its functions share the children. */
-export const startChildren = (config: Config, { log, settings, onChange, onWaiting, onFailed }: ChildrenOptions) => {
+export const startChildren = (config: Config, { logger, settings, onChange, onWaiting, onFailed }: ChildrenOptions) => {
   const limits = createSharedLimits()
   const apis = (): readonly ChildProcess[] => children.filter(({ isApi }) => isApi)
   const notAnswering = (): readonly string[] =>
@@ -83,7 +83,7 @@ export const startChildren = (config: Config, { log, settings, onChange, onWaiti
 
   const open: ChildEvents['open'] = child => {
     const { operations, releaseAll } = limits.openFor()
-    const own: Omit<PrimaryOperations, 'taken' | 'listening' | 'ending'> = {
+    const own: Omit<PrimaryOperations, 'acknowledge' | 'listening' | 'ending'> = {
       ...operations,
       ready: () => {
         child.isReady()
@@ -102,10 +102,10 @@ export const startChildren = (config: Config, { log, settings, onChange, onWaiti
   }
 
   const onSilent: ChildEvents['onSilent'] = ({ name }) =>
-    log.error({ name }, 'a process is not responding and gets no more connections')
+    logger.error({ name }, 'a process is not responding and gets no more connections')
 
   const onEnded: ChildEvents['onEnded'] = ({ name, isApi }, how, pauseMs) => {
-    log.error({ name, how, pauseMs }, 'a process has exited and is being restarted')
+    logger.error({ name, how, pauseMs }, 'a process has exited and is being restarted')
     if (!isApi) feeds.interrupted()
   }
 
@@ -114,9 +114,9 @@ export const startChildren = (config: Config, { log, settings, onChange, onWaiti
   const children = plans.map(({ name, roles }) => {
     const own = settings.then(common => ({ ...common, name, roles, apiProcesses }))
     own.catch(() => undefined)
-    const wanted = { name, isApi: roles.includes('api'), settings: own }
+    const options = { name, isApi: roles.includes('api'), settings: own }
     const events = { open, onServing: onChange, onSilent, onEnded, onGivenUp: onFailed, notAnswering }
-    return superviseChild(wanted, events)
+    return superviseChild(options, events)
   })
   const ready = Promise.all(children.map(child => child.ready))
   // The start may fail for another reason, and then nothing waits for it.

@@ -46,7 +46,7 @@ const exitOf = (forked: Forked): Promise<string> =>
 const createHandover = (forked: Forked) => {
   const sent = new Map<number, Socket>()
   let last = 0
-  const taken = (connection: number): void => {
+  const acknowledge = (connection: number): void => {
     sent.get(connection)?.destroy()
     sent.delete(connection)
   }
@@ -56,10 +56,10 @@ const createHandover = (forked: Forked) => {
       sent.set(last, socket)
       forked.send({ connection: last } satisfies Handover, socket, { keepOpen: true }, () => undefined)
     },
-    taken,
+    acknowledge: acknowledge,
     /** The process has ended: the clients learn it at once, and repeat their requests. */
     destroyAll: (): void => {
-      for (const connection of [...sent.keys()]) taken(connection)
+      for (const connection of [...sent.keys()]) acknowledge(connection)
     },
   }
 }
@@ -81,7 +81,7 @@ export const forkProcess = (options: ForkOptions): ForkedProcess => {
   const channel = createChannel<ChildOperations>(
     // A process that has ended takes no messages; its end is reported by its exit.
     message => forked.connected && forked.send(message, () => undefined),
-    { ...operations, taken: handover.taken, listening, ending: giveNoMore },
+    { ...operations, acknowledge: handover.acknowledge, listening, ending: giveNoMore },
   )
   forked.on('message', (message: ChannelMessage) => channel.receive(message))
   settings.then(values => channel.call('start', values)).catch(() => undefined)

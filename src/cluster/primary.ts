@@ -4,7 +4,7 @@ import { createCleanupStack, type CleanupStack } from '../lib/cleanupStack.ts'
 import { addressesOf, openDirectoryAndLog, openStores, publish, serveMetrics } from '../compose/machine.ts'
 import { observeProcess } from '../compose/processMetrics.ts'
 import { joinedTexts, metricsText, observe } from '../lib/metrics.ts'
-import type { Log } from '../ports.ts'
+import type { Logger } from '../ports.ts'
 import { StartupError } from '../lib/startupError.ts'
 import { ChildNotStarted } from './childProcess.ts'
 import { acceptConnections } from './connections.ts'
@@ -20,10 +20,10 @@ import { createSerialQueue } from '../lib/serialQueue.ts'
 
 /** Starts the service. When a step fails, everything that was started before is closed. */
 export const startProcesses = async (config: Config, starting: Starting): Promise<Service> => {
-  let log: Log | undefined
-  const cleanup = createCleanupStack(error => log?.error({ error }, 'a resource did not close'))
+  let logger: Logger | undefined
+  const cleanup = createCleanupStack(error => logger?.error({ error }, 'a resource did not close'))
   try {
-    return await start(config, cleanup, { ...starting, onLog: opened => void (log = opened) })
+    return await start(config, cleanup, { ...starting, onLog: opened => void (logger = opened) })
   } catch (error) {
     await cleanup.run()
     if (error instanceof ChildNotStarted) throw new StartupError(error.message, error)
@@ -31,11 +31,11 @@ export const startProcesses = async (config: Config, starting: Starting): Promis
   }
 }
 
-type StartingWithLog = Starting & { readonly onLog: (log: Log) => void }
+type StartingWithLog = Starting & { readonly onLog: (logger: Logger) => void }
 
 const start = async (config: Config, cleanup: CleanupStack, starting: StartingWithLog): Promise<Service> => {
-  const { log, place } = await openDirectoryAndLog(config, cleanup, 'primary')
-  starting.onLog(log)
+  const { logger, place } = await openDirectoryAndLog(config, cleanup, 'primary')
+  starting.onLog(logger)
   const failed = Promise.withResolvers<Error>()
   const stores = Promise.withResolvers<Awaited<ReturnType<typeof openStores>>>()
   stores.promise.catch(() => undefined)
@@ -44,24 +44,24 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   const metrics = await observeProcesses(config, cleanup, () => children)
   const addresses = async () =>
     addressesOf(config, { port, stores: await stores.promise, metrics, pids: children.pids() })
-  const published = createCleanupStack(error => log.error({ error }, 'cannot remove the published addresses'))
+  const published = createCleanupStack(error => logger.error({ error }, 'cannot remove the published addresses'))
   let isClosing = false
   const publishNow = inOrder(async () => {
     const present = await addresses()
     if (!isClosing) await publish(config, present, published)
   })
   const children = startChildren(config, {
-    log,
+    logger,
     settings: stores.promise.then(({ databaseUrl, eventStoreUrl }) => ({ port, databaseUrl, eventStoreUrl })),
     onChange: () => {
       connections.distribute()
-      publishNow().catch((error: unknown) => log.error({ error }, 'cannot publish the addresses'))
+      publishNow().catch((error: unknown) => logger.error({ error }, 'cannot publish the addresses'))
     },
     onWaiting: onceEach(starting.onWaiting),
     onFailed: failed.resolve,
   })
   // Closed after the children, which use the embedded services.
-  const embedded = createCleanupStack(error => log.error({ error }, 'an embedded service did not close'))
+  const embedded = createCleanupStack(error => logger.error({ error }, 'an embedded service did not close'))
   cleanup.defer(embedded.run)
   cleanup.defer(children.stop)
   cleanup.defer(async () => connections.close())
@@ -69,7 +69,7 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
     isClosing = true
     await published.run()
   })
-  stores.resolve(await openStores(config, embedded, log, failed.resolve))
+  stores.resolve(await openStores(config, embedded, logger, failed.resolve))
   await Promise.race([children.ready, ended(starting.signal)])
   return { addresses: await addresses(), logs: place, failed: failed.promise, close: cleanup.run }
 }

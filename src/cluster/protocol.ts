@@ -27,7 +27,7 @@ export type PrimaryOperations = {
   /** The child serves connections from now on. */
   readonly listening: () => void
   /** The child has the connection of this number. */
-  readonly taken: (connection: number) => void
+  readonly acknowledge: (connection: number) => void
   readonly ready: () => void
   /** The child closes, and takes no further connections. */
   readonly ending: () => void

@@ -77,9 +77,14 @@ const onlyOne = async <T>(items: AsyncIterable<T>): Promise<T | undefined> => {
 type Cache = LRUCache<string, Loaded<Kind>>
 
 const remember = (cache: Cache, stream: string, loaded: Loaded<Kind>): void => {
-  const known = cache.peek(stream)
+  const previous = cache.peek(stream)
   // Two requests may finish in the other order than they began; the newer state stays.
-  if (known && known.revision !== 'no_stream' && loaded.revision !== 'no_stream' && known.revision > loaded.revision)
+  if (
+    previous &&
+    previous.revision !== 'no_stream' &&
+    loaded.revision !== 'no_stream' &&
+    previous.revision > loaded.revision
+  )
     return
   cache.set(stream, loaded)
 }
@@ -98,12 +103,12 @@ export const createAggregateRepository = (
     cached: (entity, id) => cache.get(streamOf(entity.aggregate, id)) as ReturnType<typeof aggregates.cached<never>>,
     load: async (entity, id) => {
       const stream = streamOf(entity.aggregate, id)
-      const known = aggregates.cached(entity, id) ?? nothingLoaded(entity)
-      const from = known.revision === 'no_stream' ? 0n : known.revision + 1n
-      let loaded = known
+      const start = aggregates.cached(entity, id) ?? nothingLoaded(entity)
+      const from = start.revision === 'no_stream' ? 0n : start.revision + 1n
+      let loaded = start
       for await (const stored of store.readStream(stream, { from }))
         loaded = foldOne(entity, loaded, recordedOf(entity.aggregate.codec, stored))
-      if (loaded !== known) remember(cache, stream, loaded)
+      if (loaded !== start) remember(cache, stream, loaded)
       return loaded
     },
     advance: (entity, from, events) => {

@@ -75,11 +75,11 @@ export const createDenials = (ledger: Ledger, onFailure: (error: unknown) => voi
   }
 
   return {
-    record: async (denial, asked) => {
-      const { tenant, subject, client, quota } = asked
-      await ledger.byteQuota.check(chargedTenant(asked), 'audit_record')
+    record: async (denial, request) => {
+      const { tenant, subject, client, quota } = request
+      await ledger.byteQuota.check(chargedTenant(request), 'audit_record')
       // From here on nothing is refused: what is counted now is recorded later.
-      const context: Context = { ...asked, quota: { ...quota, use: 'completion' } }
+      const context: Context = { ...request, quota: { ...quota, use: 'completion' } }
       const name = JSON.stringify([tenant, subject, client, quota?.tenant])
       const caller = callers.get(name) ?? open(name)
       if (caller.recorded < DENIALS_RECORDED_EACH_MAX) {
@@ -98,12 +98,12 @@ export const createDenials = (ledger: Ledger, onFailure: (error: unknown) => voi
 }
 
 const add = (kinds: Map<string, Counted>, key: string, { denial, context, count }: Counted): void => {
-  const known = kinds.get(key)
-  if (known === undefined) {
+  const entry = kinds.get(key)
+  if (entry === undefined) {
     kinds.set(key, { denial, context, count })
     return
   }
-  if (known.denial.resource !== denial.resource) known.denial = { ...known.denial, resource: null }
-  known.context = context
-  known.count += count
+  if (entry.denial.resource !== denial.resource) entry.denial = { ...entry.denial, resource: null }
+  entry.context = context
+  entry.count += count
 }

@@ -6,7 +6,7 @@ import type { InvoiceOrder, InvoiceTerms, OrderState } from '../../streams/order
 import { type CreationResult, replay, rowUntil } from './idempotency/creation.ts'
 import { invoiceEntity, type KindOf, orderEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
-import { bindKey, boundKeyConflict } from './idempotency/conflicts.ts'
+import { recordKey, recordedKeyConflict } from './idempotency/conflicts.ts'
 import { decisionOn } from './streamGrowth.ts'
 import type { Loaded } from './aggregateRepository.ts'
 
@@ -40,7 +40,9 @@ export const raise = async (
   const order = await ledger.aggregates.loadOwn(orderEntity, order_id, context.tenant)
   const refusal = refusalBefore(ledger, order, command)
   const key = idempotencyRecord && { idFromKey: id, resourceId: id, idempotencyRecord }
-  const conflict = key ? await (refusal ? boundKeyConflict(ledger, key) : bindKey(ledger, key, context)) : 'unbound'
+  const conflict = key
+    ? await (refusal ? recordedKeyConflict(ledger, key) : recordKey(ledger, key, context))
+    : 'unbound'
   if (refusal && conflict === 'unbound') return { kind: 'refused', rejection: refusal }
   if (conflict && conflict !== 'unbound') return conflict
   // An earlier attempt bound the key and ended before the order decided; the order's refusal is recorded now, as that

@@ -12,11 +12,11 @@ import { recordedOf } from '../lib/storedEvents.ts'
 
 /**
  * Manifests, by which consumers prove that they have everything: the number of facts between two positions, and the
- * hash of their ids. Parked facts are named as missing and not counted, so that one of them does not keep the others
+ * hash of their ids. Dead letters are named as missing and not counted, so that one of them does not keep the others
  * from being proved, and so that a sealed manifest stays true when they are released.
  */
 
-/** The read model in which facts are counted. Below its checkpoint it grows only by replays of parked facts. */
+/** The read model in which facts are counted. Below its checkpoint it grows only by replays of dead letters. */
 export const FACTS = 'facts_v1'
 export type SealDependencies = {
   readonly ledger: Ledger
@@ -26,7 +26,7 @@ export type SealDependencies = {
 }
 
 /** `sealed` is undefined when the log has not moved since the last manifest, which ended at `to`. */
-export type Sealing = { readonly sealed: Manifest | undefined; readonly to: bigint }
+export type SealResult = { readonly sealed: Manifest | undefined; readonly to: bigint }
 
 export const manifestIdOf = (topic: string): ManifestId => derivedId('man', topic)
 
@@ -89,10 +89,10 @@ export const sealManifest = async (
   dependencies: SealDependencies,
   topic: string,
   authority: string,
-): Promise<Sealing> => {
+): Promise<SealResult> => {
   for (let attempts = 0; attempts < ATTEMPTS_MAX; attempts += 1) {
-    const sealing = await attempt(dependencies, topic, authority)
-    if (sealing !== undefined) return sealing
+    const result = await attempt(dependencies, topic, authority)
+    if (result !== undefined) return result
   }
   throw new Error(`Others were first ${ATTEMPTS_MAX} times at a manifest of ${topic}.`)
 }

@@ -18,7 +18,7 @@ export type PaymentRefusalCode =
   | 'concurrent_modification'
   | GrowthCode
 
-type Asked = Omit<PaymentTerms, 'order_id' | 'reference'> & {
+type PaymentRequest = Omit<PaymentTerms, 'order_id' | 'reference'> & {
   readonly id: PaymentId
   readonly reference: { readonly stream: ReferenceId } | null
 }
@@ -27,7 +27,7 @@ type RaisedInvoice = Exclude<InvoiceState, { status: 'none' }>
 /** Checks that refuse before any durable effect. The invoice's stream makes the final decision on the amount. */
 export const checkPayment = async (
   ledger: Ledger,
-  payment: Asked,
+  payment: PaymentRequest,
   tenant: string,
 ): Promise<RaisedInvoice | Rejection<PaymentRefusalCode>> => {
   const { reference } = payment
@@ -59,7 +59,7 @@ const holderOf = async ({ aggregates, hasSiblings }: Ledger, id: ReferenceId): P
 const isFull = (
   { changesMax }: Ledger,
   loaded: Loaded<KindOf<typeof invoiceEntity>>,
-  { amount, settlement }: Asked,
+  { amount, settlement }: PaymentRequest,
 ): boolean => {
   if (eventCountOf(loaded) < changesMax || loaded.state.status === 'none') return false
   return settlement === 'deferred' || amount !== stillDue(loaded.state)
@@ -74,7 +74,7 @@ const figuresOf = (invoice: RaisedInvoice): RejectionParams => ({
 
 const payableInvoice = async (
   ledger: Ledger,
-  payment: Asked,
+  payment: PaymentRequest,
   tenant: string,
 ): Promise<RaisedInvoice | Rejection<PaymentRefusalCode>> => {
   const { aggregates, hasSiblings } = ledger

@@ -4,7 +4,7 @@ import type { Recorded } from '../../streams/envelope.ts'
 import type { OrderId, PaymentId, ReferenceId } from '../../streams/ids.ts'
 import type { PaymentEvent, PaymentTerms, RefusalCode } from '../../streams/payment/index.ts'
 import { Unavailable } from '../ports.ts'
-import { inKeyTurn, waitForConcurrentRequest } from './idempotency/turns.ts'
+import { withKeyLock, waitForConcurrentRequest } from './idempotency/keyLock.ts'
 import { asReplay, type CreationResult, rowUntil } from './idempotency/creation.ts'
 import { idempotencyRecordIn, keyConflict } from './idempotency/conflicts.ts'
 import { invoiceEntity, paymentEntity, referenceEntity } from './entities.ts'
@@ -48,10 +48,10 @@ export const pay = async (
   }
   if (!(await waitForConcurrentRequest(ledger, id))) return { kind: 'concurrent_request' }
   ledger.world.crashPoint('before_claim')
-  const claim = () => initiate(ledger, { ...payment, order_id: checked.orderId }, context)
-  const claimed = await (reference === null ? claim() : inKeyTurn(ledger, id, claim))
-  if ('row' in claimed && !claimed.isResumed) ledger.world.crashPoint('after_claim')
-  return answerWithin(ledger, { id, ...claimed, untilMs }, context)
+  const initiateOnce = () => initiate(ledger, { ...payment, order_id: checked.orderId }, context)
+  const attempt = await (reference === null ? initiateOnce() : withKeyLock(ledger, id, initiateOnce))
+  if ('row' in attempt && !attempt.isResumed) ledger.world.crashPoint('after_claim')
+  return answerWithin(ledger, { id, ...attempt, untilMs }, context)
 }
 
 /** The answer to a request whose key or reference is taken; undefined for a new payment. */
@@ -61,12 +61,12 @@ export const replayPayment = async (
   context: Context,
 ): Promise<CreationResult<PaymentRow> | undefined> => {
   const untilMs = ledger.world.monotonicMs() + payment.waitMs
-  const taken = await lookUpTaken(ledger, payment)
-  return taken && answerWithin(ledger, { id: payment.id, ...taken, untilMs }, context)
+  const previous = await lookUpTaken(ledger, payment)
+  return previous && answerWithin(ledger, { id: payment.id, ...previous, untilMs }, context)
 }
 
 /** The answer of a request, or the payment that its key has initiated and that is to be finished. */
-type Claimed =
+type Attempt =
   | { readonly answer: CreationResult<PaymentRow> }
   | (Pick<Initiated, 'row' | 'position'> & { readonly isResumed: boolean })
 
@@ -74,7 +74,7 @@ const initiate = async (
   ledger: Ledger,
   { order_id, ...payment }: NewPayment & { readonly order_id: OrderId },
   context: Context,
-): Promise<Claimed> => {
+): Promise<Attempt> => {
   const stored = await storeReference(ledger, payment)
   if ('answer' in stored) return stored.answer
   const command = { ...initiationOf(payment, stored.token), order_id }
@@ -88,13 +88,13 @@ const initiate = async (
 const storeReference = async (
   ledger: Ledger,
   payment: NewPayment,
-): Promise<{ readonly token: string | null } | { readonly answer: Claimed }> => {
+): Promise<{ readonly token: string | null } | { readonly answer: Attempt }> => {
   const { reference } = payment
   return reference === null ? { token: null } : reference.store(() => lookUpTaken(ledger, payment))
 }
 
 /** The answer of a key that was used before, or the refusal of a reference that another payment holds. */
-const lookUpTaken = async (ledger: Ledger, payment: NewPayment): Promise<Claimed | undefined> => {
+const lookUpTaken = async (ledger: Ledger, payment: NewPayment): Promise<Attempt | undefined> => {
   const used = await lookUp(ledger, payment)
   if (used !== undefined || payment.reference === null) return used
   const { holder } = (await ledger.aggregates.load(referenceEntity, payment.reference.stream)).state
@@ -136,7 +136,7 @@ const finishPaymentWithin = async (
 }
 
 /** For a key that was used before: the recorded outcome of its payment, or the payment to resume. Undefined for a new key. */
-const lookUp = async (ledger: Ledger, { id, idempotencyRecord }: NewPayment): Promise<Claimed | undefined> => {
+const lookUp = async (ledger: Ledger, { id, idempotencyRecord }: NewPayment): Promise<Attempt | undefined> => {
   const history = await beginningOf(ledger, id)
   if (history.length === 0) return undefined
   const conflict = keyConflict(ledger, id, idempotencyRecord, idempotencyRecordIn(history))
@@ -149,11 +149,11 @@ const lookUp = async (ledger: Ledger, { id, idempotencyRecord }: NewPayment): Pr
 
 const answerWithin = async (
   ledger: Ledger,
-  claimed: Claimed & Pick<Initiated, 'id' | 'untilMs'>,
+  attempt: Attempt & Pick<Initiated, 'id' | 'untilMs'>,
   context: Context,
 ): Promise<CreationResult<PaymentRow>> => {
-  if ('answer' in claimed) return claimed.answer
-  const { isResumed, ...initiated } = claimed
+  if ('answer' in attempt) return attempt.answer
+  const { isResumed, ...initiated } = attempt
   const answer = await finishPaymentWithin(ledger, initiated, context)
   return isResumed ? asReplay(answer) : answer
 }
@@ -204,12 +204,12 @@ const takeReference = async (
   if (reference === null) return undefined
   const command = { type: 'TakeReference' as const, payment_id }
   // `isNew` saves a read: the reference was checked before, so that it is nearly always free.
-  const taken = await handle(ledger, referenceEntity, reference, { command, context, isNew: true })
+  const holder = await handle(ledger, referenceEntity, reference, { command, context, isNew: true })
   ledger.world.crashPoint('after_reference')
   // So many payments have raced for the reference that it takes no further one.
-  if ('rejected' in taken) return { code: 'payment_reference_conflict', held_by: null }
-  if (!taken.ok) throw new Error(`The reference of ${payment_id} was refused without a decision.`)
-  const held_by = taken.state.refused.get(payment_id)
+  if ('rejected' in holder) return { code: 'payment_reference_conflict', held_by: null }
+  if (!holder.ok) throw new Error(`The reference of ${payment_id} was refused without a decision.`)
+  const held_by = holder.state.refused.get(payment_id)
   return held_by && { code: 'payment_reference_conflict', held_by }
 }
 

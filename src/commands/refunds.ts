@@ -27,17 +27,17 @@ export type NewRefund = RefundTerms & {
 type Answer = CreationResult<PaymentRow>
 
 /** Refunds a part of a payment, or the rest of it; or finds the refund that the same key made. */
-export const refund = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Answer> => {
-  const refusal = await initiate(ledger, asked, context)
+export const refund = async (ledger: Ledger, request: NewRefund, context: Context): Promise<Answer> => {
+  const refusal = await initiate(ledger, request, context)
   // A used key gets its first answer again, also when nothing is left to refund.
-  if (refusal) return (await replayRefund(ledger, asked, context)) ?? { kind: 'refused', rejection: refusal }
-  await finishRefund(ledger, asked.id, asked, context)
-  return outcomeOf(ledger, asked.id, asked.payment_id)
+  if (refusal) return (await replayRefund(ledger, request, context)) ?? { kind: 'refused', rejection: refusal }
+  await finishRefund(ledger, request.id, request, context)
+  return outcomeOf(ledger, request.id, request.payment_id)
 }
 
 /** Binds the key. The refusal, for a key that was not used before, when it cannot be bound; undefined when it is. */
-const initiate = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Rejection | undefined> => {
-  const { id, idempotencyRecord, payment_id, amount, reason } = asked
+const initiate = async (ledger: Ledger, request: NewRefund, context: Context): Promise<Rejection | undefined> => {
+  const { id, idempotencyRecord, payment_id, amount, reason } = request
   const payment = await ledger.aggregates.loadOwn(paymentEntity, payment_id, context.tenant)
   if (payment?.row === undefined) return reject('resource_not_found')
   const { row, state } = payment
@@ -93,14 +93,18 @@ export const applyRefund = async (
 }
 
 /** The outcome of the refund that the key initiated, which is finished if need be; undefined for a new key. */
-export const replayRefund = async (ledger: Ledger, asked: NewRefund, context: Context): Promise<Answer | undefined> => {
-  const first = await ledger.aggregates.first(refundEntity, asked.id)
+export const replayRefund = async (
+  ledger: Ledger,
+  request: NewRefund,
+  context: Context,
+): Promise<Answer | undefined> => {
+  const first = await ledger.aggregates.first(refundEntity, request.id)
   if (first === undefined) return undefined
-  const conflict = keyConflict(ledger, asked.payment_id, asked.idempotencyRecord, idempotencyRecordIn([first]))
+  const conflict = keyConflict(ledger, request.payment_id, request.idempotencyRecord, idempotencyRecordIn([first]))
   if (conflict) return conflict
   const { claim: _, ...terms } = first.event.data
-  await finishRefund(ledger, asked.id, terms, context)
-  return asReplay(await outcomeOf(ledger, asked.id, terms.payment_id))
+  await finishRefund(ledger, request.id, terms, context)
+  return asReplay(await outcomeOf(ledger, request.id, terms.payment_id))
 }
 
 /** The payment as it was when this refund was decided: the same for every retry, for ever. */

@@ -36,7 +36,7 @@ export const createTenantStatuses = (
   { aggregates, world }: Ledger,
   monotonicNow = () => world.monotonicMs(),
 ): TenantStatuses => {
-  const known = new LRUCache<string, Revalidated<TenantState>>({ max: TENANTS_MAX })
+  const statuses = new LRUCache<string, Revalidated<TenantState>>({ max: TENANTS_MAX })
 
   const statusOf = (tenant: string): Revalidated<TenantState> => {
     const status: Revalidated<TenantState> = createRevalidated({
@@ -47,12 +47,12 @@ export const createTenantStatuses = (
         if (!(error instanceof Unavailable) || status.value() === undefined) throw error
       },
     })
-    known.set(tenant, status)
+    statuses.set(tenant, status)
     return status
   }
 
   return tenant => {
-    const status = known.get(tenant) ?? statusOf(tenant)
+    const status = statuses.get(tenant) ?? statusOf(tenant)
     const reading = status.ready()
     return reading ? reading.then(() => stateOf(status)) : stateOf(status)
   }

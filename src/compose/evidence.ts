@@ -1,16 +1,16 @@
 import type { Config } from '../settings/config.ts'
 import { openHeadFile } from '../evidence/headFile.ts'
 import { observe, type Sample } from '../lib/metrics.ts'
-import { sealingFeed, type SealingProgress } from '../processes/sealing.ts'
+import { headSigningFeed, type SigningProgress } from '../processes/headSigning.ts'
 import type { FeedSettings } from './feeds.ts'
 import { signingKeyFrom } from './signingKey.ts'
 
-/** Opens the sealing of the log: its file, its tables and its metrics. */
+/** Opens head signing of the log: its file, its tables and its metrics. */
 
 const MS_PER_SECOND = 1_000
 
-/** The figures of this process, while a run of it seals: another process may have the lease before and after. */
-const createSealingMetrics = (now: () => number): SealingProgress => {
+/** The figures of this process, while a run of it signs: another process may have the lease before and after. */
+const createSigningMetrics = (now: () => number): SigningProgress => {
   let unsigned: number | undefined
   let newestAtMs: number | undefined
   const samples = (value: number | undefined): readonly Sample[] => (value === undefined ? [] : [{ labels: {}, value }])
@@ -38,14 +38,14 @@ const createSealingMetrics = (now: () => number): SealingProgress => {
   }
 }
 
-/** Opens the feed that seals the log. */
-export const openSealing =
-  (config: Pick<Config, 'evidence' | 'dataDir'>): Exclude<FeedSettings['openSealing'], 'off' | undefined> =>
+/** Opens the feed that signs the log. */
+export const openSigning =
+  (config: Pick<Config, 'evidence' | 'dataDir'>): Exclude<FeedSettings['openSigning'], 'off' | undefined> =>
   services =>
-    sealingFeed({
+    headSigningFeed({
       ...services,
       headFile: openHeadFile(config.evidence.headsFile),
       signingKey: () => signingKeyFrom(config),
       everyMs: config.evidence.headsEveryMs,
-      ...createSealingMetrics(() => services.world.now()),
+      ...createSigningMetrics(() => services.world.now()),
     })

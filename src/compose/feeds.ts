@@ -8,13 +8,13 @@ import { projectorOf } from '../feeds/projector.ts'
 import { publisherOf } from '../feeds/publisher.ts'
 import { readModels } from '../feeds/readModels.ts'
 import { type Feed, type FeedState, runFeeds } from '../feeds/feedLoop.ts'
-import type { Database, EventStore, FactBus, Log, World } from '../ports.ts'
+import type { Database, EventStore, FactBus, Logger, World } from '../ports.ts'
 import { exportsFeed } from '../processes/exports/exports.ts'
 import { fulfilment } from '../processes/fulfilment.ts'
 import { manifestsFeed } from '../processes/manifests.ts'
 import { feedOf } from '../processes/processManager.ts'
 import { paymentRecovery } from '../processes/paymentRecovery.ts'
-import { SEALING } from '../evidence/tree.ts'
+import { HEAD_SIGNING } from '../evidence/tree.ts'
 import { observe } from '../lib/metrics.ts'
 import { subscriptionsFeed } from '../processes/subscriptions/subscriptionsFeed.ts'
 import type { FeedLease } from '../schema/locks.ts'
@@ -29,7 +29,7 @@ export type CoreServices = {
   readonly database: Database
   readonly store: EventStore
   readonly ledger: Ledger
-  readonly log: Log
+  readonly logger: Logger
   /** The base URL of the `dataschema` of every fact. */
   readonly schemaBaseUrl: string
 }
@@ -53,10 +53,10 @@ export type FeedSettings = Pick<
   'roles' | 'manifestEveryMs' | 'kafka' | 'subscriptionTopicBytes' | 'subscriptionConfirmationMs'
 > & {
   readonly needsAuthorizer?: boolean
-  /** Opens the feed that seals the log; `off` is shown as its state. */
-  readonly openSealing?: ((services: Pick<CoreServices, 'database' | 'store'> & { world: World }) => Feed) | 'off'
+  /** Opens the feed that signs the log; `off` is shown as its state. */
+  readonly openSigning?: ((services: Pick<CoreServices, 'database' | 'store'> & { world: World }) => Feed) | 'off'
 }
-export type OpenBus = (kafka: KafkaConfig, log: Log) => FactBus
+export type OpenBus = (kafka: KafkaConfig, logger: Logger) => FactBus
 
 /** Starts the feeds that share the lease `name`. */
 type StartGroup = (name: FeedLease, feeds: readonly Feed[]) => void
@@ -72,7 +72,7 @@ export const startFeeds = async (
   cleanup: Pick<CleanupStack, 'defer'>,
   openBus?: OpenBus,
 ): Promise<FeedStates> => {
-  const { database, store, ledger, log } = services
+  const { database, store, ledger, logger } = services
   const { world } = ledger
   const projector = observeProjector()
   const { states, report, stopObserving } = createFeedStates(services, projector.reported)
@@ -90,12 +90,12 @@ export const startFeeds = async (
     await Promise.all(groups)
   })
   if (config.roles.includes('projector'))
-    startGroup('projector', [projectorOf({ database, store, world }, readModels, onLeftBehind(log), projector.changed)])
+    startGroup('projector', [projectorOf({ database, store, world }, readModels, onFailure(logger), projector.changed)])
   if (config.roles.includes('worker')) {
-    const { openSealing } = config
+    const { openSigning } = config
     startProcesses(config, services, startGroup)
-    if (openSealing === 'off') report({ name: SEALING, state: 'off', position: 0n })
-    else if (openSealing) startGroup('sealer', [openSealing({ database, store, world })])
+    if (openSigning === 'off') report({ name: HEAD_SIGNING, state: 'off', position: 0n })
+    else if (openSigning) startGroup('sealer', [openSigning({ database, store, world })])
   }
   if (buses) {
     const { subscriptionTopicBytes: topicBytes, subscriptionConfirmationMs: confirmationMs } = config
@@ -107,21 +107,21 @@ export const startFeeds = async (
   return states
 }
 
-const onLeftBehind =
-  (log: Log) =>
+const onFailure =
+  (logger: Logger) =>
   (name: string, error: unknown): void =>
-    log.error({ name, error }, 'a read model failed; it will be tried again, and the others continue')
+    logger.error({ name, error }, 'a read model failed; it will be tried again, and the others continue')
 
 const startProcesses = (
   { manifestEveryMs }: FeedSettings,
-  { database, ledger, log }: CoreServices,
+  { database, ledger, logger }: CoreServices,
   startGroup: StartGroup,
 ): void => {
-  const onFailure = (key: string, error: unknown): void => log.error({ key, error }, 'a task could not be finished')
+  const onFailure = (key: string, error: unknown): void => logger.error({ key, error }, 'a task could not be finished')
   startGroup('worker', [
     feedOf(paymentRecovery(ledger), { database, ledger, onFailure }),
     feedOf(fulfilment(ledger), { database, ledger, onFailure }),
-    exportsFeed({ database, ledger, formats: { csv, jsonl, parquet }, log }),
+    exportsFeed({ database, ledger, formats: { csv, jsonl, parquet }, logger }),
     manifestsFeed({ database, ledger, everyMs: manifestEveryMs }),
   ])
 }
@@ -132,8 +132,8 @@ const publishes = (config: FeedSettings): config is PublishingSettings =>
   config.roles.includes('publisher') && config.kafka !== undefined
 
 /** One connection for the publisher and one for the subscriptions. */
-const openBuses = ({ kafka }: PublishingSettings, { log, schemaBaseUrl }: CoreServices, openBus: OpenBus) => {
-  const open = (): FactBus => withSchemaBaseUrl(openBus(kafka, log), schemaBaseUrl)
+const openBuses = ({ kafka }: PublishingSettings, { logger, schemaBaseUrl }: CoreServices, openBus: OpenBus) => {
+  const open = (): FactBus => withSchemaBaseUrl(openBus(kafka, logger), schemaBaseUrl)
   return { publisher: open(), subscriptions: open() }
 }
 
@@ -159,19 +159,19 @@ const countFailures = () => {
 
 /** The states of the feeds of this process, whose errors are logged and saved. `reported` is called with each. */
 export const createFeedStates = (
-  { database, log }: Pick<CoreServices, 'database' | 'log'>,
+  { database, logger }: Pick<CoreServices, 'database' | 'logger'>,
   reported: (state: FeedState) => void,
 ) => {
   const states = new Map<string, FeedState>()
   const failures = countFailures()
   let saving = Promise.resolve()
   const report = (state: FeedState): void => {
-    const known = states.get(state.name)
-    if (state.error !== undefined && known?.error !== state.error) log.error({ ...state }, 'feed')
+    const previous = states.get(state.name)
+    if (state.error !== undefined && previous?.error !== state.error) logger.error({ ...state }, 'feed')
     // A process that waits for the lease must not delete the error of the process that has it; the new holder does.
-    const isNewHolder = state.state === 'off' || (state.state !== 'waiting' && known?.state === 'waiting')
-    if (known?.error !== state.error || isNewHolder) saving = saving.then(() => saveError(database, state))
-    failures.count(known, state)
+    const isNewHolder = state.state === 'off' || (state.state !== 'waiting' && previous?.state === 'waiting')
+    if (previous?.error !== state.error || isNewHolder) saving = saving.then(() => saveError(database, state))
+    failures.count(previous, state)
     states.set(state.name, state)
     reported(state)
   }
@@ -181,5 +181,5 @@ export const createFeedStates = (
 /** Loaded by the processes that publish alone. */
 const loadKafka = async (): Promise<OpenBus> => {
   const { openFactBus } = await import('../adapters/kafka/factBus.ts')
-  return ({ brokers, ssl, sasl }, log) => openFactBus({ brokers, ssl, sasl, clientId: 'payment-ledger', logger: log })
+  return ({ brokers, ssl, sasl }, logger) => openFactBus({ brokers, ssl, sasl, clientId: 'payment-ledger', logger })
 }

@@ -3,7 +3,7 @@ import type { FeedState } from '../feeds/feedLoop.ts'
 import { type Lag, lagsOfReadModels } from '../feeds/lag.ts'
 import type { HealthReport } from '../http/index.ts'
 import type { Database } from '../ports.ts'
-import { SEALING } from '../evidence/tree.ts'
+import { HEAD_SIGNING } from '../evidence/tree.ts'
 import type { FeedStates } from './feeds.ts'
 import type { Siblings } from './siblings.ts'
 
@@ -50,10 +50,10 @@ export const wordOf = ({ state, error }: FeedState): string =>
 
 /**
  * A feed that waits for the broker is healthy: the API does not need the broker, and all instances have the same one.
- * The sealing is named when it has stopped, and no request needs it.
+ * Head signing is named when it has stopped, and no request needs it.
  */
 const isUnhealthy = ({ name, state, dependency }: FeedState): boolean =>
-  name !== SEALING && (state === 'stopped' || (state === 'stalled' && dependency !== 'fact bus'))
+  name !== HEAD_SIGNING && (state === 'stopped' || (state === 'stalled' && dependency !== 'fact bus'))
 
 /**
  * Whether every read model follows the log, whatever process writes it and whyever it does not: a subscription that was
@@ -70,8 +70,8 @@ const readModelsWord = async (lags: NonNullable<HealthDependencies['lags']>): Pr
 }
 
 /** The process stays ready when a sibling does not answer: that one gets no connections, and is replaced. */
-export const healthOf = async (known: HealthDependencies): Promise<HealthReport> => {
-  const { database, ledger, feeds, lags, siblings } = known
+export const healthOf = async (dependencies: HealthDependencies): Promise<HealthReport> => {
+  const { database, ledger, feeds, lags, siblings } = dependencies
   const [event_store, postgres, read_models] = await Promise.all([
     answers(() => ledger.store.head()),
     answers(() => database.sql('select 1')),
@@ -110,10 +110,10 @@ export const cachedFor = <T>(
 const LAGS_CACHED_MS = 5_000
 
 /** The health report of the service. */
-export const createHealth = (known: Omit<HealthDependencies, 'lags'>): (() => Promise<HealthReport>) => {
-  const { database, ledger } = known
+export const createHealth = (dependencies: Omit<HealthDependencies, 'lags'>): (() => Promise<HealthReport>) => {
+  const { database, ledger } = dependencies
   const { store, world } = ledger
   const monotonicMs = (): number => world.monotonicMs()
   const lags = cachedFor(() => lagsOfReadModels(database.sql, store, world.now()), monotonicMs, LAGS_CACHED_MS)
-  return cachedFor(() => healthOf({ ...known, lags }), monotonicMs)
+  return cachedFor(() => healthOf({ ...dependencies, lags }), monotonicMs)
 }

@@ -73,12 +73,12 @@ export const startHttp = async (
   dependencies: HttpDependencies,
   cleanup: CleanupStack,
 ): Promise<void> => {
-  const { port, socket, database, ledger, log, siblings } = dependencies
+  const { port, socket, database, ledger, logger, siblings } = dependencies
   const { audience } = config
   const isApi = config.roles.includes('api')
   const revocations = await openRevocations({
     database,
-    onUnread: error => log.warn({ error }, 'cannot read the revoked tokens'),
+    onUnread: error => logger.warn({ error }, 'cannot read the revoked tokens'),
     ...(siblings && { tellSiblings: siblings.tellRevoked }),
   })
   siblings?.onRevoked(revocations.learn)
@@ -87,18 +87,18 @@ export const startHttp = async (
     isApi && !config.issuer ? await openIssuer(config, { ...dependencies, addressOf }, revocations) : undefined
   const keySecrets = isApi ? await openKeySecrets(config) : undefined
   const stopping = new AbortController()
-  const denials = createDenials(ledger, error => log.warn({ error }, 'cannot record the number of refusals'))
+  const denials = createDenials(ledger, error => logger.warn({ error }, 'cannot record the number of refusals'))
   cleanup.defer(denials.close)
   const sharedCounter = await openSharedCounter(database, error =>
-    log.warn({ error }, 'limits are counted in this process only'),
+    logger.warn({ error }, 'limits are counted in this process only'),
   )
   cleanup.defer(sharedCounter.close)
   const opened = { embedded, keySecrets, denials, stopping: stopping.signal }
   const services = await createServices(config, dependencies, { opened, sharedCounter })
   const apiKeys = keySecrets && verifierOf(keySecrets, ledger)
-  const known = { audience, workloadClaim: config.workloadClaim, revocations, embedded, apiKeys }
+  const verification = { audience, workloadClaim: config.workloadClaim, revocations, embedded, apiKeys }
   const authenticate = isApi
-    ? noting(await openAuthentication(dependencies, known, cleanup), dependencies, cleanup)
+    ? noting(await openAuthentication(dependencies, verification, cleanup), dependencies, cleanup)
     : refuseEveryone
   const { resolveVersion, usage } = await openVersions(dependencies, cleanup)
   const app = createApp({
@@ -108,7 +108,7 @@ export const startHttp = async (
     admission: createAdmission(ledger.world),
     routes: isApi ? routes : healthRoutes,
     pipeline: createRequestPipeline(services, authenticate),
-    log,
+    logger,
     stopping: stopping.signal,
     ...(embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}),
   })
@@ -120,17 +120,17 @@ export const startHttp = async (
 }
 
 /** The versions that are served, and the counts of their requests. */
-const openVersions = async ({ database, ledger: { world }, log }: HttpDependencies, cleanup: CleanupStack) => {
+const openVersions = async ({ database, ledger: { world }, logger }: HttpDependencies, cleanup: CleanupStack) => {
   const usage = createApiVersionUsage({
     database,
     world,
-    onFailure: error => log.warn({ error }, 'cannot store the request counts of API versions; trying again'),
+    onFailure: error => logger.warn({ error }, 'cannot store the request counts of API versions; trying again'),
   })
   cleanup.defer(usage.close)
   const { resolveVersion, close } = await followRetiredVersions({
     database,
     world,
-    onFailure: error => log.warn({ error }, 'cannot read the retired API versions'),
+    onFailure: error => logger.warn({ error }, 'cannot read the retired API versions'),
   })
   cleanup.defer(close)
   return { resolveVersion, usage }
@@ -178,15 +178,15 @@ const createServices = async (
 
 const openIssuer = (
   { dataDir, audience }: Config,
-  { issuer, publicUrl, database, log, addressOf }: HttpDependencies & { readonly addressOf: AddressOf },
+  { issuer, publicUrl, database, logger, addressOf }: HttpDependencies & { readonly addressOf: AddressOf },
   revocations: Revocations,
 ): Promise<Issuer> => {
-  const onError = (error: unknown): void => log.error({ error }, 'the embedded issuer failed')
-  const known = { issuer, audience, resource: publicUrl, dataDir, database, revocations, addressOf }
-  return createIssuer({ ...known, onError })
+  const onError = (error: unknown): void => logger.error({ error }, 'the embedded issuer failed')
+  const options = { issuer, audience, resource: publicUrl, dataDir, database, revocations, addressOf }
+  return createIssuer({ ...options, onError })
 }
 
-type Known = {
+type Verification = {
   readonly audience: string
   readonly workloadClaim: Config['workloadClaim']
   readonly revocations: Revocations
@@ -195,8 +195,8 @@ type Known = {
 }
 
 const openAuthentication = async (
-  { issuer, log }: HttpDependencies,
-  { audience, workloadClaim, revocations, embedded, apiKeys }: Known,
+  { issuer, logger }: HttpDependencies,
+  { audience, workloadClaim, revocations, embedded, apiKeys }: Verification,
   cleanup: CleanupStack,
 ): Promise<Authenticate> => {
   const verifier = await openTokenVerifier({
@@ -205,21 +205,21 @@ const openAuthentication = async (
     ...(workloadClaim === undefined ? {} : { workloadClaim }),
     isRevoked: revocations.isRevoked,
     ...(embedded ? { fetchJwks: embedded.jwks } : {}),
-    onKeysUnreachable: error => log.warn({ error }, 'the keys of the issuer cannot be fetched'),
+    onKeysUnreachable: error => logger.warn({ error }, 'the keys of the issuer cannot be fetched'),
   })
   cleanup.defer(async () => verifier.close())
-  const onRefused: OnRefused = refused => log.info(refused, 'credential refused')
+  const onRefused: OnRefused = refused => logger.info(refused, 'credential refused')
   return createAuthentication({ tokens: verifier, apiKeys, onRefused })
 }
 
 /** Notes the callers that were seen with a valid credential. */
 const noting = (
   authenticate: Authenticate,
-  { database, ledger: { world }, log }: HttpDependencies,
+  { database, ledger: { world }, logger }: HttpDependencies,
   cleanup: CleanupStack,
 ): Authenticate => {
   const onFailure = (error: unknown): void =>
-    log.warn({ error }, 'cannot store the callers that were seen; trying again')
+    logger.warn({ error }, 'cannot store the callers that were seen; trying again')
   const seen = openCallersSeen({ database, world, onFailure })
   cleanup.defer(seen.close)
   return async (req, beforeWork) => {

@@ -1,6 +1,6 @@
 import type { Ledger } from '../commands/commandHandler.ts'
 import { FACTS } from '../commands/manifests.ts'
-import { SEALING } from '../evidence/tree.ts'
+import { HEAD_SIGNING } from '../evidence/tree.ts'
 import { checkpointPositions, positionOf } from '../feeds/checkpoints.ts'
 import { type Followed, FOLLOWED_READ_MODELS, type Lag, lagsOf } from '../feeds/lag.ts'
 import { PUBLISHED_EVENTS, PUBLISHER } from '../feeds/publisher.ts'
@@ -19,8 +19,8 @@ import { cachedFor } from './health.ts'
 export type LagMetricsOptions = {
   readonly database: Database
   readonly ledger: Ledger
-  /** Whether the log is sealed. */
-  readonly seals: boolean
+  /** Whether the log is signed. */
+  readonly signs: boolean
   readonly manifestEveryMs: number
 }
 
@@ -30,19 +30,19 @@ const MS_PER_SECOND = 1_000
 
 /** Those that have a checkpoint: the publisher has none without a broker. */
 const followedFeeds = (
-  { ledger, seals }: LagMetricsOptions,
+  { ledger, signs }: LagMetricsOptions,
   positions: ReadonlyMap<string, bigint>,
 ): readonly Followed[] => {
-  const known = [
+  const feeds = [
     ...FOLLOWED_READ_MODELS,
     { name: PUBLISHER, ...PUBLISHED_EVENTS },
     ...[paymentRecovery(ledger), fulfilment(ledger)].map(({ name, categories }) => ({ name, categories })),
     { name: EXPORTS, categories: ['operation'] },
     { name: MANIFESTS, categories: ['manifest'] },
     { name: SUBSCRIPTIONS, categories: ['subscription'] },
-    ...(seals ? [{ name: SEALING }] : []),
+    ...(signs ? [{ name: HEAD_SIGNING }] : []),
   ]
-  return known.filter(({ name }) => positions.has(name)).map(feed => ({ ...feed, position: positions.get(feed.name) }))
+  return feeds.filter(({ name }) => positions.has(name)).map(feed => ({ ...feed, position: positions.get(feed.name) }))
 }
 
 /** These do more than to follow the log: they are late by the work that is due, too. */

@@ -5,7 +5,7 @@ import type { Config } from '../settings/config.ts'
 import { openDataDirectory } from '../embedded/dataDirectory.ts'
 import { holdFreePort } from '../embedded/freePorts.ts'
 import { startEmbeddedServices } from '../embedded/startEmbedded.ts'
-import type { Log } from '../ports.ts'
+import type { Logger } from '../ports.ts'
 import { openOperatorPort } from './operatorPort.ts'
 import { openLog } from './serviceLog.ts'
 
@@ -26,9 +26,9 @@ export const openDirectoryAndLog = async (config: Config, cleanup: CleanupStack,
     const directory = await openDataDirectory(config.dataDir)
     cleanup.defer(() => directory.release())
   }
-  const { log, place, flush } = await openLog(config, processName)
+  const { logger, place, flush } = await openLog(config, processName)
   cleanup.defer(flush)
-  return { log, place }
+  return { logger, place }
 }
 
 export type Stores = {
@@ -45,14 +45,14 @@ export type Stores = {
 export const openStores = async (
   config: Config,
   cleanup: CleanupStack,
-  log: Log,
+  logger: Logger,
   onExit: (reason: Error) => void,
 ): Promise<Stores> => {
   const embedded = await startEmbeddedServices({
     dataDir: config.dataDir,
     database: config.databaseUrl === undefined,
     eventStore: config.eventStoreUrl === undefined,
-    log: line => log.info({ line }, 'embedded part'),
+    log: line => logger.info({ line }, 'embedded part'),
     onExit,
   })
   cleanup.defer(embedded.stop)
@@ -101,14 +101,14 @@ export const publicUrlOf = ({ publicUrl }: Config, port: number): string => publ
 
 export const issuerOf = ({ issuer }: Config, port: number): string => issuer ?? `http://localhost:${port}/oauth`
 
-type Known = Pick<Addresses, 'metrics'> & {
+type Parts = Pick<Addresses, 'metrics'> & {
   readonly port: number
   readonly stores: Stores
   /** Of the processes of the service itself. */
   readonly pids: Addresses['pids']
 }
 
-export const addressesOf = (config: Config, { port, stores, pids, metrics }: Known): Addresses => ({
+export const addressesOf = (config: Config, { port, stores, pids, metrics }: Parts): Addresses => ({
   api: `http://localhost:${port}`,
   event_store: stores.eventStoreUrl,
   postgres: stores.publishedDatabaseUrl,

@@ -13,7 +13,7 @@ const STATEMENT_TIMEOUT_MS = 30_000
 
 export const startRebuilds = (
   { databaseUrl }: { readonly databaseUrl: string },
-  { store, ledger: { world }, log }: Pick<CoreServices, 'store' | 'ledger' | 'log'>,
+  { store, ledger: { world }, logger }: Pick<CoreServices, 'store' | 'ledger' | 'logger'>,
   cleanup: Pick<CleanupStack, 'defer'>,
 ): void => {
   const database = openDatabase({
@@ -24,7 +24,7 @@ export const startRebuilds = (
   })
   cleanup.defer(() => database.close())
   const stop = new AbortController()
-  const running = runRebuilds({ database, store, world, log, models: readModels }, stop.signal)
+  const running = runRebuilds({ database, store, world, logger, models: readModels }, stop.signal)
   cleanup.defer(() => {
     stop.abort()
     return running

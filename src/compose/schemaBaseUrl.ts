@@ -15,8 +15,8 @@ export const rememberSchemaBaseUrl = async (
         on conflict (id) do update set url = excluded.url, is_set = true where excluded.is_set and not fact_base.is_set`,
       [publicUrl, isSet],
     )
-    const [known] = await sql<{ url: string }>('select url from fact_base where id = 1')
-    return known?.url ?? publicUrl
+    const [row] = await sql<{ url: string }>('select url from fact_base where id = 1')
+    return row?.url ?? publicUrl
   })
 
 const withBase = (message: FactMessage, base: string): FactMessage => {

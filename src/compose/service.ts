@@ -10,7 +10,7 @@ import { APPEND_DEADLINE_MS } from '../settings/timeBudgets.ts'
 import type { Config } from '../settings/config.ts'
 import { createLedgerTables } from '../feeds/ledgerTables.ts'
 import { warningOf } from '../settings/insecureSettings.ts'
-import { type Database, type Log, Unavailable } from '../ports.ts'
+import { type Database, type Logger, Unavailable } from '../ports.ts'
 import { createTables } from '../schema/tables.ts'
 import { StartupError } from '../lib/startupError.ts'
 import { metricsText } from '../lib/metrics.ts'
@@ -56,30 +56,30 @@ const UNCONTROLLED: Starting = { signal: new AbortController().signal, onWaiting
 
 /** Starts the service. When a step fails, everything that was started before is closed. */
 export const compose = async (config: Config, starting: Starting = UNCONTROLLED): Promise<Service> => {
-  let log: Log | undefined
-  const cleanup = createCleanupStack(error => log?.error({ error }, 'a resource did not close'))
+  let logger: Logger | undefined
+  const cleanup = createCleanupStack(error => logger?.error({ error }, 'a resource did not close'))
   try {
-    return await start(config, cleanup, { ...starting, onLog: opened => void (log = opened) })
+    return await start(config, cleanup, { ...starting, onLog: opened => void (logger = opened) })
   } catch (error) {
     await cleanup.run()
     throw error
   }
 }
 
-type StartingWithLog = Starting & { readonly onLog: (log: Log) => void }
+type StartingWithLog = Starting & { readonly onLog: (logger: Logger) => void }
 
 const start = async (config: Config, cleanup: CleanupStack, starting: StartingWithLog): Promise<Service> => {
-  const { log, place } = await openDirectoryAndLog(config, cleanup)
-  starting.onLog(log)
+  const { logger, place } = await openDirectoryAndLog(config, cleanup)
+  starting.onLog(logger)
   const failed = Promise.withResolvers<Error>()
-  const stores = await openStores(config, cleanup, log, failed.resolve)
+  const stores = await openStores(config, cleanup, logger, failed.resolve)
   const listening = await chooseListeningPlace(config, cleanup)
   observeProcess()
   const metrics = await serveMetrics(config, cleanup, () => metricsText({ process: 'service' }))
   const addresses = addressesOf(config, { port: listening.port, stores, metrics, pids: { service: process.pid } })
   const onListening = (): Promise<void> => publish(config, addresses, cleanup)
   await startService(
-    { config, log, ...stores, ...listening, onListening, onRefused: failed.resolve },
+    { config, logger, ...stores, ...listening, onListening, onRefused: failed.resolve },
     cleanup,
     starting,
   )
@@ -88,7 +88,7 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
 
 export type ServiceOptions = {
   readonly config: Config
-  readonly log: Log
+  readonly logger: Logger
   readonly databaseUrl: string
   readonly eventStoreUrl: string
   readonly port: number
@@ -131,12 +131,16 @@ const hasAnswered = async (work: Promise<void>, onUnavailable: (reason: string) 
  * Resolves when the store has answered. Until then the service runs, responds to commands with 503, and logs the
  * reason: a store that starts later, or that an operator has to repair, needs no restart of the service.
  */
-const untilAnswered = async (check: () => Promise<void>, log: Log, { signal, onWaiting }: Starting): Promise<void> => {
+const untilAnswered = async (
+  check: () => Promise<void>,
+  logger: Logger,
+  { signal, onWaiting }: Starting,
+): Promise<void> => {
   let reported = ''
   const report = (reason: string): void => {
     if (reason === reported) return
     reported = reason
-    log.warn({ reason }, 'the event store is not responding yet')
+    logger.warn({ reason }, 'the event store is not responding yet')
     onWaiting(reason)
   }
   while (!signal.aborted) {
@@ -171,7 +175,7 @@ const watchLog = (ledger: Ledger, database: Database, onRefused: (reason: Error)
 }
 
 const openDependencies = async (options: ServiceOptions, cleanup: CleanupStack) => {
-  const { config, log, databaseUrl, eventStoreUrl, siblings } = options
+  const { config, logger, databaseUrl, eventStoreUrl, siblings } = options
   const pools = openPools(databaseUrl, poolSizesOf(siblings?.apiProcesses ?? 1), cleanup)
   const opened = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: APPEND_DEADLINE_MS })
   const store = withTracedAppends(opened)
@@ -181,7 +185,7 @@ const openDependencies = async (options: ServiceOptions, cleanup: CleanupStack) 
   const apiProcesses = siblings?.apiProcesses ?? 1
   const world = realWorld(config.crashAt)
   const onFailure = (error: unknown): void =>
-    log.warn({ error }, 'the stored bytes of tenants are counted in this process only; trying again')
+    logger.warn({ error }, 'the stored bytes of tenants are counted in this process only; trying again')
   const bytesPerDay = config.tenantBytesPerDay
   const tenantBytes = openTenantBytes({ database: pools.database, world, bytesPerDay, onFailure })
   cleanup.defer(tenantBytes.close)
@@ -197,22 +201,22 @@ type Dependencies = Awaited<ReturnType<typeof openDependencies>>
 
 /** The HTTP server; none in a process whose siblings serve the health endpoints with those of the API. */
 const serve = async (
-  { config, log, port, socket, siblings, onListening }: ServiceOptions,
-  known: Dependencies & { readonly schemaBaseUrl: string; readonly states: () => ReturnType<FeedStates['values']> },
+  { config, logger, port, socket, siblings, onListening }: ServiceOptions,
+  services: Dependencies & { readonly schemaBaseUrl: string; readonly states: () => ReturnType<FeedStates['values']> },
   cleanup: CleanupStack,
 ): Promise<void> => {
   if (siblings && !config.roles.includes('api')) return
   const { startHttp } = await import('./http.ts')
-  const feeds = siblings?.feeds ?? { values: known.states }
+  const feeds = siblings?.feeds ?? { values: services.states }
   const addresses = { port, socket, publicUrl: publicUrlOf(config, port), issuer: issuerOf(config, port) }
-  await startHttp(config, { ...known, ...addresses, log, feeds, siblings }, cleanup)
+  await startHttp(config, { ...services, ...addresses, logger, feeds, siblings }, cleanup)
   await onListening?.()
 }
 
-const warnOfSettings = ({ insecure, roles, evidence }: Config, log: Log): void => {
-  for (const name of insecure) log.warn({ exception: name }, warningOf(name))
+const warnOfSettings = ({ insecure, roles, evidence }: Config, logger: Logger): void => {
+  for (const name of insecure) logger.warn({ exception: name }, warningOf(name))
   if (roles.includes('worker') && !hasSigningKey(evidence))
-    log.warn({}, 'EVIDENCE_SIGNING_KEY is not set: the log is not sealed, and no head is signed')
+    logger.warn({}, 'EVIDENCE_SIGNING_KEY is not set: no head of the log is signed')
 }
 
 /**
@@ -224,36 +228,36 @@ export const startService = async (
   cleanup: CleanupStack,
   starting: Starting,
 ): Promise<Pick<FeedStates, 'values'>> => {
-  const { config, log, port, onRefused } = options
-  warnOfSettings(config, log)
+  const { config, logger, port, onRefused } = options
+  warnOfSettings(config, logger)
   const dependencies = await openDependencies(options, cleanup)
   const { ledger, database, feedsDatabase } = dependencies
   const check = (): Promise<void> => checkLogIdentity(ledger, database)
-  await hasAnswered(check(), reason => log.warn({ reason }, 'the event store is not responding yet'))
+  await hasAnswered(check(), reason => logger.warn({ reason }, 'the event store is not responding yet'))
   // Feeds start once the identity of the log is checked. At shutdown they end after the HTTP server, whose requests may
   // wait for them.
   let states: FeedStates = new Map()
-  const feedCleanup = createCleanupStack(error => log.error({ error }, 'a feed did not stop'))
+  const feedCleanup = createCleanupStack(error => logger.error({ error }, 'a feed did not stop'))
   cleanup.defer(feedCleanup.run)
-  const known = { publicUrl: publicUrlOf(config, port), isSet: config.publicUrl !== undefined }
-  const schemaBaseUrl = await rememberSchemaBaseUrl(database, known)
+  const address = { publicUrl: publicUrlOf(config, port), isSet: config.publicUrl !== undefined }
+  const schemaBaseUrl = await rememberSchemaBaseUrl(database, address)
   await serve(options, { ...dependencies, schemaBaseUrl, states: () => states.values() }, cleanup)
   const runsFeeds = config.roles.some(role => role !== 'api')
   const observed = { database, ledger, runsFeeds, bytesPerDay: config.tenantBytesPerDay }
   const stopObserving = observeService({ ...observed, feeds: () => states.values() })
   cleanup.defer(async () => stopObserving())
-  await untilAnswered(check, log, starting)
+  await untilAnswered(check, logger, starting)
   if (runsFeeds) {
-    const [{ startFeeds }, { openSealing }, { startRebuilds }, { observeLag }] = await loadFeeds()
-    const services = { database: feedsDatabase, store: ledger.store, ledger, log, schemaBaseUrl }
-    const seals = hasSigningKey(config.evidence)
-    states = await startFeeds({ ...config, openSealing: seals ? openSealing(config) : 'off' }, services, feedCleanup)
+    const [{ startFeeds }, { openSigning }, { startRebuilds }, { observeLag }] = await loadFeeds()
+    const services = { database: feedsDatabase, store: ledger.store, ledger, logger, schemaBaseUrl }
+    const signs = hasSigningKey(config.evidence)
+    states = await startFeeds({ ...config, openSigning: signs ? openSigning(config) : 'off' }, services, feedCleanup)
     if (config.roles.includes('projector')) startRebuilds(options, services, feedCleanup)
-    const stopObservingLag = observeLag({ database, ledger, seals, manifestEveryMs: config.manifestEveryMs })
+    const stopObservingLag = observeLag({ database, ledger, signs, manifestEveryMs: config.manifestEveryMs })
     cleanup.defer(async () => stopObservingLag())
   }
   const refuse = (reason: Error): void => {
-    log.error({ reason: reason.message }, 'the event log does not belong to these tables')
+    logger.error({ reason: reason.message }, 'the event log does not belong to these tables')
     onRefused(reason)
   }
   feedCleanup.defer(watchLog(ledger, database, refuse))

@@ -2,7 +2,7 @@ import { appendFile, chmod } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import type { Config } from '../settings/config.ts'
-import type { Log } from '../ports.ts'
+import type { Logger } from '../ports.ts'
 import { withoutSecrets } from '../lib/redaction.ts'
 
 /** The log of a process: JSON lines, with the correlation id and the trace id where a line is of a request, and no secret. */
@@ -17,7 +17,7 @@ const BUFFERED_BYTES = 4_096
 const FLUSH_MS = 100
 
 export type OpenedLog = {
-  readonly log: Log
+  readonly logger: Logger
   /** The file of the log, or `stdout`. */
   readonly place: string
   readonly flush: () => Promise<void>
@@ -70,6 +70,6 @@ export const openLog = async (
   const lines = { write: (line: string): void => write(withoutSecrets(line)) }
   // Without a serializer an Error is written as an empty object.
   const serializers = { error: pino.stdSerializers.err }
-  const log = pino({ level: logLevel, base, serializers, timestamp: pino.stdTimeFunctions.isoTime }, lines)
-  return { log, place, flush: async () => destination.flushSync() }
+  const logger = pino({ level: logLevel, base, serializers, timestamp: pino.stdTimeFunctions.isoTime }, lines)
+  return { logger, place, flush: async () => destination.flushSync() }
 }

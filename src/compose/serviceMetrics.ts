@@ -47,8 +47,8 @@ const PARKED = `select case when delivery like 'sub\\_%' then 'subscription' els
 const parkedSamples = async ({ database: { sql } }: ServiceMetricsOptions): Promise<readonly Sample[]> => {
   const rows = await sql<{ delivery: string; waiting: bigint }>(PARKED)
   // The metric is there when nothing waits, so that an alert is not mistaken for one without data.
-  const known = rows.some(({ delivery }) => delivery === 'publisher') ? [] : [{ delivery: 'publisher', waiting: 0n }]
-  return [...rows, ...known].map(({ delivery, waiting }) => ({ labels: { delivery }, value: Number(waiting) }))
+  const zero = rows.some(({ delivery }) => delivery === 'publisher') ? [] : [{ delivery: 'publisher', waiting: 0n }]
+  return [...rows, ...zero].map(({ delivery, waiting }) => ({ labels: { delivery }, value: Number(waiting) }))
 }
 
 /** The metric names no tenant; `ledger doctor` does. */

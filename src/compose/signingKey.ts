@@ -3,7 +3,7 @@ import { loadEvidenceKey, parseEvidenceKey } from '../embedded/evidenceKey.ts'
 import { type SigningKey, signingKeyOf } from '../evidence/heads.ts'
 import { StartupError } from '../lib/startupError.ts'
 
-/** Without a key in production the log is not sealed, and everything else works. */
+/** Without a key in production the log is not signed, and everything else works. */
 export const hasSigningKey = ({ signingKey, inProduction }: Config['evidence']): boolean =>
   signingKey !== undefined || !inProduction
 

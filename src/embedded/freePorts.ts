@@ -41,9 +41,9 @@ export type HeldPort = {
   readonly release: () => Promise<void>
 }
 
-const hold = async (wanted: number, host: string): Promise<HeldPort> => {
+const hold = async (requestedPort: number, host: string): Promise<HeldPort> => {
   const socket = createServer(connection => connection.destroy())
-  socket.listen({ port: wanted, host, exclusive: true })
+  socket.listen({ port: requestedPort, host, exclusive: true })
   await once(socket, 'listening')
   const { port } = socket.address() as AddressInfo
   return { port, socket, release: promisify(socket.close.bind(socket)) }

@@ -55,8 +55,8 @@ const siblingOf = (address: string, name: string): string => {
 /**
  * Starts the requested services. The embedded event store keeps its log in the embedded Postgres, in its own database.
  */
-export const startEmbeddedServices = async (wanted: RequestedServices): Promise<EmbeddedServices> => {
-  const { log, onExit } = wanted
+export const startEmbeddedServices = async (request: RequestedServices): Promise<EmbeddedServices> => {
+  const { log, onExit } = request
   const running: Child[] = []
   const stop = async (): Promise<void> => {
     for (const child of running.toReversed()) await child.stop()
@@ -68,24 +68,24 @@ export const startEmbeddedServices = async (wanted: RequestedServices): Promise<
     return child
   }
   try {
-    const needsPostgres = wanted.database || wanted.eventStore
-    const postgresDir = join(wanted.dataDir, 'postgres')
+    const needsPostgres = request.database || request.eventStore
+    const postgresDir = join(request.dataDir, 'postgres')
     const postgres = needsPostgres ? await start('postgres', ['--data-dir', postgresDir, '--port', '0']) : undefined
     const ownUrl = postgres && (await ownConnectionString(resolve(postgresDir), postgres.address))
     const eventStore =
-      wanted.eventStore && ownUrl !== undefined
+      request.eventStore && ownUrl !== undefined
         ? await start('eventstore', [
             '--database-url',
             siblingOf(ownUrl, 'eventstore'),
             '--password-file',
             join(postgresDir, 'password'),
             '--port',
-            String(wanted.eventStorePort ?? 0),
+            String(request.eventStorePort ?? 0),
           ])
         : undefined
     return {
-      databaseUrl: wanted.database ? postgres?.address : undefined,
-      ownDatabaseUrl: wanted.database ? ownUrl : undefined,
+      databaseUrl: request.database ? postgres?.address : undefined,
+      ownDatabaseUrl: request.database ? ownUrl : undefined,
       eventStoreUrl: eventStore?.address,
       pids: { ...(postgres ? { postgres: postgres.pid } : {}), ...(eventStore ? { eventstore: eventStore.pid } : {}) },
       stop,

@@ -1,20 +1,20 @@
 import type { EventStore, Sql, StoredEvent, World } from '../ports.ts'
-import { sealedBefore } from './headStore.ts'
-import type { SealedLeaf } from './leaves.ts'
+import { signedBefore } from './headStore.ts'
+import type { IndexedLeaf } from './leaves.ts'
 
 /**
- * Whether the log still has the events that were sealed. A log that was restored from an older backup, or cut, has not, and
+ * Whether the log still has the events that were signed. A log that was restored from an older backup, or cut, has not, and
  * nothing may be signed over it until an operator has accepted that.
  */
 
 /** The message says what the log lacks, and the command that accepts it. */
-export class SealedEventsLost extends Error {
-  constructor(found: string) {
+export class SignedEventsLost extends Error {
+  constructor(finding: string) {
     super(
-      `${found} Nothing is signed any more. Compare with npm run ledger -- verify; restore the event store, or accept the ` +
+      `${finding} Nothing is signed any more. Compare with npm run ledger -- verify; restore the event store, or accept the ` +
         'present log with npm run ledger -- evidence accept --reason TEXT, which is an audit record.',
     )
-    this.name = 'SealedEventsLost'
+    this.name = 'SignedEventsLost'
   }
 }
 
@@ -36,7 +36,7 @@ export const reaches = async (store: Reader, position: bigint, world: Pick<World
 export const isDeletedStream = (error: unknown): boolean =>
   error instanceof Error && 'type' in error && error.type === 'stream-deleted'
 
-const isThere = async (store: Reader, { stream, revision, eventId }: SealedLeaf): Promise<boolean> => {
+const isThere = async (store: Reader, { stream, revision, eventId }: IndexedLeaf): Promise<boolean> => {
   try {
     for await (const event of store.readStream(stream, { from: revision, limit: 1 }))
       return event.revision === revision && event.id === eventId
@@ -63,7 +63,7 @@ const lastRevision = async (store: Reader, stream: string): Promise<bigint | und
 /** The store keeps the last events of the stream: an event among them was not removed for their number. */
 const isBeyondCount = async (
   { store }: Excuses,
-  { stream, revision }: SealedLeaf,
+  { stream, revision }: IndexedLeaf,
   count: unknown,
 ): Promise<boolean> => {
   const last = await lastRevision(store, stream)
@@ -71,12 +71,16 @@ const isBeyondCount = async (
 }
 
 /** The event is older than the first head that has it. */
-const isBeyondAge = async ({ sql, world }: Excuses, { index }: SealedLeaf, seconds: unknown): Promise<boolean> => {
-  const sealedAtMs = await sealedBefore(sql, index)
-  return sealedAtMs !== undefined && typeof seconds === 'number' && sealedAtMs + seconds * MS_PER_SECOND < world.now()
+const isBeyondAge = async ({ sql, world }: Excuses, { index }: IndexedLeaf, seconds: unknown): Promise<boolean> => {
+  const signedAtMs = await signedBefore(sql, index)
+  return signedAtMs !== undefined && typeof seconds === 'number' && signedAtMs + seconds * MS_PER_SECOND < world.now()
 }
 
-const reasonIn = async (excuses: Excuses, leaf: SealedLeaf, data: StoredEvent['data']): Promise<string | undefined> => {
+const reasonIn = async (
+  excuses: Excuses,
+  leaf: IndexedLeaf,
+  data: StoredEvent['data'],
+): Promise<string | undefined> => {
   const { $tb: before, $maxCount: count, $maxAge: age } = data
   if (Number.isSafeInteger(before) && BigInt(before as number) > leaf.revision)
     return `truncated before revision ${Number(before)}`
@@ -90,7 +94,7 @@ const reasonIn = async (excuses: Excuses, leaf: SealedLeaf, data: StoredEvent['d
  * the event is within the number or the age that the setting keeps. An event that is absent for such a reason says nothing about
  * the rest of the log.
  */
-export const removalOf = async (excuses: Excuses, leaf: SealedLeaf): Promise<string | undefined> => {
+export const removalOf = async (excuses: Excuses, leaf: IndexedLeaf): Promise<string | undefined> => {
   const { store } = excuses
   try {
     // A deleted stream is found by reading it.
@@ -104,23 +108,23 @@ export const removalOf = async (excuses: Excuses, leaf: SealedLeaf): Promise<str
   return undefined
 }
 
-/** Throws SealedEventsLost unless the log has the newest of these leaves that the store had no right to remove. */
+/** Throws SignedEventsLost unless the log has the newest of these leaves that the store had no right to remove. */
 export const checkContinues = async (
   excuses: Excuses & { readonly world: Pick<World, 'sleep'> },
-  newestFirst: readonly SealedLeaf[],
+  newestFirst: readonly IndexedLeaf[],
 ): Promise<void> => {
   const { store, world } = excuses
   const [newest] = newestFirst
   if (newest === undefined) return
   if (!(await reaches(store, newest.position, world)))
-    throw new SealedEventsLost(
-      `The log ends at position ${await store.head()}, and events up to ${newest.position} are sealed: it was truncated, or restored from an older backup.`,
+    throw new SignedEventsLost(
+      `The log ends at position ${await store.head()}, and events up to ${newest.position} are signed: it was truncated, or restored from an older backup.`,
     )
   for (const leaf of newestFirst) {
     if (await isThere(store, leaf)) return
     if ((await removalOf(excuses, leaf)) === undefined)
-      throw new SealedEventsLost(
-        `The sealed event ${leaf.eventId} (revision ${leaf.revision} of ${leaf.stream}) is not in the log: it was replaced, or restored from an older backup.`,
+      throw new SignedEventsLost(
+        `The signed event ${leaf.eventId} (revision ${leaf.revision} of ${leaf.stream}) is not in the log: it was replaced, or restored from an older backup.`,
       )
   }
 }

@@ -1,6 +1,6 @@
 import { access } from 'node:fs/promises'
 import type { Sql } from '../ports.ts'
-import { SealedEventsLost } from './continuity.ts'
+import { SignedEventsLost } from './continuity.ts'
 import { type HeadFile, linesOfHeads } from './headFile.ts'
 import { FIRST_GENERATION, type Head, isLater, isSigned, parseHead, type PublicKeys, type SigningKey } from './heads.ts'
 import { headsAfter, lastHead, lastRestart, publicKeys, storeHead } from './headStore.ts'
@@ -50,12 +50,12 @@ const storeHeadsOfFile = async (sql: Sql, path: string, keys: PublicKeys, after:
 
 /** The keys that signed heads of the file, which no writer of the database has written. */
 export const keysInFile = async (path: string, keys: PublicKeys): Promise<ReadonlySet<string>> => {
-  const found = new Set<string>()
+  const signers = new Set<string>()
   for await (const { bytes } of linesOfHeads(path)) {
     const head = parseHead(bytes.toString('utf8'))
-    if (!('unreadable' in head) && !found.has(head.key) && isSigned(head, keys)) found.add(head.key)
+    if (!('unreadable' in head) && !signers.has(head.key) && isSigned(head, keys)) signers.add(head.key)
   }
-  return found
+  return signers
 }
 
 /** Whether a key that signed a head of the file has signed the head; any key, where the file has no head. */
@@ -89,14 +89,14 @@ export const newestTrusted = async (
 const appendHeadsOfPostgres = async (sql: Sql, headFile: HeadFile, keys: PublicKeys, own: string): Promise<void> => {
   let after = await headFile.last()
   const isNewFile = after === undefined
-  let known: ReadonlySet<string> | undefined
+  let signers: ReadonlySet<string> | undefined
   for (;;) {
     const missing = await headsAfter(sql, after)
     if (missing.length === 0) return
     for (const head of missing) {
       const isNamed = head.key === own || isNewFile
-      if (!isNamed) known ??= await keysInFile(headFile.path, keys)
-      if (!isSigned(head, keys) || !(isNamed || known?.has(head.key)))
+      if (!isNamed) signers ??= await keysInFile(headFile.path, keys)
+      if (!isSigned(head, keys) || !(isNamed || signers?.has(head.key)))
         throw new UntrustedHead(`In Postgres ${nameOf(head)}, which ${headFile.path} lacks`, head)
     }
     await headFile.append(missing)
@@ -115,19 +115,19 @@ export const adoptHeads = async (sql: Sql, headFile: HeadFile, key: SigningKey):
 }
 
 /**
- * The newest head, from the file and Postgres, for the sealing. Each generation begins with a head that `ledger evidence accept` has
- * signed: a row of a restart begins none, since every writer of the database can write one. Throws SealedEventsLost and UntrustedHead.
+ * The newest head, from the file and Postgres, for head signing. Each generation begins with a head that `ledger evidence accept` has
+ * signed: a row of a restart begins none, since every writer of the database can write one. Throws SignedEventsLost and UntrustedHead.
  */
 export const newestHead = async (sql: Sql, headFile: HeadFile, key: SigningKey): Promise<Head | undefined> => {
   const generation = (await lastRestart(sql))?.generation ?? FIRST_GENERATION
   const written = await headFile.last()
   if (written && written.generation > generation)
-    throw new SealedEventsLost(
+    throw new SignedEventsLost(
       `The file ${headFile.path} has heads of generation ${written.generation}, which Postgres does not know: it was restored from an older backup.`,
     )
   const newest = await adoptHeads(sql, headFile, key)
   if (generation > (newest?.generation ?? FIRST_GENERATION))
-    throw new SealedEventsLost(
+    throw new SignedEventsLost(
       `Postgres has a restart of generation ${generation}, and no head that accepts it is signed.`,
     )
   return newest

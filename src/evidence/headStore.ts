@@ -62,7 +62,7 @@ export const headOfSize = async (sql: Sql, size: number): Promise<Head | undefin
 }
 
 /** The time of the first head that has the leaf, and was not abandoned with it, in milliseconds since the epoch. */
-export const sealedBefore = async (sql: Sql, leaf: number): Promise<number | undefined> => {
+export const signedBefore = async (sql: Sql, leaf: number): Promise<number | undefined> => {
   const [row] = await sql<{ head: unknown }>(
     `select head from evidence_heads h where tree_size > $1
        and not exists (select from evidence_restarts r where r.generation > h.generation and r.kept_size <= $1)

@@ -1,11 +1,11 @@
 import type { EventStore } from '../ports.ts'
 import { type Excuses, removalOf } from './continuity.ts'
-import { leafOfEvent, type SealedLeaf } from './leaves.ts'
+import { leafOfEvent, type IndexedLeaf } from './leaves.ts'
 import { leafHash } from './merkle.ts'
 import type { Pair } from './pairing.ts'
 import { canonicalRecord } from './record.ts'
 
-/** Names what the log has in place of the events that were sealed. */
+/** Names what the log has in place of the events that were signed. */
 
 export type LogFinding = {
   readonly kind: 'edited' | 'reordered' | 'missing' | 'truncated' | 'scavenged' | 'surplus'
@@ -13,13 +13,13 @@ export type LogFinding = {
   readonly place: Readonly<Record<string, string | number | bigint | null>>
 }
 
-export const isAsSealed = ({ leaf, event }: Pair): boolean =>
+export const isAsSigned = ({ leaf, event }: Pair): boolean =>
   leaf !== undefined && event !== undefined && leafHash(canonicalRecord(event)).equals(leaf.hash)
 
-const nameOf = ({ eventId, stream, revision, position }: SealedLeaf): string =>
+const nameOf = ({ eventId, stream, revision, position }: IndexedLeaf): string =>
   `event ${eventId} (revision ${revision} of ${stream}, position ${position})`
 
-const placeOf = ({ eventId, stream, revision, position, index }: SealedLeaf) => ({
+const placeOf = ({ eventId, stream, revision, position, index }: IndexedLeaf) => ({
   event_id: eventId,
   stream,
   revision,
@@ -28,7 +28,7 @@ const placeOf = ({ eventId, stream, revision, position, index }: SealedLeaf) => 
 })
 
 /** Leaves without events, one after the other in the log. */
-type Gap = { readonly first: SealedLeaf; last: SealedLeaf; count: number; reason: string | undefined }
+type Gap = { readonly first: IndexedLeaf; last: IndexedLeaf; count: number; reason: string | undefined }
 
 export type LogComparison = {
   /** Takes the pairs in their order. */
@@ -51,17 +51,17 @@ const findingOf = async ({ sql }: Dependencies, { leaf, event }: Pair): Promise<
   if (leaf === undefined)
     return {
       kind: 'surplus',
-      detail: `Event ${id} (revision ${revision} of ${stream}) at position ${position} was never sealed, and later ones were.`,
+      detail: `Event ${id} (revision ${revision} of ${stream}) at position ${position} was never signed, and later ones were.`,
       place: { event_id: id, stream, revision, position },
     }
-  const sealed = id === leaf.eventId ? leaf : await leafOfEvent(sql, id)
-  if (sealed !== undefined && sealed.index !== leaf.index)
+  const original = id === leaf.eventId ? leaf : await leafOfEvent(sql, id)
+  if (original !== undefined && original.index !== leaf.index)
     return {
       kind: 'reordered',
-      detail: `At position ${position} stands ${nameOf(sealed)}, and ${nameOf(leaf)} was sealed there.`,
+      detail: `At position ${position} stands ${nameOf(original)}, and ${nameOf(leaf)} was signed there.`,
       place: placeOf(leaf),
     }
-  return { kind: 'edited', detail: `${nameOf(leaf)} is not as it was sealed.`, place: placeOf(leaf) }
+  return { kind: 'edited', detail: `${nameOf(leaf)} is not as it was signed.`, place: placeOf(leaf) }
 }
 
 const gapFinding = ({ first, count, reason }: Gap, isEnd: boolean): LogFinding => {
@@ -75,7 +75,7 @@ const gapFinding = ({ first, count, reason }: Gap, isEnd: boolean): LogFinding =
   return {
     kind: isEnd ? 'truncated' : 'missing',
     detail: isEnd
-      ? `The log ends before ${nameOf(first)}: the last ${count} sealed events are not in it.`
+      ? `The log ends before ${nameOf(first)}: the last ${count} signed events are not in it.`
       : `${nameOf(first)}${others} is not in the log.`,
     place: placeOf(first),
   }
@@ -95,7 +95,7 @@ export const createLogComparison = (dependencies: Dependencies): LogComparison =
     add(gapFinding(gap, isCut))
     gap = undefined
   }
-  const lacks = async (leaf: SealedLeaf): Promise<void> => {
+  const lacks = async (leaf: IndexedLeaf): Promise<void> => {
     differing += 1
     const reason = findings.length < FINDINGS_MAX ? await removalOf(dependencies, leaf) : gap?.reason
     if (gap !== undefined && gap.reason === reason) {
@@ -112,7 +112,7 @@ export const createLogComparison = (dependencies: Dependencies): LogComparison =
     compare: async pair => {
       if (pair.leaf !== undefined && pair.event === undefined) return lacks(pair.leaf)
       await closeGap(false)
-      if (isAsSealed(pair)) return
+      if (isAsSigned(pair)) return
       differing += 1
       if (findings.length < FINDINGS_MAX) add(await findingOf(dependencies, pair))
     },

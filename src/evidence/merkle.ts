@@ -38,13 +38,13 @@ const splitOf = (count: number): number => {
 
 /** The perfect subtrees of a range, from left to right. The range begins where a subtree of its size may begin. */
 export const subtreesOf = ({ from, to }: Range): Subtree[] => {
-  const found: Subtree[] = []
+  const subtrees: Subtree[] = []
   for (let at = from; at < to; ) {
     const level = levelBelow(to - at)
-    found.push({ level, index: at / 2 ** level })
+    subtrees.push({ level, index: at / 2 ** level })
     at += 2 ** level
   }
-  return found
+  return subtrees
 }
 
 /** The hash of a range from the hashes of its perfect subtrees, from left to right. */

@@ -1,10 +1,10 @@
 import { type EventStore, type StoredEvent, Unavailable } from '../ports.ts'
-import type { SealedLeaf } from './leaves.ts'
+import type { IndexedLeaf } from './leaves.ts'
 
-/** The events of the log beside the leaves that were sealed of them, by position, read as streams. */
+/** The events of the log beside the leaves that were signed of them, by position, read as streams. */
 
-/** A leaf without an event: the log lacks it. An event without a leaf: it was not sealed. One of them is always there. */
-export type Pair = { readonly leaf?: SealedLeaf; readonly event?: StoredEvent }
+/** A leaf without an event: the log lacks it. An event without a leaf: it was not signed. One of them is always there. */
+export type Pair = { readonly leaf?: IndexedLeaf; readonly event?: StoredEvent }
 
 /** Every event up to a position, with its bytes. Streams of the store itself, whose names begin with $, are not among them. */
 export async function* eventsUpTo(
@@ -30,7 +30,7 @@ export async function* eventsUpTo(
 
 /** Joins two streams that ascend by position. */
 export async function* pairsOf(
-  leaves: AsyncIterable<SealedLeaf>,
+  leaves: AsyncIterable<IndexedLeaf>,
   events: AsyncIterable<StoredEvent>,
 ): AsyncGenerator<Pair> {
   const [left, right] = [leaves[Symbol.asyncIterator](), events[Symbol.asyncIterator]()]

@@ -22,9 +22,9 @@ const timeOf = (ticks: bigint): string => {
 const isTextOf = (value: Json, bytes: Uint8Array): boolean => Buffer.from(JSON.stringify(value)).equals(bytes)
 
 /** The value of a JSON text whose bytes follow from the value; undefined for any other bytes. `known` is probably the value. */
-const valueOf = (bytes: Uint8Array, known: Json): Json | undefined => {
+const valueOf = (bytes: Uint8Array, candidate: Json): Json | undefined => {
   try {
-    if (isTextOf(known, bytes)) return known
+    if (isTextOf(candidate, bytes)) return candidate
     const value = JSON.parse(Buffer.from(bytes).toString('utf8')) as Json
     return isTextOf(value, bytes) ? value : undefined
   } catch {
@@ -33,8 +33,8 @@ const valueOf = (bytes: Uint8Array, known: Json): Json | undefined => {
 }
 
 /** `data` has the JSON value where its text can be written again byte by byte, and `data_hex` has the bytes where it cannot. */
-const contentOf = (name: 'data' | 'metadata', bytes: Uint8Array, known: Json): string => {
-  const value = valueOf(bytes, known)
+const contentOf = (name: 'data' | 'metadata', bytes: Uint8Array, candidate: Json): string => {
+  const value = valueOf(bytes, candidate)
   return value === undefined
     ? `"${name}_hex":"${Buffer.from(bytes).toString('hex')}"`
     : `"${name}":${canonicalJson(value)}`

@@ -15,7 +15,7 @@ import type { Leaf } from './record.ts'
 /** The tree in Postgres: its leaves, the perfect subtrees of every fourth level, and the hashes that proofs are made of. */
 
 /** The name of the feed that fills the tree, and of its checkpoint. */
-export const SEALING = 'sealing'
+export const HEAD_SIGNING = 'sealing'
 
 /** One stored level in four: a sixteenth of the rows, and a hash between is computed from eight stored ones at most. */
 const LEVEL_STEP = 4
@@ -111,11 +111,11 @@ export const subtreeHashes = async (sql: Sql, subtrees: readonly Subtree[]): Pro
     parts.map(({ from }) => BigInt(from)),
     parts.map(({ to }) => BigInt(to)),
   ])
-  const found: Buffer[][] = parts.map(() => [])
-  for (const { part, hash } of rows) found[part]?.push(Buffer.from(hash))
+  const hashesOf: Buffer[][] = parts.map(() => [])
+  for (const { part, hash } of rows) hashesOf[part]?.push(Buffer.from(hash))
   return subtrees.map((subtree, n) => {
     const { from, to } = parts[n] as { from: number; to: number }
-    const hashes = found[n] ?? []
+    const hashes = hashesOf[n] ?? []
     if (hashes.length !== to - from) throw new TreeIncomplete(subtree)
     return perfectRoot(hashes)
   })

@@ -45,9 +45,9 @@ const end = <E extends Usage>(level: Level<E>, name: string, entry: E, cost: num
 }
 
 const best = <E>(entries: Iterable<E>, isBetter: (entry: E, than: E) => boolean): E | undefined => {
-  let found: E | undefined
-  for (const entry of entries) if (found === undefined || isBetter(entry, found)) found = entry
-  return found
+  let winner: E | undefined
+  for (const entry of entries) if (winner === undefined || isBetter(entry, winner)) winner = entry
+  return winner
 }
 
 const leastUsed = <E extends Usage>({ entries }: Level<E>, mayBegin = (_name: string) => true): E | undefined => {

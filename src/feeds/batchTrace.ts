@@ -16,8 +16,8 @@ const tracer = trace.getTracer('payment-ledger')
 const contextsOf = (events: readonly StoredEvent[]): readonly SpanContext[] => {
   const byTrace = new Map<string, SpanContext>()
   for (const { metadata } of events) {
-    const found = sampledContextOf(metadata)
-    if (found !== undefined) byTrace.set(found.traceId, found)
+    const context = sampledContextOf(metadata)
+    if (context !== undefined) byTrace.set(context.traceId, context)
     if (byTrace.size === TRACES_PER_BATCH_MAX) break
   }
   return [...byTrace.values()]

@@ -60,7 +60,7 @@ export const FIRST_PARAMETER = 4
 
 /**
  * Moves one checkpoint and writes the rows that belong to it, as one statement, which saves the round trips of a transaction. The
- * commit waits for the disk, because a run may continue rows that it has written (the sealing numbers leaves from memory).
+ * commit waits for the disk, because a run may continue rows that it has written (head signing numbers leaves from memory).
  * `writes`: named parts of a `with` statement, whose rows are joined to `moved`, which has one row in the current epoch, and none
  * in an old one. Throws EpochSuperseded in an old epoch, with nothing written.
  */

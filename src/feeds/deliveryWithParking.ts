@@ -1,5 +1,5 @@
 import { type Database, type FactMessage, type FactProducer, FactTooLarge, type Sql, type World } from '../ports.ts'
-import type { EventReference, ParkedEvent } from './parkedEvents.ts'
+import type { EventReference, DeadLetter } from './deadLetters.ts'
 import { openParking, type Parking } from './parking.ts'
 import { serveRegularly } from './parkingRequests.ts'
 import { type Outgoing, publishWithRetries } from './retriesBeforeParking.ts'
@@ -16,8 +16,8 @@ export type DeliveryDependencies = {
   readonly database: Database
   readonly bus: FactProducer
   readonly world: World
-  /** The fact of a parked event, as this build makes it; undefined if nothing is to be sent. Throws if the event is gone. */
-  readonly find: (parked: ParkedEvent) => Promise<Outgoing | undefined>
+  /** The fact of a dead letter, as this build makes it; undefined if nothing is to be sent. Throws if the event is gone. */
+  readonly find: (parked: DeadLetter) => Promise<Outgoing | undefined>
   /** Throws EpochSuperseded in an old epoch, which undoes the transaction that it is part of. */
   readonly fence: (sql: Sql) => Promise<void>
 }
@@ -82,7 +82,7 @@ const sendAll = async (
   attempt: ReturnType<typeof publishWithRetries>,
   parking: Parking,
   facts: readonly Outgoing[],
-): Promise<ParkedEvent[]> => {
+): Promise<DeadLetter[]> => {
   const waiting = parking.isEmpty() ? [] : facts.filter(({ key }) => parking.isParked(key))
   const flowing = waiting.length === 0 ? facts : facts.filter(({ key }) => !parking.isParked(key))
   const prepared = prepare(flowing)

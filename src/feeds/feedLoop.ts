@@ -194,7 +194,7 @@ const runOnce = async (supervised: SupervisedFeed, epoch: bigint, signal: AbortS
   if (failures.length > 0) throw failures[0]
 }
 
-const wantedBy = ({ categories, excludeTypes, withBytes }: Feed) => ({
+const subscriptionOf = ({ categories, excludeTypes, withBytes }: Feed) => ({
   ...(categories && { categories }),
   ...(excludeTypes && { excludeTypes }),
   ...(withBytes && { withBytes }),
@@ -207,7 +207,7 @@ const follow = async (
   signal: AbortSignal,
 ): Promise<void> => {
   const { batchMax = FEED_BATCH_MAX, gatherMs = GATHER_MS } = feed
-  const items = dependencies.store.subscribe({ after: run.after, ...wantedBy(feed), signal })
+  const items = dependencies.store.subscribe({ after: run.after, ...subscriptionOf(feed), signal })
   let live = false
   let processedUpTo = run.after === 'start' ? 0n : run.after
   let readAhead = (): void => undefined

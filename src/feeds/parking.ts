@@ -2,12 +2,12 @@ import type { Database, EventStore, Sql, StoredEvent, World } from '../ports.ts'
 import {
   type EventReference,
   type Failure,
-  firstParkedPositions,
-  insertParked,
-  type ParkedEvent,
+  firstPositionsOfKeys,
+  insertDeadLetters,
+  type DeadLetter,
   requestReplayOfAll,
   WAITS_BEHIND,
-} from './parkedEvents.ts'
+} from './deadLetters.ts'
 import { type ParkedKeys, type RequestHandlers, requestServer } from './parkingRequests.ts'
 import type { SerialQueue } from '../lib/serialQueue.ts'
 import { AT_ONCE_MS, type Timer } from './timer.ts'
@@ -42,8 +42,8 @@ export type ParkingOptions = RequestHandlers & {
   /** Throws EpochSuperseded in an old epoch, which undoes the transaction that it is part of. */
   readonly fence: (sql: Sql) => Promise<void>
   /** Called with the rows before they are inserted, in the same transaction. */
-  readonly beforeParking?: (rows: readonly ParkedEvent[]) => Promise<void>
-  /** Requests a replay of all parked events at the start: a newer build may be able to process them. */
+  readonly beforeParking?: (rows: readonly DeadLetter[]) => Promise<void>
+  /** Requests a replay of all dead letters at the start: a newer build may be able to process them. */
   readonly replaysAtStart?: boolean
   /** That of the loop which serves the requests: set when a key is parked. */
   readonly timer: Timer
@@ -55,13 +55,13 @@ export type Parking = {
   /** The position of the first event of the key that waits. */
   readonly firstPosition: (key: string) => bigint | undefined
   /** Rows for events. With `failure` they are of one key, and the first of them has failed; without it all of them wait. */
-  readonly rowsOf: (events: readonly EventReference[], failure?: Failure) => ParkedEvent[]
+  readonly rowsOf: (events: readonly EventReference[], failure?: Failure) => DeadLetter[]
   /** Marks the keys of the rows as parked. */
-  readonly markParked: (rows: readonly ParkedEvent[]) => void
+  readonly markParked: (rows: readonly DeadLetter[]) => void
   /** Runs `work`, and inserts the rows that it returns, in one transaction. */
-  readonly parkInTransaction: (work: (sql: Sql) => Promise<readonly ParkedEvent[]>) => Promise<void>
+  readonly parkInTransaction: (work: (sql: Sql) => Promise<readonly DeadLetter[]>) => Promise<void>
   /** Moves the checkpoint, and inserts the rows in the same transaction where there are any. */
-  readonly parkAndMove: (rows: readonly ParkedEvent[], move: (sql: Sql) => Promise<void>) => Promise<void>
+  readonly parkAndMove: (rows: readonly DeadLetter[], move: (sql: Sql) => Promise<void>) => Promise<void>
   /** Runs `work` in a transaction that an old epoch cannot commit. */
   readonly fenced: (work: (sql: Sql) => Promise<void>) => Promise<void>
   /**
@@ -78,7 +78,7 @@ export type Parking = {
 export const openParking = async (options: ParkingOptions): Promise<Parking> => {
   const { name, database, world, queue } = options
   if (options.replaysAtStart) await requestReplayOfAll(database.sql, name)
-  const parkedKeys = await firstParkedPositions(database.sql, name)
+  const parkedKeys = await firstPositionsOfKeys(database.sql, name)
   const transactions = transactionsOf(options, parkedKeys)
   return {
     ...transactions,
@@ -108,11 +108,11 @@ const transactionsOf = (
     if (rows.length > 0) timer.setAt(AT_ONCE_MS)
   }
   const parkInTransaction: Parking['parkInTransaction'] = async work => {
-    let rows: readonly ParkedEvent[] = []
+    let rows: readonly DeadLetter[] = []
     await database.transaction(async sql => {
       rows = await work(sql)
       await beforeParking?.(rows)
-      await insertParked(sql, rows)
+      await insertDeadLetters(sql, rows)
     })
     markParked(rows)
   }

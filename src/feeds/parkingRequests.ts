@@ -2,19 +2,19 @@ import { BrokerAccessDenied, type Database, type Sql, Unavailable, type World } 
 import { EpochSuperseded } from './checkpoints.ts'
 import {
   type Failure,
-  type ParkedEvent,
-  parkedOfKey,
+  type DeadLetter,
+  deadLettersOfKey,
   reasonOf,
   recordFailedReplay,
   release,
-  type RequestedEvent,
+  type DeadLetterWithRequest,
   requestedKeys,
-} from './parkedEvents.ts'
+} from './deadLetters.ts'
 import type { SerialQueue } from '../lib/serialQueue.ts'
 import { AT_ONCE_MS, type Timer } from './timer.ts'
 
 /**
- * Serves the requests of operators to replay or to discard parked events (parking.ts). A key whose request meets a dependency
+ * Serves the requests of operators to replay or to discard dead letters (parking.ts). A key whose request meets a dependency
  * that does not answer is tried again by itself, after pauses that grow: the other keys, and the run of the feed, continue.
  */
 
@@ -36,12 +36,12 @@ export type RequestResult =
 
 /** The part of parking in which its users differ. */
 export type RequestHandlers = {
-  /** Processes a parked event again. An error that is not transient counts as one failed attempt. */
-  readonly replay: (event: ParkedEvent) => Promise<RequestResult>
+  /** Processes a dead letter again. An error that is not transient counts as one failed attempt. */
+  readonly replay: (event: DeadLetter) => Promise<RequestResult>
   /** Runs in the transaction that deletes the row of a discarded event. */
-  readonly discard?: (sql: Sql, event: ParkedEvent) => Promise<void>
+  readonly discard?: (sql: Sql, event: DeadLetter) => Promise<void>
   /** Whether the event was replayed and its work is under way: then it is not replayed again, and its row stays. */
-  readonly isPending?: (event: ParkedEvent) => boolean
+  readonly isPending?: (event: DeadLetter) => boolean
 }
 
 /** The parked keys, each with the position of its first event. */
@@ -103,7 +103,7 @@ const serveKey = async (
 ): Promise<void> => {
   // An event that came to wait after the request is replayed with the one that it waits for.
   let isReplayed = false
-  for (const event of await parkedOfKey(database.sql, name, key)) {
+  for (const event of await deadLettersOfKey(database.sql, name, key)) {
     if (handlers.isPending?.(event)) continue
     const isRequested = event.requested !== null || isReplayed
     if (!isRequested || !(await serveOne(handlers, fenced, event))) {
@@ -116,7 +116,7 @@ const serveKey = async (
 }
 
 /** Replays or discards an event, as requested; false when that failed, so that the event stays parked. */
-const serveOne = async (handlers: RequestHandlers, fenced: Fenced, event: RequestedEvent): Promise<boolean> => {
+const serveOne = async (handlers: RequestHandlers, fenced: Fenced, event: DeadLetterWithRequest): Promise<boolean> => {
   const failure = await execute(handlers, fenced, event).catch((error: unknown): Failure => {
     if (isTransient(error)) throw error
     return { reason: reasonOf(error), attempts: 1 }
@@ -129,7 +129,7 @@ const serveOne = async (handlers: RequestHandlers, fenced: Fenced, event: Reques
 const execute = async (
   { replay, discard, isPending }: RequestHandlers,
   fenced: Fenced,
-  event: RequestedEvent,
+  event: DeadLetterWithRequest,
 ): Promise<Failure | undefined> => {
   const result: RequestResult =
     event.requested === 'discard' ? { ok: true, commit: async sql => discard?.(sql, event) } : await replay(event)

@@ -16,12 +16,12 @@ export const inRanges = async (
 ): Promise<void> => {
   const range = `select position from ${rows} and position > $${values.length + 1} order by position limit ${RANGE_MAX}`
   for (let after = from; ; ) {
-    const [found] = await sql<{ last: bigint | null }>(`select max(position) as last from (${range}) of`, [
+    const [row] = await sql<{ last: bigint | null }>(`select max(position) as last from (${range}) of`, [
       ...values,
       after,
     ])
-    if (found?.last === null || found?.last === undefined) return
-    await work(after, found.last)
-    after = found.last
+    if (row?.last === null || row?.last === undefined) return
+    await work(after, row.last)
+    after = row.last
   }
 }

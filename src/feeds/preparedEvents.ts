@@ -17,8 +17,8 @@ export type PreparedEvents<T> = {
 export const preparedEvents = <T extends object>(make: (event: StoredEvent) => T): PreparedEvents<T> => {
   const made = new Map<StoredEvent, T>()
   const resultOf = (event: StoredEvent): T => {
-    const known = made.get(event)
-    if (known !== undefined) return known
+    const existing = made.get(event)
+    if (existing !== undefined) return existing
     const result = make(event)
     made.set(event, result)
     return result

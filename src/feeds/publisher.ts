@@ -8,7 +8,7 @@ import { decode } from './decode.ts'
 import { factMessageOf } from './factMessage.ts'
 import { openDeliveryWithParking } from './deliveryWithParking.ts'
 import type { Outgoing } from './retriesBeforeParking.ts'
-import { referenceOf } from './parkedEvents.ts'
+import { referenceOf } from './deadLetters.ts'
 import { storedEventOf } from './parking.ts'
 import { preparedEvents } from './preparedEvents.ts'
 import type { Feed } from './feedLoop.ts'
@@ -36,9 +36,9 @@ const isInternal = ({ stream, type }: StoredEvent): boolean => {
  * Types that this build knows and publishes in no category: the store need not send them. A type that this build does not
  * know is sent, because a newer build may publish it, and then its key must wait.
  */
-const knownTypes = (Object.keys(aggregates) as Category[]).flatMap(category => Object.entries(factsOf(category)))
-const published = new Set(knownTypes.flatMap(([type, fact]) => (fact === 'internal' ? [] : [type])))
-const UNPUBLISHED_TYPES = [...new Set(knownTypes.map(([type]) => type))].filter(type => !published.has(type))
+const allTypes = (Object.keys(aggregates) as Category[]).flatMap(category => Object.entries(factsOf(category)))
+const published = new Set(allTypes.flatMap(([type, fact]) => (fact === 'internal' ? [] : [type])))
+const UNPUBLISHED_TYPES = [...new Set(allTypes.map(([type]) => type))].filter(type => !published.has(type))
 
 const messageOfStoredEvent = (stored: StoredEvent): FactMessage => {
   const { category, recorded } = decode(stored)

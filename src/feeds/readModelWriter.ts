@@ -7,15 +7,15 @@ import { decode } from './decode.ts'
 import {
   type EventReference,
   type Failure,
-  insertParked,
+  insertDeadLetters,
   keysWithDiscardedBeginning,
   noteDiscarded,
   noteDiscardedBeginning,
-  type ParkedEvent,
+  type DeadLetter,
   reasonOf,
   referenceOf,
   requestReplayOfAll,
-} from './parkedEvents.ts'
+} from './deadLetters.ts'
 import { openParking, type Parking, storedEventOf } from './parking.ts'
 import { isTransient } from './parkingRequests.ts'
 import { openParkingRecord, ParkedBefore, type ParkingRecord } from './parkingRecord.ts'
@@ -34,7 +34,7 @@ export type OpenReadModel = {
   readonly model: ReadModel
   position: bigint
   readonly parking: Parking
-  /** Whether parked events may be replayed once the model has reached the position. */
+  /** Whether dead letters may be replayed once the model has reached the position. */
   readonly mayReplay: (reached: bigint) => Promise<boolean>
   /** The keys whose first event an operator has discarded. */
   readonly withoutBeginning: Set<string>
@@ -55,7 +55,7 @@ export type ProjectorRun = { readonly epoch: bigint; readonly queue: SerialQueue
 const discard = async (
   sql: Sql,
   { model, withoutBeginning }: Pick<OpenReadModel, 'model' | 'withoutBeginning'>,
-  event: ParkedEvent,
+  event: DeadLetter,
 ): Promise<void> => {
   if (model.skipEvent === undefined || (await model.skipEvent(sql, event))) return noteDiscarded(sql, event)
   await noteDiscardedBeginning(sql, event)
@@ -169,7 +169,7 @@ const newEventsOf = ({ model, position, parking }: OpenReadModel, { stored, stre
 const writeOne = async (sql: Sql, readModel: OpenReadModel, batch: Batch, copy?: CopyRows): Promise<void> => {
   const { flowing, waiting } = newEventsOf(readModel, batch)
   if (flowing.length > 0) await readModel.model.write(sql, flowing.map(batch.decoded), copy)
-  if (waiting.length > 0) await insertParked(sql, readModel.parking.rowsOf(waiting))
+  if (waiting.length > 0) await insertDeadLetters(sql, readModel.parking.rowsOf(waiting))
 }
 
 /**

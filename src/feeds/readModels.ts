@@ -32,20 +32,20 @@ export const rowsOf = <E extends AnyEvent, R extends ResourceRow>(projection: Pr
   // A row is never set to an earlier revision, by a writer that read it before another one wrote it.
   const upsert = `${insertOf(name, columns)} on conflict (id) do update set ${changes.join(', ')}
     where ${name}.revision < excluded.revision`
-  const known = `select ${names.join(', ')} from ${name} where id = any($1::text[])`
+  const select = `select ${names.join(', ')} from ${name} where id = any($1::text[])`
   return {
     name,
     categories: [category],
     write: async (sql, events, copy) => {
       const ids = idsWithEarlierEvents(events)
-      const found = ids.length === 0 ? [] : await sql<R>(known, [ids])
-      const rows = new Map(found.map(row => [row.id, row]))
+      const existing = ids.length === 0 ? [] : await sql<R>(select, [ids])
+      const rows = new Map(existing.map(row => [row.id, row]))
       for (const event of events) rows.set(event.id, fold(projection, rows.get(event.id), event as Recorded<E>))
       // The rows that were found come first.
       const folded = [...rows.values()]
-      const begun = folded.slice(found.length)
+      const begun = folded.slice(existing.length)
       const changed = (await wereCopied([{ table: projection, rows: begun }], copy))
-        ? folded.slice(0, found.length)
+        ? folded.slice(0, existing.length)
         : folded
       if (changed.length > 0) await sql(upsert, arraysOf(columns, changed))
     },

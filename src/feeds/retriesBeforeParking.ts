@@ -1,5 +1,5 @@
 import type { FactMessage, FactProducer, World } from '../ports.ts'
-import { type EventReference, type Failure, reasonOf } from './parkedEvents.ts'
+import { type EventReference, type Failure, reasonOf } from './deadLetters.ts'
 import { isTransient } from './parkingRequests.ts'
 
 /** The attempts to send a single fact. When the last one fails, the fact is parked (deliveryWithParking.ts). */

@@ -2,7 +2,7 @@ import { ofTenantBetween, TENANT_ORDER } from '../../projections/facts/queries.t
 import type { SubscriptionRow } from '../../projections/subscriptions/projection.ts'
 import type { Sql } from '../ports.ts'
 import { EpochSuperseded } from './checkpoints.ts'
-import { deleteParkedOf } from './parkedEvents.ts'
+import { deleteDeadLettersOf } from './deadLetters.ts'
 
 /** The checkpoint of the delivery to each subscription, which only the newest epoch may move. */
 
@@ -29,7 +29,7 @@ export type SubscriptionDelivery = SubscriptionRow & {
   readonly seen_on: string | null
   /** Facts of its tenant come after its position. */
   readonly is_behind: boolean
-  /** Parked facts are not on its dead letter topic yet. */
+  /** Dead letters are not on its dead letter topic yet. */
   readonly has_unannounced: boolean
 }
 
@@ -125,9 +125,9 @@ export const noteTopics = (
   { acl, topicBytes }: { readonly acl: Acl; readonly topicBytes: number },
 ): Promise<void> => updateDelivery(sql, checkpoint, 'acl = $3, topic_bytes = $4', [acl, topicBytes])
 
-/** Removes the checkpoint, the parked facts and the noted creator of a deleted subscription. */
+/** Removes the checkpoint, the dead letters and the noted creator of a deleted subscription. */
 export const removeDelivery = async (sql: Sql, id: string): Promise<void> => {
-  await deleteParkedOf(sql, id)
+  await deleteDeadLettersOf(sql, id)
   await sql('delete from subscription_creators where subscription_id = $1', [id])
   await sql('delete from subscription_deliveries where subscription_id = $1', [id])
 }

@@ -3,12 +3,12 @@ import type { ProtobufReader } from './protobufReader.ts'
 /** Reads one field of a nested message and skips its others. `wanted` is the tag of the field. */
 
 /** Empty if the field is absent. */
-export const textIn = (from: ProtobufReader, wanted: number): string => {
+export const textIn = (from: ProtobufReader, field: number): string => {
   const outer = from.open()
   let text = ''
   while (from.hasMore()) {
     const tag = from.tag()
-    if (tag === wanted) text = from.text()
+    if (tag === field) text = from.text()
     else from.skipField(tag)
   }
   from.close(outer)
@@ -16,12 +16,12 @@ export const textIn = (from: ProtobufReader, wanted: number): string => {
 }
 
 /** Zero if the field is absent. */
-export const uint64In = (from: ProtobufReader, wanted: number): bigint => {
+export const uint64In = (from: ProtobufReader, field: number): bigint => {
   const outer = from.open()
   let value = 0n
   while (from.hasMore()) {
     const tag = from.tag()
-    if (tag === wanted) value = from.uint64()
+    if (tag === field) value = from.uint64()
     else from.skipField(tag)
   }
   from.close(outer)

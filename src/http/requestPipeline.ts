@@ -21,7 +21,7 @@ import type { Services } from './services.ts'
 /** The request pipeline: identification, access control and every check of a request, in the order of the contract. */
 
 /** Resolves to the reply of the route's handler. Throws the Problem of the first check that fails. */
-export type RequestPipeline = (req: Incoming, res: Outgoing, declared: AnyRoute) => Promise<Reply>
+export type RequestPipeline = (req: Incoming, res: Outgoing, route: AnyRoute) => Promise<Reply>
 
 /** Long because the checks stand in the order of the contract. */
 export const createRequestPipeline = (services: Services, authenticate: Authenticate): RequestPipeline => {
@@ -29,46 +29,44 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
   const identify = createIdentification(accessControl)
   const answerByKey = createAnswerByKey()
 
-  const answerTo = async (principal: Principal | undefined, { req, res, declared }: Request): Promise<Reply> => {
+  const answerTo = async (principal: Principal | undefined, { req, res, route }: Request): Promise<Reply> => {
     const { ledger } = services
     // The deadline begins here: the wait for a turn is not counted.
     const startedAtMs = ledger.world.monotonicMs()
     const correlationId = String(res.locals['correlationId'])
-    const context = principal && contextOf(principal, declared, { req, correlationId, world: ledger.world })
-    let resource = declared.audited === 'path' ? pathId(req) : null
+    const context = principal && contextOf(principal, route, { req, correlationId, world: ledger.world })
+    let resource = route.audited === 'path' ? pathId(req) : null
     // Used for the checks and for the handler separately, because the deadline covers the handler only.
     const recordingDenials = <T>(work: () => Promise<T>): Promise<T> => {
-      if (context === undefined || !declared.audited) return work()
-      const attempted = { operation: declared.operationId, resource: () => resource, context }
+      if (context === undefined || !route.audited) return work()
+      const attempted = { operation: route.operationId, resource: () => resource, context }
       // When the audit record of a denial cannot be appended, the caller gets 503 in its place. A denied request did nothing.
-      return unavailableAs503(() =>
-        withDenialRecording(services, attempted, () => unavailableAsProblem(declared, work)),
-      )
+      return unavailableAs503(() => withDenialRecording(services, attempted, () => unavailableAsProblem(route, work)))
     }
     const checked = await recordingDenials(async () => {
       // Limits come before permissions, whose refusals are appended as audit records: a caller over its limits causes no appends.
-      if (principal) await accessControl.countRequest(principal, declared, res)
-      const authorized = principal && (await accessControl.checkPermissions(principal, declared))
+      if (principal) await accessControl.countRequest(principal, route, res)
+      const authorized = principal && (await accessControl.checkPermissions(principal, route))
       // Computed before the body is read, since the arrival of the body has a deadline of its own.
-      const leftMs = deadlineOf(declared) - (ledger.world.monotonicMs() - startedAtMs)
-      const named = namedIn(req, declared, principal)
-      const check = () => checkedCall(services, { req, res, declared, principal })
+      const leftMs = deadlineOf(route) - (ledger.world.monotonicMs() - startedAtMs)
+      const named = namedIn(req, route, principal)
+      const check = () => checkedCall(services, { req, res, route, principal })
       return { ...(await withMissingFirst(ledger.aggregates, named, check)), principal: authorized, leftMs }
     })
-    resource ??= resourceInBody(declared, checked.body)
-    const guard = accessControl.guardOf(req, declared, checked.principal)
+    resource ??= resourceInBody(route, checked.body)
+    const guard = accessControl.guardOf(req, route, checked.principal)
     const runHandler = (trackedLedger: Ledger) =>
-      answerByKey(declared, { ...checked, ...guard, ledger: trackedLedger, context } as never)
+      answerByKey(route, { ...checked, ...guard, ledger: trackedLedger, context } as never)
     const execute = () => recordingDenials(() => asOneCommand(ledger, runHandler))
-    return withDeadline(ledger.world, declared, checked.leftMs, execute)
+    return withDeadline(ledger.world, route, checked.leftMs, execute)
   }
-  const answer: RequestPipeline = async (req, res, declared) => {
-    const { principal, account } = await identify(req, res, declared)
-    return workFor(account, () => answerTo(principal, { req, res, declared }))
+  const answer: RequestPipeline = async (req, res, route) => {
+    const { principal, account } = await identify(req, res, route)
+    return workFor(account, () => answerTo(principal, { req, res, route }))
   }
-  return async (req, res, declared) => {
+  return async (req, res, route) => {
     try {
-      return await unavailableAsProblem(declared, () => answer(req, res, declared))
+      return await unavailableAsProblem(route, () => answer(req, res, route))
     } catch (error) {
       if (error instanceof Problem) res.locals['challenge'] = challengeOf(error, services.publicUrl)
       throw error
@@ -76,7 +74,7 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
   }
 }
 
-type Request = { readonly req: Incoming; readonly res: Outgoing; readonly declared: AnyRoute }
+type Request = { readonly req: Incoming; readonly res: Outgoing; readonly route: AnyRoute }
 
 /** The id in the path, for the audit record of a request whose path is not checked yet; null for anything but an id. */
 const pathId = ({ params }: Incoming): string | null => {
@@ -99,22 +97,18 @@ const resourceInBody = ({ audited }: AnyRoute, body: unknown): string | null => 
 }
 
 type RequestContext = { readonly req: Incoming; readonly correlationId: string; readonly world: World }
-const contextOf = (
-  principal: Principal,
-  declared: AnyRoute,
-  { req, correlationId, world }: RequestContext,
-): Context => {
+const contextOf = (principal: Principal, route: AnyRoute, { req, correlationId, world }: RequestContext): Context => {
   const traceparent = traceparentOf(req)
   return {
     tenant: principal.tenant,
     subject: principal.subject,
     client: principal.client,
     ...(principal.kind === 'workload' ? { workload: true as const } : {}),
-    authority: declared.scope,
+    authority: route.scope,
     correlationId,
     commandId: newUuid(world),
     at: new Date(world.now()).toISOString(),
-    ...(declared.endsWork ? { quota: { use: 'completion' as const } } : {}),
+    ...(route.endsWork ? { quota: { use: 'completion' as const } } : {}),
     ...(traceparent === undefined ? {} : { traceparent }),
   }
 }

@@ -36,7 +36,7 @@ export type ApiKeyLookup = {
  * caches.
  */
 export const createApiKeyLookup = (load: LoadKey, monotonicNow: () => number): ApiKeyLookup => {
-  const known = new LRUCache<string, Reading>({ max: KNOWN_MAX })
+  const existing = new LRUCache<string, Reading>({ max: KNOWN_MAX })
   const unknown = new LRUCache<string, Reading>({ max: UNKNOWN_MAX })
   const underWay = new Map<string, Promise<Reading>>()
   const limitUnknown = pLimit(UNKNOWN_AT_ONCE_MAX)
@@ -45,14 +45,14 @@ export const createApiKeyLookup = (load: LoadKey, monotonicNow: () => number): A
     // The age counts from the beginning, since a reading may miss a change that happens while it is under way.
     const at = monotonicNow()
     const reading = { at, issued: await load(id) }
-    const cache = reading.issued ? known : unknown
+    const cache = reading.issued ? existing : unknown
     cache.set(id, reading)
     return reading
   }
 
   const readOnce = async (id: ApiKeyId): Promise<Reading> => {
     try {
-      return await (known.get(id) ? read(id) : limitUnknown(() => read(id)))
+      return await (existing.get(id) ? read(id) : limitUnknown(() => read(id)))
     } finally {
       underWay.delete(id)
     }
@@ -65,9 +65,9 @@ export const createApiKeyLookup = (load: LoadKey, monotonicNow: () => number): A
   }
 
   return {
-    isKnown: id => known.has(id),
+    isKnown: id => existing.has(id),
     recentReading: async id => {
-      const last = known.get(id) ?? unknown.get(id)
+      const last = existing.get(id) ?? unknown.get(id)
       return last && monotonicNow() - last.at < READING_MAX_AGE_MS ? last : join(id)
     },
     newReading: async id => {

@@ -68,14 +68,14 @@ const algorithmOf = (key: KeyObject): Algorithm | undefined => {
 /** The same key keeps its object from one reading to the next, so that `isCurrent` is a comparison of references. */
 const collect = (published: readonly SigningKey[], previous: Keys): Keys => {
   const keys = new Map<string, VerificationKey>()
-  for (const { kid, alg: declared, getPublicKey } of published.map(describe)) {
+  for (const { kid, alg: algorithm, getPublicKey } of published.map(describe)) {
     const pem = getPublicKey()
     const key = createPublicKey(pem)
     const alg = algorithmOf(key)
-    if (!alg || !kid || (declared && declared !== alg)) continue
+    if (!alg || !kid || (algorithm && algorithm !== alg)) continue
     const id = keyId(alg, kid)
-    const known = previous.get(id)
-    if (!keys.has(id)) keys.set(id, known?.pem === pem ? known : { alg, key, pem })
+    const previousKey = previous.get(id)
+    if (!keys.has(id)) keys.set(id, previousKey?.pem === pem ? previousKey : { alg, key, pem })
   }
   return keys
 }

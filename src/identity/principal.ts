@@ -47,9 +47,9 @@ export const callerOf = ({ tenant, subject, client }: Pick<Principal, 'tenant' |
 /** The names of tenants in tokens, rate limits and rows; the system tenant is excluded. */
 export const TENANT_PATTERN = new RegExp(`^(?!${SYSTEM_TENANT}$)[a-z0-9][a-z0-9-]{0,62}$`)
 
-const known: ReadonlySet<string> = new Set(SCOPES)
+const scopes: ReadonlySet<string> = new Set(SCOPES)
 
-export const isScope = (text: string): text is Scope => known.has(text)
+export const isScope = (text: string): text is Scope => scopes.has(text)
 
 export type ReadScope = Extract<Scope, `${string}:read`>
 

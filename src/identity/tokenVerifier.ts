@@ -136,8 +136,8 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
 
   /** The cached verification of a token, as long as its key is in the set. */
   const cachedVerification = (digest: string): Verified | undefined => {
-    const known = verified.get(digest)
-    if (!known || keys.isCurrent(known.header.alg, known.header.kid, known.key)) return known
+    const cached = verified.get(digest)
+    if (!cached || keys.isCurrent(cached.header.alg, cached.header.kid, cached.key)) return cached
     verified.delete(digest)
     return undefined
   }
@@ -149,13 +149,13 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
     if (reading) await reading
     // The cache holds the hash in place of the token, so that a heap dump has no credentials.
     const digest = hash('sha256', token, 'base64')
-    const known = cachedVerification(digest)
-    if (!known) await beforeWork?.()
-    const outcome = known ?? (await verifyNew(token, since))
+    const cached = cachedVerification(digest)
+    if (!cached) await beforeWork?.()
+    const outcome = cached ?? (await verifyNew(token, since))
     if (typeof outcome === 'string') return refuse(outcome)
-    const fault = known ? faultAt(known.claims, nowSeconds()) : undefined
+    const fault = cached ? faultAt(cached.claims, nowSeconds()) : undefined
     if (fault) return refuse(fault)
-    if (!known) verified.set(digest, outcome, { size: token.length })
+    if (!cached) verified.set(digest, outcome, { size: token.length })
     const revoked = options.isRevoked?.(outcome.claims) ?? false
     return (typeof revoked === 'boolean' ? revoked : await revoked) ? refuse('revoked') : outcome.claims.principal
   }

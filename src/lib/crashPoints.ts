@@ -9,11 +9,11 @@ export const PAYMENT_CRASH_POINTS = [
   'after_outcome',
   'mid_response',
 ] as const
-/** The steps of the sealing (processes/sealing.ts). */
-export const SEALING_CRASH_POINTS = ['after_leaves', 'before_head', 'after_head_file'] as const
+/** The steps of head signing (processes/headSigning.ts). */
+export const SIGNING_CRASH_POINTS = ['after_leaves', 'before_head', 'after_head_file'] as const
 export const CRASH_POINTS = [
   ...PAYMENT_CRASH_POINTS,
-  ...SEALING_CRASH_POINTS,
+  ...SIGNING_CRASH_POINTS,
   'rebuild_batch',
   'rebuild_switch',
 ] as const

@@ -97,9 +97,9 @@ const imported = new WeakMap<Uint8Array, KeyObject>()
 
 /** The key of a secret, which is imported once: that takes longer than a digest. */
 const keyOf = (secret: Uint8Array): KeyObject => {
-  const known = imported.get(secret) ?? createSecretKey(secret)
-  imported.set(secret, known)
-  return known
+  const key = imported.get(secret) ?? createSecretKey(secret)
+  imported.set(secret, key)
+  return key
 }
 
 /** It cannot be computed without the secret. The first part says what is hashed, so that no two uses share a hash. */

@@ -65,9 +65,9 @@ export const joinedTexts = (texts: readonly string[]): string => {
   const heads = new Map<string, { head: string; lines: string }>()
   for (const text of texts)
     for (const [whole, head = '', lines = ''] of text.matchAll(/(# HELP .*\n# TYPE .*\n)((?:[^#].*\n)*)/g)) {
-      const known = heads.get(head)
-      if (known === undefined) heads.set(head, { head, lines: whole.slice(head.length) })
-      else known.lines += lines
+      const family = heads.get(head)
+      if (family === undefined) heads.set(head, { head, lines: whole.slice(head.length) })
+      else family.lines += lines
     }
   return [...heads.values()].map(({ head, lines }) => head + lines).join('')
 }
@@ -149,21 +149,21 @@ export const createHistogram = ({ boundaries, ...definition }: HistogramOptions)
   const { name, help: description, unit } = definition
   const advice = { explicitBucketBoundaries: [...boundaries] }
   const exported = metrics.getMeter(METER).createHistogram<Labels>(name, { description, unit, advice })
-  const known = histograms.get(name) ?? new Map<string, Series>()
-  histograms.set(name, known)
+  const seriesByLabels = histograms.get(name) ?? new Map<string, Series>()
+  histograms.set(name, seriesByLabels)
   families.set(name, {
     ...definition,
     type: 'histogram',
-    lines: () => [...known.values()].flatMap(series => seriesLines(series, boundaries)),
+    lines: () => [...seriesByLabels.values()].flatMap(series => seriesLines(series, boundaries)),
   })
   return {
     record: (value, labels = {}) => {
       exported.record(value, labels)
       const key = Object.values(labels).join('\n')
-      let series = known.get(key)
+      let series = seriesByLabels.get(key)
       if (series === undefined) {
         series = { labels, counts: Array.from({ length: boundaries.length + 1 }, () => 0), sum: 0 }
-        known.set(key, series)
+        seriesByLabels.set(key, series)
       }
       const index = boundaries.findIndex(boundary => value <= boundary)
       const bucket = index === -1 ? boundaries.length : index

@@ -38,9 +38,9 @@ const isMetadata = (stored: JsonObject | null): stored is JsonObject => {
 }
 
 const metadataOf = (stored: JsonObject): Metadata => {
-  const known = isMetadata(stored) ? (stored as StoredMetadata) : storedMetadata.parse(stored)
-  const { tenant, subject, client, workload, authority, at, schemaVersion, traceparent } = known
-  const ids = { correlationId: known.$correlationId, causationId: known.$causationId }
+  const members = isMetadata(stored) ? (stored as StoredMetadata) : storedMetadata.parse(stored)
+  const { tenant, subject, client, workload, authority, at, schemaVersion, traceparent } = members
+  const ids = { correlationId: members.$correlationId, causationId: members.$causationId }
   const metadata: Metadata = { tenant, subject, client, authority, at, schemaVersion, ...ids }
   if (workload === undefined && traceparent === undefined) return metadata
   return { ...metadata, ...(workload && { workload }), ...(traceparent !== undefined && { traceparent }) }

@@ -7,7 +7,7 @@ import { SECRET_STREAM } from './idSecret.ts'
 
 /**
  * Checks that the tables of a database are made from the log of this event store. A log is identified by the event that
- * made its secret: every log has one, and no two logs have the same. Read models, checkpoints and parked events of
+ * made its secret: every log has one, and no two logs have the same. Read models, checkpoints and dead letters of
  * another log, or of a later state of this one (the store was restored from an older backup), would be served as if
  * they were of this one, and its events would be missing from them for ever. The check is made at every start, and
  * repeated while the service runs.
@@ -15,10 +15,10 @@ import { SECRET_STREAM } from './idSecret.ts'
 
 /** The tables were made from another log. The message names both logs and the command that rebuilds the tables. */
 export class AnotherLog extends Error {
-  constructor(found: string) {
+  constructor(finding: string) {
     super(
-      `${found} Correct EVENTSTORE_URL or DATABASE_URL; or stop every instance of the service and rebuild the read models, ` +
-        'checkpoints and parked events from this log: npm run ledger -- projections reset --to-this-log',
+      `${finding} Correct EVENTSTORE_URL or DATABASE_URL; or stop every instance of the service and rebuild the read models, ` +
+        'checkpoints and dead letters from this log: npm run ledger -- projections reset --to-this-log',
     )
     this.name = 'AnotherLog'
   }
@@ -123,7 +123,7 @@ export const adoptLog = async (
   await checkLog({ database, store, world })
 }
 
-/** The tables that are made from the log: read models, checkpoints, parked events. */
+/** The tables that are made from the log: read models, checkpoints, dead letters. */
 const FROM_LOG = [
   ...READ_MODEL_TABLES,
   ...['checkpoints', 'parked_facts', 'late_facts', 'discarded_events', 'subscription_deliveries'],

@@ -156,10 +156,10 @@ const readCached = async (
 
 /** The digest of a text is needed twice in a request: for the record of its key, and for the table. */
 const createDigests = (ledger: Pick<Ledger, 'idSecret'>): PersonalTexts['digest'] => {
-  const known = new WeakMap<PersonalText, string>()
+  const digests = new WeakMap<PersonalText, string>()
   return async personal => {
-    const digest = known.get(personal) ?? (await digestOf(ledger, personal))
-    known.set(personal, digest)
+    const digest = digests.get(personal) ?? (await digestOf(ledger, personal))
+    digests.set(personal, digest)
     return digest
   }
 }

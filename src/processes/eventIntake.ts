@@ -11,12 +11,12 @@ import { decode } from '../feeds/decode.ts'
 import {
   discardedPositions,
   noteDiscarded,
-  type ParkedEvent,
+  type DeadLetter,
   reasonOf,
   recordFailedReplay,
   referenceOf,
   release,
-} from '../feeds/parkedEvents.ts'
+} from '../feeds/deadLetters.ts'
 import { openParking, type Parking, storedEventOf } from '../feeds/parking.ts'
 import { REQUESTS_POLL_MS } from '../feeds/parkingRequests.ts'
 import { createSerialQueue } from '../lib/serialQueue.ts'
@@ -31,11 +31,11 @@ import type { OpenTasks, Origin } from './openTasks.ts'
  *
  * The checkpoint stays before the oldest open task, so a later run reads some events again. The result is the same:
  *
- *   before the first parked event of its key   received again
+ *   before the first dead letter of its key    received again
  *   parked                                     left in the table
  *   discarded by an operator                   skipped, by this run too: its position is noted until the checkpoint has passed it
  *
- * The row of a parked event that is replayed stays in the table until the task that it began has ended, because the
+ * The row of a dead letter that is replayed stays in the table until the task that it began has ended, because the
  * checkpoint may have passed the event: without the row a restart would lose the task.
  */
 
@@ -56,7 +56,7 @@ export type Receiver = {
 
 export type Intake = Pick<Run, 'after' | 'processBatch'> & {
   /**
-   * Serves the requests of operators, and deletes the rows of parked events whose tasks have ended; every REQUESTS_POLL_MS
+   * Serves the requests of operators, and deletes the rows of dead letters whose tasks have ended; every REQUESTS_POLL_MS
    * at most, however often it is called. Sets the timer while there may be such rows.
    */
   readonly serve: () => Promise<void>
@@ -94,7 +94,7 @@ const receiveOne = (
   parking: Parking,
   stored: StoredEvent,
   after: ResumePosition,
-): readonly ParkedEvent[] => {
+): readonly DeadLetter[] => {
   const reference = referenceOf(stored)
   const parkedFrom = parking.firstPosition(reference.key)
   if (parkedFrom !== undefined && stored.position >= parkedFrom) return parking.rowsOf([reference])
@@ -128,8 +128,8 @@ export const openIntake = async (dependencies: IntakeDependencies, receiver: Rec
   let serveAtMs = world.monotonicMs()
   let mayHaveParked = !parking.isEmpty()
 
-  const receiveAll = (events: readonly StoredEvent[]): ParkedEvent[] => {
-    const rows: ParkedEvent[] = []
+  const receiveAll = (events: readonly StoredEvent[]): DeadLetter[] => {
+    const rows: DeadLetter[] = []
     for (const stored of events) {
       if (!discarded.has(stored.position)) rows.push(...receiveOne(receiver, parking, stored, seen))
       seen = stored.position

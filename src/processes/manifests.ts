@@ -43,7 +43,7 @@ export const overdueMs = async ({ database: { sql }, ledger, everyMs }: Manifest
   return Math.max(0, ledger.world.now() - Math.min(...ends))
 }
 
-const createSealing = ({ database: { sql }, ledger, everyMs }: ManifestDependencies) => {
+const createSealer = ({ database: { sql }, ledger, everyMs }: ManifestDependencies) => {
   const hourOf = (timeMs: number): number => Math.floor(timeMs / everyMs)
   const projectedUpTo = () => positionOf(sql, FACTS)
   let sealedHour = Number.NaN
@@ -83,7 +83,7 @@ export const manifestsFeed = (dependencies: ManifestDependencies): Feed => {
       after: await acquireCheckpoint(database.sql, NAME, epoch),
       processBatch: (_, position) => moveCheckpointAlone(database, { name: NAME, position, epoch }),
       background: async () => {
-        const sealDue = createSealing(dependencies)
+        const sealDue = createSealer(dependencies)
         while (!signal.aborted) {
           await ledger.world.sleep(await sealDue(), signal)
         }

@@ -1,5 +1,5 @@
 import type { ResumePosition } from '../feeds/checkpoints.ts'
-import type { ParkedEvent } from '../feeds/parkedEvents.ts'
+import type { DeadLetter } from '../feeds/deadLetters.ts'
 import type { Timer } from '../feeds/timer.ts'
 import type { World } from '../ports.ts'
 
@@ -7,14 +7,14 @@ import type { World } from '../ports.ts'
 
 /**
  * The place where a later run finds the event that began a task: in the log `after` this position, or, for an event
- * that was parked and is replayed, in the table of parked events.
+ * that was parked and is replayed, in the table of dead letters.
  */
-export type Origin = { readonly after: ResumePosition } | { readonly parked: ParkedEvent }
+export type Origin = { readonly after: ResumePosition } | { readonly parked: DeadLetter }
 
-export type Failed = { readonly event: ParkedEvent; readonly reason: string }
+export type Failed = { readonly event: DeadLetter; readonly reason: string }
 
 /** Replayed events whose tasks have ended, and those whose tasks failed, so that they wait for an operator again. */
-export type Finished = { readonly done: readonly ParkedEvent[]; readonly failed: readonly Failed[] }
+export type Finished = { readonly done: readonly DeadLetter[]; readonly failed: readonly Failed[] }
 
 export type OpenTask<T> = {
   readonly key: string
@@ -33,26 +33,26 @@ export type OpenTasks<T> = {
   readonly postpone: (key: string, delayMs: number) => void
   /** Sets the timer for the tasks that are open. */
   readonly setTimer: () => void
-  /** Ends a task that a parked event began: the event waits for an operator again. False for any other task. */
+  /** Ends a task that a dead letter began: the event waits for an operator again. False for any other task. */
   readonly failReplayed: (key: string, reason: string) => boolean
   /** The position after which a later run finds all open tasks again; undefined when none is open. */
   readonly resumeAfter: () => ResumePosition | undefined
-  /** Whether the task that this parked event began is open. */
-  readonly isOpenFor: (event: ParkedEvent) => boolean
-  /** The parked events that have finished since the last call. */
+  /** Whether the task that this dead letter began is open. */
+  readonly isOpenFor: (event: DeadLetter) => boolean
+  /** The dead letters that have finished since the last call. */
   readonly takeFinished: () => Finished
 }
 
 type OpenItem<T> = OpenTask<T> & { readonly origin: Origin; readonly ending: AbortController; dueAtMs: number }
 
 const createFinished = () => {
-  let done: ParkedEvent[] = []
+  let done: DeadLetter[] = []
   let failed: Failed[] = []
   return {
     done: (origin: Origin | undefined): void => {
       if (origin && 'parked' in origin) done.push(origin.parked)
     },
-    failed: (event: ParkedEvent, reason: string): void => void failed.push({ event, reason }),
+    failed: (event: DeadLetter, reason: string): void => void failed.push({ event, reason }),
     take: (): Finished => {
       const finished = { done, failed }
       done = []

@@ -1,14 +1,14 @@
 -- The Merkle tree over the events of the log (src/evidence/README.md). These tables are kept by `ledger projections reset`:
 -- they prove that a log which was restored from a backup has lost events.
 
--- One row for each sealed event, in the order of the log. The leaf is its index in the tree.
+-- One row for each signed event, in the order of the log. The leaf is its index in the tree.
 create table if not exists evidence_leaves (
   leaf bigint primary key,
   position bigint not null,
   event_id uuid not null,
   stream text not null,
   revision bigint not null,
-  -- The tenant at the time of the sealing; null where the metadata named none.
+  -- The tenant at the time of head signing; null where the metadata named none.
   tenant_id text,
   hash bytea not null
 );
@@ -32,7 +32,7 @@ create table if not exists evidence_keys (
   id text primary key,
   public_key text not null
 );
--- The accepted restores: the log had lost sealed events, and an operator decided to go on. Each begins a generation of heads.
+-- The accepted restores: the log had lost signed events, and an operator decided to go on. Each begins a generation of heads.
 create table if not exists evidence_restarts (
   generation integer primary key,
   -- The leaves that the log still had.

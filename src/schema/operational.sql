@@ -62,20 +62,20 @@ create table if not exists parked_facts (
   event_id text not null,
   type text not null,
   tenant_id text not null,
-  -- The error; one fixed sentence for an event that only waits behind an earlier one of its key (parkedReasons.ts).
+  -- The error; one fixed sentence for an event that only waits behind an earlier one of its key (deadLetterReasons.ts).
   reason text not null,
   -- Zero for an event that only waits.
   attempts integer not null,
   first_failed_at timestamptz not null,
   -- The request of an operator, which the process that runs the delivery executes.
   requested text check (requested in ('replay', 'discard')),
-  -- Whether a parked fact of a subscription is on its dead letter topic.
+  -- Whether a dead letter of a subscription is on its dead letter topic.
   announced boolean not null default false,
   primary key (delivery, position)
 );
 create index if not exists parked_facts_unannounced on parked_facts (delivery, position)
   where not announced and delivery <> 'publisher';
--- Parked events that an operator has discarded, for process managers that read them again until their checkpoint has passed
+-- Dead letters that an operator has discarded, for process managers that read them again until their checkpoint has passed
 -- them.
 create table if not exists discarded_events (
   delivery text not null,
@@ -126,7 +126,7 @@ create table if not exists feed_errors (
   error text not null,
   at timestamptz not null default now()
 );
--- The log that the read models, checkpoints and parked events are made from: the id of its SecretMade event, which every log
+-- The log that the read models, checkpoints and dead letters are made from: the id of its SecretMade event, which every log
 -- has once and no other log has. One row.
 create table if not exists log_identity (
   id integer primary key check (id = 1),

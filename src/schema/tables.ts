@@ -32,12 +32,12 @@ const RETRY_MS = 250
 
 /** Repeats work that may have been done already while Postgres does not answer. Throws the last Unavailable. */
 const repeatedUntilAnswered = async (work: () => Promise<void>): Promise<void> => {
-  const givenUpAtMs = performance.now() + UNANSWERED_MAX_MS
+  const deadlineMs = performance.now() + UNANSWERED_MAX_MS
   for (;;) {
     try {
       return await work()
     } catch (error) {
-      if (!(error instanceof Unavailable) || performance.now() > givenUpAtMs) throw error
+      if (!(error instanceof Unavailable) || performance.now() > deadlineMs) throw error
     }
     await sleep(RETRY_MS)
   }

@@ -111,10 +111,10 @@ const parse = (env: NodeJS.ProcessEnv): Environment => {
  * work.
  */
 const processesOf = (env: Environment): number => {
-  const { LEDGER_ROLES: roles, LEDGER_PROCESSES: wanted, EVENTSTORE_URL: store, DATABASE_URL: database } = env
+  const { LEDGER_ROLES: roles, LEDGER_PROCESSES: processes, EVENTSTORE_URL: store, DATABASE_URL: database } = env
   if (!roles.includes('api')) return 1
   const stores = store === undefined || database === undefined ? 'embedded' : 'apart'
-  return wanted ?? defaultProcesses(availableParallelism(), { stores, hasFeeds: roles.length > 1 })
+  return processes ?? defaultProcesses(availableParallelism(), { stores, hasFeeds: roles.length > 1 })
 }
 
 /**
@@ -123,64 +123,66 @@ const processesOf = (env: Environment): number => {
  * Long because it maps every setting.
  */
 export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
-  const given = parse(Object.fromEntries(Object.entries(env).filter(([, value]) => value !== '')))
-  const production = given.NODE_ENV === 'production'
-  const missing = NEEDED_IN_PRODUCTION.filter(name => given[name] === undefined)
+  const settings = parse(Object.fromEntries(Object.entries(env).filter(([, value]) => value !== '')))
+  const production = settings.NODE_ENV === 'production'
+  const missing = NEEDED_IN_PRODUCTION.filter(name => settings[name] === undefined)
   if (production && missing.length > 0)
     throw new StartupError(
       `NODE_ENV is production and ${missing.join(', ')} ${missing.length > 1 ? 'are' : 'is'} not set: ` +
         'production never falls back to the embedded services.',
     )
-  if (given.OIDC_ISSUER !== undefined && given.OIDC_AUDIENCE === undefined)
+  if (settings.OIDC_ISSUER !== undefined && settings.OIDC_AUDIENCE === undefined)
     throw new StartupError('OIDC_ISSUER is set and OIDC_AUDIENCE is not: without it any audience would be accepted.')
-  if (given.OIDC_WORKLOAD_CLAIM !== undefined && given.OIDC_ISSUER === undefined)
+  if (settings.OIDC_WORKLOAD_CLAIM !== undefined && settings.OIDC_ISSUER === undefined)
     throw new StartupError('OIDC_WORKLOAD_CLAIM is set and OIDC_ISSUER is not: the embedded issuer has no such claim.')
-  if (production && given.OIDC_ISSUER?.toLowerCase().startsWith('http:'))
+  if (production && settings.OIDC_ISSUER?.toLowerCase().startsWith('http:'))
     throw new StartupError(
       'OIDC_ISSUER is plain http, and NODE_ENV is production: an attacker on the network could substitute signing keys. Use https.',
     )
-  const kafka = kafkaOf(given)
+  const kafka = kafkaOf(settings)
   return {
-    port: given.PORT,
-    host: given.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
-    roles: given.LEDGER_ROLES,
-    processes: processesOf(given),
-    dataDir: resolve(given.LEDGER_DATA_DIR),
-    audience: given.OIDC_AUDIENCE ?? DEVELOPMENT_AUDIENCE,
-    idempotencyRetentionMs: given.IDEMPOTENCY_RETENTION,
-    needsFourEyes: needsFourEyesFrom(given.APPROVAL_FOUR_EYES),
-    rateLimits: given.RATE_LIMITS,
-    concurrencyLimits: given.CONCURRENCY_LIMITS,
+    port: settings.PORT,
+    host: settings.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
+    roles: settings.LEDGER_ROLES,
+    processes: processesOf(settings),
+    dataDir: resolve(settings.LEDGER_DATA_DIR),
+    audience: settings.OIDC_AUDIENCE ?? DEVELOPMENT_AUDIENCE,
+    idempotencyRetentionMs: settings.IDEMPOTENCY_RETENTION,
+    needsFourEyes: needsFourEyesFrom(settings.APPROVAL_FOUR_EYES),
+    rateLimits: settings.RATE_LIMITS,
+    concurrencyLimits: settings.CONCURRENCY_LIMITS,
     apiKeys: {
       environment: production ? 'live' : 'dev',
-      perTenantMax: given.API_KEYS_PER_TENANT,
-      ...(given.API_KEY_PEPPER === undefined ? {} : { pepper: given.API_KEY_PEPPER }),
+      perTenantMax: settings.API_KEYS_PER_TENANT,
+      ...(settings.API_KEY_PEPPER === undefined ? {} : { pepper: settings.API_KEY_PEPPER }),
     },
-    ...(given.OPERATORS_TENANT === undefined ? {} : { operatorsTenant: given.OPERATORS_TENANT }),
-    subscriptionsPerTenantMax: given.SUBSCRIPTIONS_PER_TENANT,
-    tenantBytesPerDay: given.TENANT_BYTES_PER_DAY,
-    exportBytesPerTenant: given.EXPORT_BYTES_PER_TENANT,
-    subscriptionTopicBytes: given.SUBSCRIPTION_TOPIC_BYTES,
-    subscriptionConfirmationMs: given.SUBSCRIPTION_CONFIRMATION,
-    manifestEveryMs: given.MANIFEST_EVERY,
+    ...(settings.OPERATORS_TENANT === undefined ? {} : { operatorsTenant: settings.OPERATORS_TENANT }),
+    subscriptionsPerTenantMax: settings.SUBSCRIPTIONS_PER_TENANT,
+    tenantBytesPerDay: settings.TENANT_BYTES_PER_DAY,
+    exportBytesPerTenant: settings.EXPORT_BYTES_PER_TENANT,
+    subscriptionTopicBytes: settings.SUBSCRIPTION_TOPIC_BYTES,
+    subscriptionConfirmationMs: settings.SUBSCRIPTION_CONFIRMATION,
+    manifestEveryMs: settings.MANIFEST_EVERY,
     evidence: {
-      ...(given.EVIDENCE_SIGNING_KEY === undefined ? {} : { signingKey: given.EVIDENCE_SIGNING_KEY }),
+      ...(settings.EVIDENCE_SIGNING_KEY === undefined ? {} : { signingKey: settings.EVIDENCE_SIGNING_KEY }),
       inProduction: production,
-      headsFile: resolve(given.EVIDENCE_HEADS_FILE ?? join(given.LEDGER_DATA_DIR, 'evidence', 'heads.jsonl')),
-      headsEveryMs: given.EVIDENCE_HEADS_EVERY,
+      headsFile: resolve(settings.EVIDENCE_HEADS_FILE ?? join(settings.LEDGER_DATA_DIR, 'evidence', 'heads.jsonl')),
+      headsEveryMs: settings.EVIDENCE_HEADS_EVERY,
     },
-    trustedProxies: given.TRUSTED_PROXIES,
-    logLevel: given.LOG_LEVEL,
-    needsAuthorizer: production && !given.ALLOW_INSECURE.includes('kafka-no-authorizer'),
+    trustedProxies: settings.TRUSTED_PROXIES,
+    logLevel: settings.LOG_LEVEL,
+    needsAuthorizer: production && !settings.ALLOW_INSECURE.includes('kafka-no-authorizer'),
     unknownSettings: unknownSettingsIn(env),
-    insecure: production ? usedExceptions(given, given.ALLOW_INSECURE) : [],
-    ...(given.METRICS_PORT === 'off' ? {} : { metrics: { host: given.METRICS_HOST, port: given.METRICS_PORT } }),
-    ...(given.PUBLIC_URL === undefined ? {} : { publicUrl: given.PUBLIC_URL }),
-    ...(given.EVENTSTORE_URL === undefined ? {} : { eventStoreUrl: given.EVENTSTORE_URL }),
-    ...(given.DATABASE_URL === undefined ? {} : { databaseUrl: given.DATABASE_URL }),
+    insecure: production ? usedExceptions(settings, settings.ALLOW_INSECURE) : [],
+    ...(settings.METRICS_PORT === 'off'
+      ? {}
+      : { metrics: { host: settings.METRICS_HOST, port: settings.METRICS_PORT } }),
+    ...(settings.PUBLIC_URL === undefined ? {} : { publicUrl: settings.PUBLIC_URL }),
+    ...(settings.EVENTSTORE_URL === undefined ? {} : { eventStoreUrl: settings.EVENTSTORE_URL }),
+    ...(settings.DATABASE_URL === undefined ? {} : { databaseUrl: settings.DATABASE_URL }),
     ...(kafka === undefined ? {} : { kafka }),
-    ...(given.OIDC_ISSUER === undefined ? {} : { issuer: given.OIDC_ISSUER }),
-    ...(given.OIDC_WORKLOAD_CLAIM === undefined ? {} : { workloadClaim: given.OIDC_WORKLOAD_CLAIM }),
-    ...(given.NODE_ENV === 'test' && given.CRASH_AT !== undefined ? { crashAt: given.CRASH_AT } : {}),
+    ...(settings.OIDC_ISSUER === undefined ? {} : { issuer: settings.OIDC_ISSUER }),
+    ...(settings.OIDC_WORKLOAD_CLAIM === undefined ? {} : { workloadClaim: settings.OIDC_WORKLOAD_CLAIM }),
+    ...(settings.NODE_ENV === 'test' && settings.CRASH_AT !== undefined ? { crashAt: settings.CRASH_AT } : {}),
   }
 }

@@ -15,7 +15,7 @@ type Insecurity = {
   /** Absent where only the broker can tell, once a subscription needs rights. */
   readonly isFound?: (settings: Settings) => boolean
   readonly sentence: string
-  readonly wayOut: string
+  readonly remedy: string
 }
 
 /** Traffic to these does not leave the machine, for example to a proxy that adds TLS. */
@@ -61,27 +61,27 @@ export const INSECURITIES = {
   'kafka-plaintext': {
     isFound: kafkaIsPlaintext,
     sentence: 'KAFKA_BROKERS is used without TLS, so that facts and any SASL PLAIN password cross the network readable',
-    wayOut: 'Set KAFKA_SSL=true',
+    remedy: 'Set KAFKA_SSL=true',
   },
   'postgres-plaintext': {
     isFound: postgresIsPlaintext,
     sentence: 'DATABASE_URL does not require TLS with a verified certificate',
-    wayOut: 'Add sslmode=verify-full to it',
+    remedy: 'Add sslmode=verify-full to it',
   },
   'eventstore-plaintext': {
     isFound: eventStoreIsPlaintext,
     sentence: 'EVENTSTORE_URL has tls=false, so that events and its password cross the network readable',
-    wayOut: 'Remove tls=false from it',
+    remedy: 'Remove tls=false from it',
   },
   'public-url-http': {
     isFound: publicUrlIsHttp,
     sentence: 'PUBLIC_URL is plain http, so that callers would send their tokens readable',
-    wayOut: 'Use https',
+    remedy: 'Use https',
   },
   'kafka-no-authorizer': {
     sentence:
       'Subscriptions with a principal are delivered even if the broker has no authorizer to protect their topics',
-    wayOut: 'Give the broker an authorizer',
+    remedy: 'Give the broker an authorizer',
   },
 } as const satisfies Readonly<Record<string, Insecurity>>
 
@@ -92,16 +92,16 @@ export const warningOf = (name: InsecurityName): string => `${INSECURITIES[name]
 
 /** The exceptions that these settings really use. Throws a StartupError that names everything that is not allowed. */
 export const usedExceptions = (settings: Settings, allowed: readonly InsecurityName[]): readonly InsecurityName[] => {
-  const found = INSECURITY_NAMES.filter(name => {
+  const exceptions = INSECURITY_NAMES.filter(name => {
     const { isFound }: Insecurity = INSECURITIES[name]
     return isFound === undefined ? allowed.includes(name) : isFound(settings)
   })
-  const sentences = found
+  const sentences = exceptions
     .filter(name => !allowed.includes(name))
     .map(name => {
-      const { sentence, wayOut } = INSECURITIES[name]
-      return `${sentence}, and NODE_ENV is production. ${wayOut}, or add ${name} to ALLOW_INSECURE.`
+      const { sentence, remedy } = INSECURITIES[name]
+      return `${sentence}, and NODE_ENV is production. ${remedy}, or add ${name} to ALLOW_INSECURE.`
     })
   if (sentences.length > 0) throw new StartupError(sentences.join(' '))
-  return found
+  return exceptions
 }

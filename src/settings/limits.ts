@@ -37,8 +37,8 @@ const tenFold = ({ requests, windowSeconds }: RateLimit): RateLimit => ({
 })
 
 /** All limits, with the given ones in place of their defaults. The limit of a tenant follows that of its callers. */
-export const rateLimitsWith = (given: Partial<RateLimitSettings>): RateLimitSettings => {
-  const callers = { ...CALLER_RATES, ...OTHER_RATES, ...given }
+export const rateLimitsWith = (overrides: Partial<RateLimitSettings>): RateLimitSettings => {
+  const callers = { ...CALLER_RATES, ...OTHER_RATES, ...overrides }
   const tenants = CALLER_RATE_NAMES.map(name => [tenantPolicy(name), tenFold(callers[name])] as const)
   return { ...(Object.fromEntries(tenants) as RateLimitSettings), ...TENANT_RATES, ...callers }
 }

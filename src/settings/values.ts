@@ -80,7 +80,7 @@ const readNumber = (text: string): number | undefined => (NUMBER.test(text) ? Nu
 
 /** `streams=20,tenant_streams=200`: how many at once. Policies that are not named keep their default. */
 export const concurrencyLimits = namedValues(Object.keys(DEFAULT_CONCURRENCY_LIMITS), 'policy=number', readNumber)
-  .transform((given): ConcurrencyLimitSettings => ({ ...DEFAULT_CONCURRENCY_LIMITS, ...given }))
+  .transform((overrides): ConcurrencyLimitSettings => ({ ...DEFAULT_CONCURRENCY_LIMITS, ...overrides }))
   .default(DEFAULT_CONCURRENCY_LIMITS)
 
 const PREFIX_MAX = { 4: 32, 6: 128 } as const

@@ -3,9 +3,9 @@ import type { AccessCheck, AccessEvent } from './events.ts'
 
 /** The decider of access records: each is recorded once. */
 
-type Asked = { readonly operation: string; readonly resource: string | null }
-export type GrantAccess = Asked & { type: 'GrantAccess' }
-export type DenyAccess = Asked & { type: 'DenyAccess'; check: AccessCheck; code: string; count?: number }
+type AccessRequest = { readonly operation: string; readonly resource: string | null }
+export type GrantAccess = AccessRequest & { type: 'GrantAccess' }
+export type DenyAccess = AccessRequest & { type: 'DenyAccess'; check: AccessCheck; code: string; count?: number }
 export type AccessCommand = GrantAccess | DenyAccess
 
 export type AccessCode = 'concurrent_modification'

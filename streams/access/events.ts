@@ -7,7 +7,7 @@ import type { EventOf } from '../codec.ts'
 export const ACCESS_CHECKS = ['scope', 'tenant', 'ownership', 'state', 'policy'] as const
 export type AccessCheck = (typeof ACCESS_CHECKS)[number]
 
-const asked = {
+const accessRequest = {
   /** The operation id of the contract. */
   operation: z.string(),
   /** The id of the resource that was asked for; null when none was named, or nothing that could be an id. */
@@ -16,10 +16,10 @@ const asked = {
 
 export const accessEvents = {
   /** Granted access to a resource by an audited operation that leaves no other event. */
-  AccessGranted: z.object(asked),
+  AccessGranted: z.object(accessRequest),
   /** `code` is the problem that the caller got; `check` is the reason, which only auditors see. */
   AccessDenied: z.object({
-    ...asked,
+    ...accessRequest,
     check: z.enum(ACCESS_CHECKS),
     code: z.string(),
     /** The number of denials that the record stands for; one when absent. */

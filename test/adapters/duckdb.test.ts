@@ -66,8 +66,8 @@ describe('DuckDB', () => {
       const path = await written(`${resource}.parquet`, parquet, columns, rowsOf(columns, 10))
       const described = await query(`describe select * from '${path}'`)
       const types = Object.fromEntries(described.map(({ column_name, column_type }) => [column_name, column_type]))
-      const wanted = Object.entries(columns).map(([name, type]) => [name, DUCKDB_TYPES[type]])
-      expect(types).to.deep.equal(Object.fromEntries(wanted))
+      const target = Object.entries(columns).map(([name, type]) => [name, DUCKDB_TYPES[type]])
+      expect(types).to.deep.equal(Object.fromEntries(target))
     })
 
     it(`reads ${resource} from parquet as from csv`, async () => {
@@ -93,10 +93,10 @@ describe('DuckDB', () => {
   it('has the minimum of each column and row group, by which it can skip row groups', async () => {
     const columns = { at: 'timestamptz', due: 'date' } as const
     const path = await written('times.parquet', parquet, columns, rowsOf(columns, 12_000))
-    const [found] = await query(
+    const [actual] = await query(
       `select count(*) as count from '${path}' where "at" >= '1969-12-31T23:59:59.999Z' and due <= date '1970-01-05'`,
     )
-    expect(found).to.deep.equal({ count: '5' })
+    expect(actual).to.deep.equal({ count: '5' })
     const stats = await query(`select path_in_schema, row_group_id, stats_min_value from parquet_metadata('${path}')`)
     expect(stats).to.have.length(6)
     for (const { stats_min_value } of stats) expect(stats_min_value).to.be.a('string')

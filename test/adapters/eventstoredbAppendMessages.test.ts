@@ -59,7 +59,7 @@ const byTheClient = (bytes: Uint8Array): unknown => {
   }
 }
 
-const wanted = (id: string, { stream, expected, events }: Append): unknown => ({
+const target = (id: string, { stream, expected, events }: Append): unknown => ({
   id,
   isFinal: true,
   hasDeadline: false,
@@ -76,10 +76,10 @@ describe('EventStoreDB adapter: messages of appends', () => {
   describe('a request', () => {
     it('is what the decoder of the client reads', () => {
       fc.assert(
-        fc.property(append, fc.uuid(), (asked, id) => {
+        fc.property(append, fc.uuid(), (requested, id) => {
           writer.begin()
-          writeAppend(writer, id, asked)
-          expect(byTheClient(writer.message())).to.deep.equal(wanted(id, asked))
+          writeAppend(writer, id, requested)
+          expect(byTheClient(writer.message())).to.deep.equal(target(id, requested))
         }),
         { numRuns: 1000 },
       )
@@ -87,8 +87,8 @@ describe('EventStoreDB adapter: messages of appends', () => {
 
     it('shares a buffer with others, in order, however large they are', () => {
       fc.assert(
-        fc.property(fc.array(append, { maxLength: 5 }), fc.nat(100_000), (asked, padding) => {
-          const large = [...asked, { stream: 's', expected: 0n, events: [event({ padding: 'ü'.repeat(padding) })] }]
+        fc.property(fc.array(append, { maxLength: 5 }), fc.nat(100_000), (requested, padding) => {
+          const large = [...requested, { stream: 's', expected: 0n, events: [event({ padding: 'ü'.repeat(padding) })] }]
           const ids = large.map(() => randomUUID())
           writer.begin()
           for (const [n, one] of [...large.entries()].toReversed()) {
@@ -97,7 +97,7 @@ describe('EventStoreDB adapter: messages of appends', () => {
             writer.framed(since)
           }
           const messages = new MessageSplitter(MESSAGE_BYTES_MAX).messagesWith(writer.message())
-          expect(messages.map(byTheClient)).to.deep.equal(large.map((one, n) => wanted(ids[n] ?? '', one)))
+          expect(messages.map(byTheClient)).to.deep.equal(large.map((one, n) => target(ids[n] ?? '', one)))
         }),
         { numRuns: 100 },
       )
@@ -143,11 +143,11 @@ describe('EventStoreDB adapter: messages of appends', () => {
 
     it('of success is what the encoder of the client wrote, with an id of either form', () => {
       fc.assert(
-        fc.property(answer, ({ bytes, wanted }) => {
-          expect(appendAnswerOf(bytes)).to.deep.equal(wanted)
+        fc.property(answer, ({ bytes, wanted: target }) => {
+          expect(appendAnswerOf(bytes)).to.deep.equal(target)
           // A field of a newer server, of each wire type.
           const unknown = Buffer.from([0xf8, 0x07, 5, 0xfa, 0x07, 2, 1, 2, 0xfd, 0x07, 1, 2, 3, 4])
-          expect(appendAnswerOf(Buffer.concat([unknown, bytes, unknown]))).to.deep.equal(wanted)
+          expect(appendAnswerOf(Buffer.concat([unknown, bytes, unknown]))).to.deep.equal(target)
         }),
         { numRuns: 1000 },
       )

@@ -67,7 +67,7 @@ const appendOf = (stream: string, events: readonly NewEvent[] = [event()]): Appe
   events,
   expected: 'no_stream',
 })
-const notGivenUp = (): Sending => ({ givenUp: false, sent: false })
+const notGivenUp = (): Sending => ({ isAbandoned: false, sent: false })
 
 describe('EventStoreDB adapter: appends on a session of the client', () => {
   const server = createServer()
@@ -364,7 +364,7 @@ describe('EventStoreDB adapter: appends on a session of the client', () => {
       // 256 KiB are held for the connection, and 64 KiB are its window.
       expect(sent).to.be.within(2, 8)
       const [abandoned, kept] = [appends.slice(50), appends.slice(0, 50)]
-      for (const { sending } of abandoned) sending.givenUp = true
+      for (const { sending } of abandoned) sending.isAbandoned = true
       const answering = receiving((some, opened) => {
         for (const { id, stream: name } of some) {
           received.push(name)

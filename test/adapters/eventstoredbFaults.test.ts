@@ -74,8 +74,8 @@ describe('EventStoreDB adapter, while the store does not respond', () => {
         await Promise.resolve()
       }
       await connection.close()
-      const wanted = direction === 'forwards' ? idsOf(sent) : idsOf(sent).toReversed()
-      expect(read).to.deep.equal(wanted.slice(0, 1_400))
+      const target = direction === 'forwards' ? idsOf(sent) : idsOf(sent).toReversed()
+      expect(read).to.deep.equal(target.slice(0, 1_400))
     })
 
   it('gives up a hung read, and recovers', async () => {

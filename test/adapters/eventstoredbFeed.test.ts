@@ -6,7 +6,7 @@ import { caughtUp, feed } from '../contracts/eventStoreFixtures.ts'
 import { eventually } from '../support/eventually.ts'
 import { type ReadCall, type ScriptedStore, isSubscription, reading, startScriptedStore } from './eventstoredbWire.ts'
 
-const WANTED = 'invoice-1'
+const TARGET = 'invoice-1'
 const OTHER = 'payment-1'
 const CATEGORIES = ['invoice']
 
@@ -40,7 +40,7 @@ describe('EventStoreDB adapter: a subscription', () => {
     node = await startScriptedStore()
     store = openEventStore({ connectionString: node.address })
     subscriptions = []
-    newest = reading.event(100n, { stream: WANTED })
+    newest = reading.event(100n, { stream: TARGET })
     begin = () => undefined
     node.script.read = call => {
       if (!isSubscription(call)) {
@@ -73,14 +73,14 @@ describe('EventStoreDB adapter: a subscription', () => {
     })
 
     it('does not pass on the position that the next event gets', async () => {
-      begin = call => send(call, reading.event(100n, { stream: WANTED }), reading.checkpoint(200n), reading.caughtUp())
+      begin = call => send(call, reading.event(100n, { stream: TARGET }), reading.checkpoint(200n), reading.caughtUp())
       const received = subscribe()
       await received.until(caughtUp)
       begin = () => undefined
       lose(subscriptions[0] as ReadCall)
       await eventually(() => subscriptions.length === 2)
       expect(positionOf(subscriptions[1] as ReadCall)).to.equal(100n)
-      send(subscriptions[1] as ReadCall, reading.event(200n, { stream: WANTED }))
+      send(subscriptions[1] as ReadCall, reading.event(200n, { stream: TARGET }))
       await received.until(({ events }) => events.length === 2)
       await received.stop()
       expect(received.items.map(shown)).to.deep.equal(['event 100', 'caught_up', 'interrupted', 'event 200'])
@@ -100,7 +100,7 @@ describe('EventStoreDB adapter: a subscription', () => {
       begin = call =>
         send(
           call,
-          reading.event(300n, { stream: WANTED }),
+          reading.event(300n, { stream: TARGET }),
           ...[100n, 200n].map(reading.checkpoint),
           ...[400n, 500n].map(reading.checkpoint),
         )
@@ -114,7 +114,7 @@ describe('EventStoreDB adapter: a subscription', () => {
   describe('that has caught up', () => {
     const endOf = async (checkpoint?: bigint): Promise<string[]> => {
       const checkpoints = checkpoint === undefined ? [] : [reading.checkpoint(checkpoint)]
-      begin = call => send(call, reading.event(100n, { stream: WANTED }), ...checkpoints, reading.caughtUp())
+      begin = call => send(call, reading.event(100n, { stream: TARGET }), ...checkpoints, reading.caughtUp())
       const received = subscribe()
       await received.until(caughtUp)
       await received.stop()
@@ -136,7 +136,7 @@ describe('EventStoreDB adapter: a subscription', () => {
       newest = reading.event(300n, { stream: OTHER })
       expect(await endOf(200n)).to.deep.equal(['event 100', 'caught_up'])
       expect(await endOf()).to.deep.equal(['event 100', 'caught_up'])
-      newest = reading.event(200n, { stream: WANTED })
+      newest = reading.event(200n, { stream: TARGET })
       expect(await endOf(200n)).to.deep.equal(['event 100', 'caught_up'])
     })
   })
@@ -151,9 +151,9 @@ describe('EventStoreDB adapter: a subscription', () => {
         const next = (positionOf(call) ?? 0n) + 100n
         send(
           call,
-          reading.event(next, { stream: WANTED }),
+          reading.event(next, { stream: TARGET }),
           reading.caughtUp(),
-          reading.event(next + 100n, { stream: WANTED }),
+          reading.event(next + 100n, { stream: TARGET }),
         )
       }
       const received = subscribe()
@@ -188,11 +188,11 @@ describe('EventStoreDB adapter: a subscription', () => {
       await eventually(() => subscriptions.length === 3)
       await eventually(() => {
         position += 100n
-        for (const call of open()) send(call, reading.event(position, { stream: WANTED }))
+        for (const call of open()) send(call, reading.event(position, { stream: TARGET }))
         return open().length === 1
       })
       for (const one of feeds) await one.until(({ events }) => events.at(-1)?.position === position)
-      begin = call => send(call, reading.event(position + 100n, { stream: WANTED }), reading.caughtUp())
+      begin = call => send(call, reading.event(position + 100n, { stream: TARGET }), reading.caughtUp())
       for (const call of open()) tooSlow(call)
       for (const one of feeds) await one.until(({ events }) => events.at(-1)?.position === position + 100n)
       await Promise.all(feeds.map(one => one.stop()))

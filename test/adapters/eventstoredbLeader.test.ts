@@ -168,14 +168,14 @@ describe('EventStoreDB adapter, in a cluster', () => {
 
     it('appends once there is one, though the connection was renewed meanwhile', async () => {
       const connection = openConnection(node.clusterAddress)
-      const asked = () => ({ stream: newStream(), events: [event()], expected: 'no_stream' as const })
+      const requested = () => ({ stream: newStream(), events: [event()], expected: 'no_stream' as const })
       node.script.leaderPort = leaderPort()
-      expect(await append(connection, asked(), DEADLINE_MS)).to.deep.include({ ok: true })
+      expect(await append(connection, requested(), DEADLINE_MS)).to.deep.include({ ok: true })
       node.script.leaderPort = undefined
       connection.renew(connection.client)
-      for (let n = 0; n < 3; n += 1) expectUnavailable(await rejectionOf(append(connection, asked(), DEADLINE_MS)))
+      for (let n = 0; n < 3; n += 1) expectUnavailable(await rejectionOf(append(connection, requested(), DEADLINE_MS)))
       node.script.leaderPort = leaderPort()
-      expect(await append(connection, asked(), DEADLINE_MS)).to.deep.include({ ok: true })
+      expect(await append(connection, requested(), DEADLINE_MS)).to.deep.include({ ok: true })
       await connection.close()
     })
 

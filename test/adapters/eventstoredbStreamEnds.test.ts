@@ -81,10 +81,10 @@ describe('EventStoreDB adapter: the ends of streams', () => {
     it('are read by one read of the head, which begins after all of the reads that share it', async () => {
       head = 100n
       for (let n = 0; n < AT_ONCE; n += 1) ends.readToEnd(`s${n}`, 1n, 100n)
-      const asked = Array.from({ length: AT_ONCE }, (_, n) => endsBefore(`s${n}`, 1n))
+      const requested = Array.from({ length: AT_ONCE }, (_, n) => endsBefore(`s${n}`, 1n))
       // An event that is committed after the requests came and before the read of the head begins.
       head = 101n
-      expect(new Set(await Promise.all(asked))).to.deep.equal(new Set([false]))
+      expect(new Set(await Promise.all(requested))).to.deep.equal(new Set([false]))
       expect(reads).to.equal(1)
     })
 
@@ -110,9 +110,9 @@ describe('EventStoreDB adapter: the ends of streams', () => {
     it('are not forgotten when an event is appended while the head is read', async () => {
       head = 400n
       ends.readToEnd('a', 3n, 400n)
-      const asked = endsBefore('a', 3n)
+      const requested = endsBefore('a', 3n)
       ends.appended('b', { revision: 0n, position: 500n })
-      expect(await asked).to.equal(true)
+      expect(await requested).to.equal(true)
       head = 500n
       expect(await endsBefore('b', 1n)).to.equal(true)
     })

@@ -9,7 +9,7 @@ import { expect } from 'chai'
 import kafkajs, { Kafka as KafkaClient, logLevel } from 'kafkajs'
 import type { Kafka } from '../../scripts/kafka/broker.ts'
 import { openFactBus } from '../../src/adapters/kafka/factBus.ts'
-import { type FactBusOptions, type KafkaLog } from '../../src/adapters/kafka/client.ts'
+import { type FactBusOptions, type KafkaLogger } from '../../src/adapters/kafka/client.ts'
 import {
   BrokerAccessDenied,
   type FactBus,
@@ -32,7 +32,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const OWN_SEGMENT_MS = '3600000'
 const SHORT = { requestTimeoutMs: 1_000, publishDeadlineMs: 1_500 }
 
-const silent: KafkaLog = { warn: () => undefined }
+const silent: KafkaLogger = { warn: () => undefined }
 
 const busOn = (brokers: readonly string[], more: Partial<FactBusOptions> = {}): FactBus =>
   openFactBus({ brokers, clientId: 'tests', logger: silent, ...more })
@@ -162,9 +162,9 @@ const limits = (kafka: () => KafkaForTests): void => {
     // partitions.
     const hashes = { '21': -973_932_308, foobar: -790_332_482, 'a-little-bit-long-string': -985_981_536 }
     await bus.publish(Object.keys(hashes).map(key => fact(topic, key, 'v')))
-    const found = (await readTopic(kafka().brokers, topic)).map(({ key, partition }) => [key, partition])
-    const wanted = Object.entries(hashes).map(([key, hash]) => [key, (hash & 0x7f_ff_ff_ff) % 12])
-    expect(Object.fromEntries(found)).to.deep.equal(Object.fromEntries(wanted))
+    const messages = (await readTopic(kafka().brokers, topic)).map(({ key, partition }) => [key, partition])
+    const target = Object.entries(hashes).map(([key, hash]) => [key, (hash & 0x7f_ff_ff_ff) % 12])
+    expect(Object.fromEntries(messages)).to.deep.equal(Object.fromEntries(target))
   })
 
   it('does not create a topic by publishing to it', async () => {
@@ -330,9 +330,9 @@ describe('the fact bus on Kafka', () => {
   }
 
   before(async () => {
-    const found = await kafkaForTests()
-    if (found === undefined) throw new Error('A broker was expected.')
-    kafka = found
+    const actual = await kafkaForTests()
+    if (actual === undefined) throw new Error('A broker was expected.')
+    kafka = actual
   })
 
   describe('without faults', () => {

@@ -233,7 +233,7 @@ const importRules: readonly ImportRule[] = [
       LIB,
       SETTINGS,
       'src/schema/(locks|existingRelations)\\.ts|scripts/.+|(?!src/|test/).+',
-      'src/feeds/(checkpoints|lag|parkedEvents|booksWriter|decode|rebuild/(catchUp|rebuildable|requests))\\.ts',
+      'src/feeds/(checkpoints|lag|deadLetters|booksWriter|decode|rebuild/(catchUp|rebuildable|requests))\\.ts',
       'src/http/(versions/(index|releases|apiVersion(Retirement|Usage))|resources/commonSchemas)\\.ts',
     ],
   },
@@ -253,6 +253,6 @@ export const importViolations = (source: Source): string[] => {
   const rule = importRules.find(({ files }) => files.test(source.path))
   if (rule === undefined) return ['belongs to no row of the import table']
   return importsOf(source)
-    .filter(found => !mayImport(rule, source.path, found))
+    .filter(actual => !mayImport(rule, source.path, actual))
     .map(({ specifier }) => `${rule.layer} may not import ${specifier}`)
 }

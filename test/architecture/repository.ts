@@ -67,8 +67,8 @@ export const differingFolders = (paths: readonly string[], files: readonly strin
     paths.filter(path => path.split('/').length > 2),
     path => path.slice(0, path.lastIndexOf('/')),
   )
-  return [...folders].flatMap(([folder, found]) => {
-    const names = found.map(path => path.slice(folder.length + 1))
+  return [...folders].flatMap(([folder, actual]) => {
+    const names = actual.map(path => path.slice(folder.length + 1))
     return [
       ...files.filter(name => !names.includes(name)).map(name => `${folder} lacks ${name}`),
       ...names.filter(name => !files.includes(name)).map(name => `${folder} has ${name} beside the common files`),

@@ -50,13 +50,13 @@ const commentOrLiteralAt = (text: string, at: number): { piece: string; isCommen
 export const codeOf = (text: string, { strings }: Blanking = { strings: true }): string => {
   let code = ''
   for (let at = 0; at < text.length; ) {
-    const found = '/\'"`'.includes(text[at] ?? '') ? commentOrLiteralAt(text, at) : undefined
-    if (found === undefined) {
+    const actual = '/\'"`'.includes(text[at] ?? '') ? commentOrLiteralAt(text, at) : undefined
+    if (actual === undefined) {
       code += text[at]
       at += 1
     } else {
-      code += found.isComment || strings ? blanked(found.piece) : found.piece
-      at += found.piece.length
+      code += actual.isComment || strings ? blanked(actual.piece) : actual.piece
+      at += actual.piece.length
     }
   }
   return code
@@ -69,16 +69,16 @@ export const commentsOf = (text: string): Comment[] => {
   const comments: Comment[] = []
   let previous = ''
   for (let at = 0; at < text.length; ) {
-    const found = '/\'"`'.includes(text[at] ?? '') ? commentOrLiteralAt(text, at) : undefined
-    if (found?.isComment === true) {
-      const comment = commentOf(found.piece, lineAt(text, at))
+    const actual = '/\'"`'.includes(text[at] ?? '') ? commentOrLiteralAt(text, at) : undefined
+    if (actual?.isComment === true) {
+      const comment = commentOf(actual.piece, lineAt(text, at))
       const last = comments.at(-1)
-      if (last !== undefined && isContinued(previous, found.piece) && last.lastLine === comment.line - 1)
+      if (last !== undefined && isContinued(previous, actual.piece) && last.lastLine === comment.line - 1)
         comments.splice(-1, 1, { ...last, lastLine: comment.line, text: `${last.text}\n${comment.text}` })
       else comments.push(comment)
-      previous = found.piece
+      previous = actual.piece
     }
-    at += found?.piece.length ?? 1
+    at += actual?.piece.length ?? 1
   }
   return comments
 }
@@ -102,9 +102,9 @@ const CLOSING: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}'
 export const closing = (code: string, at: number, raw = false): number => {
   const expected: string[] = []
   for (let index = at; index < code.length; index += 1) {
-    const found = raw && '/\'"`'.includes(code[index] ?? '') ? commentOrLiteralAt(code, index) : undefined
-    if (found !== undefined) {
-      index += found.piece.length - 1
+    const actual = raw && '/\'"`'.includes(code[index] ?? '') ? commentOrLiteralAt(code, index) : undefined
+    if (actual !== undefined) {
+      index += actual.piece.length - 1
       continue
     }
     const character = code[index] ?? ''

@@ -12,7 +12,7 @@ export const FUNCTION_LINES_MAX = 40
 export const EXPLAINED_FUNCTION_LINES_MAX = 70
 export const PARAMETERS_MAX = 4
 
-const found = (text: string, pattern: RegExp, violation: string): string[] =>
+const actual = (text: string, pattern: RegExp, violation: string): string[] =>
   [...text.matchAll(pattern)].map(({ index }) => `line ${lineAt(text, index)}: ${violation}`)
 
 const isTest = (path: string): boolean => path.startsWith('test/')
@@ -52,7 +52,7 @@ const parameterCount: Rule = ({ text }) =>
     .map(({ line, parameters }) => `line ${line}: ${parameters} parameters, ${PARAMETERS_MAX} at most`)
 
 const noSkippedTests: Rule = ({ text }) =>
-  found(codeOf(text), /\.(?:skip|only)\s*\(|\bx(?:it|describe)\s*\(/g, 'a skipped test')
+  actual(codeOf(text), /\.(?:skip|only)\s*\(|\bx(?:it|describe)\s*\(/g, 'a skipped test')
 
 /** The cases of an imported test file would run in the importing file as well, or in either by the order of loading. */
 const noTestsImported: Rule = source =>
@@ -63,7 +63,7 @@ const noTestsImported: Rule = source =>
 /** A time limit ends a case that hangs, so .mocharc.json has one for all cases. These files have longer cases. */
 const LONGER_CASES = /^test\/(?:soak\/|simulation\/simulation\.test|http\/randomRequests\.test)/
 const oneTimeLimit: Rule = ({ path, text }) =>
-  LONGER_CASES.test(path) ? [] : found(codeOf(text), /\bthis\.timeout\(/g, 'a time limit beside that of .mocharc.json')
+  LONGER_CASES.test(path) ? [] : actual(codeOf(text), /\bthis\.timeout\(/g, 'a time limit beside that of .mocharc.json')
 
 /** Words in two halves, because this file must not contain the words that it forbids. */
 export const forbiddenWords = {
@@ -73,7 +73,7 @@ export const forbiddenWords = {
 }
 
 const LEFT_OVER = new RegExp(`\\b(?:${forbiddenWords.later}|${forbiddenWords.repair})\\b`, 'g')
-const noUnfinishedWork: Rule = ({ text }) => found(text, LEFT_OVER, 'a note about unfinished work')
+const noUnfinishedWork: Rule = ({ text }) => actual(text, LEFT_OVER, 'a note about unfinished work')
 
 const ANY = /(?::|\bas|<)\s*any\b|\bany(?:\[\]|>)/
 const noUnexplainedAny: Rule = ({ text }) => {
@@ -86,14 +86,14 @@ const noUnexplainedAny: Rule = ({ text }) => {
 }
 
 const noUnsafeCasts: Rule = ({ text }) => [
-  ...found(codeOf(text), /\bas\s+unknown\s+as\b/g, 'a cast through unknown'),
-  ...found(text, /@ts-(?:ignore|nocheck|expect-error)/g, 'a suppressed compiler error'),
+  ...actual(codeOf(text), /\bas\s+unknown\s+as\b/g, 'a cast through unknown'),
+  ...actual(text, /@ts-(?:ignore|nocheck|expect-error)/g, 'a suppressed compiler error'),
 ]
 
 const erasableOnly: Rule = ({ text }) => [
-  ...found(codeOf(text), /^[ \t]*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w/gm, 'an enum'),
-  ...found(codeOf(text), /^[ \t]*(?:export\s+)?(?:declare\s+)?namespace\s+\w/gm, 'a namespace'),
-  ...found(
+  ...actual(codeOf(text), /^[ \t]*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w/gm, 'an enum'),
+  ...actual(codeOf(text), /^[ \t]*(?:export\s+)?(?:declare\s+)?namespace\s+\w/gm, 'a namespace'),
+  ...actual(
     codeOf(text),
     /\bconstructor\s*\((?:[^)]*,)?\s*(?:public|private|protected|readonly)\s+\w/g,
     'a parameter property',
@@ -103,7 +103,7 @@ const erasableOnly: Rule = ({ text }) => [
 /** An ignored rejection looks like success to the code that follows. */
 const noIgnoredResults: Rule = ({ path, text }) =>
   path.startsWith('src/')
-    ? found(codeOf(text), /^[ \t]*(?:void |await )?handle\(/gm, 'the result of a command is ignored')
+    ? actual(codeOf(text), /^[ \t]*(?:void |await )?handle\(/gm, 'the result of a command is ignored')
     : []
 
 /** The reader of the environment, telemetry (which starts before it), and the launcher of Postgres (which passes PATH on). */
@@ -118,7 +118,7 @@ const environmentReadOnce: Rule = ({ path, text }) =>
   !path.startsWith('src/') || ENVIRONMENT_READERS.has(path)
     ? []
     : // `NodeJS.ProcessEnv` is a type, and `env: process.env` in a comment is no code.
-      found(codeOf(text), /\bprocess\.env\b/g, 'process.env outside src/settings/config.ts')
+      actual(codeOf(text), /\bprocess\.env\b/g, 'process.env outside src/settings/config.ts')
 
 const pureLayers: Rule = source =>
   isPure(source.path)
@@ -126,13 +126,13 @@ const pureLayers: Rule = source =>
         ...importsOf(source)
           .filter(({ target }) => target.startsWith('node:'))
           .map(({ specifier }) => `${specifier} in a pure layer`),
-        ...found(codeOf(source.text), /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\bprocess\./g, 'not pure'),
+        ...actual(codeOf(source.text), /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\bprocess\./g, 'not pure'),
       ]
     : []
 
 const noDefaultBranch: Rule = ({ path, text }) =>
   path.startsWith('streams/')
-    ? found(codeOf(text), /\bdefault\s*:/g, 'a default branch, which hides unhandled events')
+    ? actual(codeOf(text), /\bdefault\s*:/g, 'a default branch, which hides unhandled events')
     : []
 
 /** Process manager is the name of a pattern, so it is permitted. */
@@ -141,7 +141,7 @@ const plainNames: Rule = ({ path }) =>
     ? ['a name that does not say what the file holds']
     : []
 
-const noAbsolutePaths: Rule = ({ text }) => found(text, /\/(?:home|Users|root|work)\/[a-z]/g, 'an absolute path')
+const noAbsolutePaths: Rule = ({ text }) => actual(text, /\/(?:home|Users|root|work)\/[a-z]/g, 'an absolute path')
 
 export const rules: Readonly<Record<string, Rule>> = {
   fileLength,

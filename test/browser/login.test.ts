@@ -68,7 +68,7 @@ else
       application.server.close()
     })
 
-    const asked = (changes: Record<string, string> = {}): string =>
+    const requested = (changes: Record<string, string> = {}): string =>
       d.authorizeUrl({ client_id: client, redirect_uri: application.callback, ...changes })
 
     /** A page whose console errors fail the test. */
@@ -93,7 +93,7 @@ else
     it('logs in, consents, and the application calls the API; a second use of its code revokes the tokens', async () => {
       const { context, page, complaints } = await open()
       const { verifier, challenge } = newPkce()
-      await page.goto(asked({ code_challenge: challenge, state: 'from the shop' }))
+      await page.goto(requested({ code_challenge: challenge, state: 'from the shop' }))
       expect(await page.title()).to.equal('Sign in · Payment ledger')
       await logIn(page)
       expect(await page.getByRole('listitem').allTextContents()).to.deep.equal([
@@ -127,10 +127,10 @@ else
 
     it('denies, or cancels without an input, and the application gets the error', async () => {
       const { context, page, complaints } = await open()
-      await page.goto(asked())
+      await page.goto(requested())
       await page.getByRole('button', { name: 'Cancel' }).click()
       await page.waitForURL(/error=access_denied/)
-      await page.goto(asked())
+      await page.goto(requested())
       await page.getByLabel('User name').fill(d.users.user)
       await page.getByLabel('Password').fill(d.password)
       await page.getByRole('button', { name: 'Sign in' }).click()
@@ -142,7 +142,7 @@ else
 
     it('reads errors with the focus on the field to correct', async () => {
       const { context, page } = await open()
-      await page.goto(asked())
+      await page.goto(requested())
       await page.getByLabel('User name').fill(d.users.user)
       await page.getByLabel('Password').fill('not the password')
       await page.keyboard.press('Enter')
@@ -150,7 +150,7 @@ else
         'That did not work. Check the user name and the password.',
       )
       expect(await page.evaluate('document.activeElement.id')).to.equal('password')
-      await page.goto(asked({ redirect_uri: 'https://evil.test/' }))
+      await page.goto(requested({ redirect_uri: 'https://evil.test/' }))
       expect(await page.getByRole('heading').textContent()).to.equal('This did not work')
       await context.close()
     })
@@ -166,7 +166,7 @@ else
             '[...document.querySelectorAll("input:not([type=hidden])")].filter(i => i.labels.length !== 1)'
           expect(await page.evaluate(`${unlabelled}.length`)).to.equal(0)
         }
-        await page.goto(asked())
+        await page.goto(requested())
         await check()
         await page.getByLabel('Password').fill('not the password')
         await page.getByLabel('User name').fill(d.users.user)
@@ -177,7 +177,7 @@ else
         await page.keyboard.press('Enter')
         await page.getByRole('button', { name: 'Allow' }).waitFor()
         await check()
-        await page.goto(asked({ client_id: 'nobody' }))
+        await page.goto(requested({ client_id: 'nobody' }))
         await check()
         await context.close()
       })
@@ -185,7 +185,7 @@ else
     it('sees nothing of the login in a frame of another page', async () => {
       const { context, page } = await open()
       await page.goto(application.callback)
-      await page.setContent(`<iframe src="${asked().replaceAll('&', '&amp;')}"></iframe>`)
+      await page.setContent(`<iframe src="${requested().replaceAll('&', '&amp;')}"></iframe>`)
       const framed = await eventually(() => page.frames().find(frame => frame.url().startsWith('chrome-error:')))
       expect(await framed.getByLabel('Password').count()).to.equal(0)
       await context.close()

@@ -63,9 +63,9 @@ describe('the limits of several processes', () => {
   it('take no slot for a process that ended while it asked', async () => {
     const { openChild } = openPrimary()
     const [one, two] = [openChild(), openChild()]
-    const asked = one.slots.take('caller', 1)
+    const requested = one.slots.take('caller', 1)
     one.end()
-    await asked
+    await requested
     expect(await two.slots.take('caller', 1)).to.not.equal(undefined)
   })
 

@@ -10,15 +10,15 @@ const SILENT_MS = 5 * ASK_EVERY_MS
 const HUNG_MS = 30 * ASK_EVERY_MS
 
 describe('a process that the primary asks whether it answers', () => {
-  let asked: ForkedProcess
+  let requested: ForkedProcess
   let events: string[]
-  const signal = (sent: NodeJS.Signals): void => void process.kill(asked.pid, sent)
+  const signal = (sent: NodeJS.Signals): void => void process.kill(requested.pid, sent)
   /** It answers before it has its settings. */
-  const answer = (): Promise<unknown> => asked.call('ping', [])
+  const answer = (): Promise<unknown> => requested.call('ping', [])
 
   beforeEach(async () => {
     events = []
-    asked = forkProcess({
+    requested = forkProcess({
       settings: new Promise(() => undefined),
       operations: {},
       onServing: () => events.push('serving'),
@@ -29,21 +29,21 @@ describe('a process that the primary asks whether it answers', () => {
     await answer()
   })
   afterEach(async () => {
-    asked.kill()
-    await asked.exited
+    requested.kill()
+    await requested.exited
   })
 
   it('is killed when it hangs', async () => {
     signal('SIGSTOP')
-    expect(await asked.exited).to.equal('SIGKILL, because it did not answer')
-    expect([events, asked.isAnswering()]).to.deep.equal([['silent'], false])
+    expect(await requested.exited).to.equal('SIGKILL, because it did not answer')
+    expect([events, requested.isAnswering()]).to.deep.equal([['silent'], false])
   })
 
   it('serves again when it answers again', async () => {
     signal('SIGSTOP')
-    await eventually(() => !asked.isAnswering())
+    await eventually(() => !requested.isAnswering())
     signal('SIGCONT')
-    await eventually(() => asked.isAnswering())
+    await eventually(() => requested.isAnswering())
     expect(events).to.deep.equal(['silent', 'serving'])
   })
 
@@ -54,7 +54,7 @@ describe('a process that the primary asks whether it answers', () => {
       signal('SIGCONT')
       await answer()
     }
-    await eventually(() => asked.isAnswering())
+    await eventually(() => requested.isAnswering())
   })
 
   it('is not killed after the machine was suspended', async () => {
@@ -65,6 +65,6 @@ describe('a process that the primary asks whether it answers', () => {
     await sleep(ASK_EVERY_MS / 2)
     signal('SIGCONT')
     await answer()
-    expect(asked.isAnswering()).to.equal(true)
+    expect(requested.isAnswering()).to.equal(true)
   })
 })

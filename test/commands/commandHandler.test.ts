@@ -58,17 +58,17 @@ describe('handling a command', () => {
     })
 
     it('stores caller, correlation, authority and time, with event ids that are derived from the command', async () => {
-      const asked = context({ traceparent: '00-a-b-01' })
-      await handle(ledger, orderEntity, ORDER, { command: createOrder, context: asked, isNew: true })
+      const requested = context({ traceparent: '00-a-b-01' })
+      await handle(ledger, orderEntity, ORDER, { command: createOrder, context: requested, isNew: true })
       expect(log.events[0]).to.deep.include({
-        id: eventIdOf(asked.commandId, ORDER, 0n),
+        id: eventIdOf(requested.commandId, ORDER, 0n),
         metadata: {
           tenant: 'acme',
           subject: 'clerk',
           client: 'shop',
           authority: 'payments:write',
-          $correlationId: asked.correlationId,
-          $causationId: asked.commandId,
+          $correlationId: requested.correlationId,
+          $causationId: requested.commandId,
           traceparent: '00-a-b-01',
           at: '2026-01-01T00:00:00.000Z',
           schemaVersion: 1,
@@ -165,10 +165,10 @@ describe('handling a command', () => {
         let isCancelled = false
         const store: EventStore = {
           ...whole,
-          append: async (...asked) => {
+          append: async (...requested) => {
             if (!isCancelled) await handle(ledger, orderEntity, ORDER, { command: cancel, context: context() })
             isCancelled = true
-            return whole.append(...asked)
+            return whole.append(...requested)
           },
           async *readStream(stream, options) {
             const hidden = isCancelled && left > 0
@@ -276,8 +276,9 @@ describe('handling a command', () => {
     })
 
     it('has one effect when the same command is sent again', async () => {
-      const asked = context()
-      const send = (of: Ledger) => handle(of, orderEntity, ORDER, { command: createOrder, context: asked, isNew: true })
+      const requested = context()
+      const send = (of: Ledger) =>
+        handle(of, orderEntity, ORDER, { command: createOrder, context: requested, isNew: true })
       expect(await rejectionOf(send(failing('appended')))).to.be.instanceOf(Unavailable)
       expect(await send(ledgerOf())).to.deep.include({ ok: true, revision: 0n, position: log.head() })
       expect(log.events).to.have.length(1)

@@ -153,8 +153,8 @@ describe('a payment whose process crashes', () => {
           const ledger = createLedger(log.open(), createVirtualWorld())
           if (completion === 'payment recovery') await finishPayment(ledger, payment.id, context())
           else expect((await pay(ledger, payment, context())).kind).to.equal(initiated ? 'replayed' : 'created')
-          const wanted = initiated || completion !== 'payment recovery' ? ['PaymentInitiated', outcome] : []
-          expect(typesIn(log.events, `payment-${payment.id}`), `crash at step ${steps}`).to.deep.equal(wanted)
+          const target = initiated || completion !== 'payment recovery' ? ['PaymentInitiated', outcome] : []
+          expect(typesIn(log.events, `payment-${payment.id}`), `crash at step ${steps}`).to.deep.equal(target)
           await expectConsistent(log, ledger, [payment])
         }
         expect(crashes, 'steps of a payment').to.be.within(6, STEPS_MAX - 1)

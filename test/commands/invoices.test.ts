@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { invoiceEntity, orderEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
 import { newIdempotencyRecord, idOfKey } from '../../src/commands/idempotency/record.ts'
-import { bindKey } from '../../src/commands/idempotency/conflicts.ts'
+import { recordKey } from '../../src/commands/idempotency/conflicts.ts'
 import { outcomeOfKey } from '../../src/commands/idempotency/outcomes.ts'
 import { type NewInvoice, raise, raiseFromTerms } from '../../src/commands/invoices.ts'
 import type { EventStore } from '../../src/ports.ts'
@@ -74,9 +74,9 @@ const expectOneInvoice = ({ log, answers }: Awaited<ReturnType<typeof run>>): vo
     expect(orderTypes(log, number)).to.deep.equal(
       id('ord', number) === order ? ['OrderCreated', 'OrderInvoiced'] : ['OrderCreated'],
     )
-  for (const [asked, answer] of answers)
+  for (const [requested, answer] of answers)
     if (answer.kind === 'created' || answer.kind === 'replayed') {
-      expect(asked.order_id).to.equal(order)
+      expect(requested.order_id).to.equal(order)
       expect(answer.row.order_id).to.equal(order)
     } else expect(answer).to.deep.equal({ kind: 'key_reused', pointers: ['/order_id'] })
 }
@@ -156,8 +156,8 @@ describe('invoices that are raised under one key', () => {
     }
     expect(first).to.deep.equal(refused)
     expect(again).to.deep.equal({ ...refused, replayed: true })
-    const { status, ...found } = await outcomeOfKey(ledger, 'raise_invoice', { scope, key: 'k', secret })
-    expect([status, 'href' in found && found.href]).to.deep.equal(['rejected', `/orders/${id('ord', 1)}`])
+    const { status, ...outcome } = await outcomeOfKey(ledger, 'raise_invoice', { scope, key: 'k', secret })
+    expect([status, 'href' in outcome && outcome.href]).to.deep.equal(['rejected', `/orders/${id('ord', 1)}`])
   })
 
   it('have the refusal of the retry of an interrupted request again, though the order is open again', async () => {
@@ -169,7 +169,7 @@ describe('invoices that are raised under one key', () => {
       resourceId: bound.id,
       idempotencyRecord: bound.idempotencyRecord ?? expect.fail('no idempotency record'),
     }
-    await bindKey(ledger, key, context())
+    await recordKey(ledger, key, context())
     const by = (command: OrderCommand) => ({ command, context: context() })
     await handle(ledger, orderEntity, id('ord', 1), by(invoiceOrder(7)))
     const retried = await raise(ledger, bound, context())

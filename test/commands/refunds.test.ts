@@ -22,12 +22,12 @@ describe('a refund that loses a race', () => {
     const ledger = createLedger(createMemoryLog().open(), createVirtualWorld())
     await approveInvoice(ledger)
     await pay(ledger, payment, context())
-    const asked = ['a', 'b'].map(key => refundOf(key, payment.amount))
+    const requested = ['a', 'b'].map(key => refundOf(key, payment.amount))
     const outcomes = await Promise.all(
-      asked.map(one => refund(ledger, one, context({ correlationId: `first with ${one.id}` }))),
+      requested.map(one => refund(ledger, one, context({ correlationId: `first with ${one.id}` }))),
     )
     expect(outcomes.map(({ kind }) => kind)).to.have.members(['created', 'refused'])
-    const loser = asked[outcomes.findIndex(({ kind }) => kind === 'refused')] ?? asked[0]
+    const loser = requested[outcomes.findIndex(({ kind }) => kind === 'refused')] ?? requested[0]
     if (loser === undefined) throw new Error('There is no refund.')
     const first = outcomes.find(({ kind }) => kind === 'refused')
     expect(first)

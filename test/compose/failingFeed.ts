@@ -15,7 +15,7 @@ const SCRAPES = 60
 const FAILS_AFTER_MS = 8_000
 const SETTLED_LOOPS = 20
 
-const log = { info: () => undefined, warn: () => undefined, error: () => undefined }
+const logger = { info: () => undefined, warn: () => undefined, error: () => undefined }
 const database = {
   sql: async () => [],
   withLease: (_name, signal, work) => work({ epoch: 1n, signal }),
@@ -44,7 +44,7 @@ export const failingFeedScrapes = async (): Promise<readonly string[]> => {
   const world = { ...virtual, sleep: sleepers.sleep }
   const store = createMemoryLog(world.now).open()
   const stop = new AbortController()
-  const { states, report, stopObserving } = createFeedStates({ database, log }, () => undefined)
+  const { states, report, stopObserving } = createFeedStates({ database, logger }, () => undefined)
   const stopObservingService = observeService({
     database,
     ledger: { store, world },

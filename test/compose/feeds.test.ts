@@ -9,7 +9,7 @@ import { metricsText } from '../../src/lib/metrics.ts'
 import type { Database } from '../../src/ports.ts'
 import { createMemoryLog } from '../support/memoryStore.ts'
 
-const log = { info: () => undefined, warn: () => undefined, error: () => undefined }
+const logger = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
 /** A database in which other processes have every lease. */
 const createBusyDatabase = () => {
@@ -32,8 +32,8 @@ describe('the sealing without a signing key', () => {
     const ledger = createLedger(store, realWorld())
     const cleanup = createCleanupStack(error => expect.fail(String(error)))
     const settings = { manifestEveryMs: 1, subscriptionTopicBytes: 1, subscriptionConfirmationMs: 1 }
-    const services = { database, store, ledger, log, schemaBaseUrl: '' }
-    const states = await startFeeds({ ...settings, roles: ['worker'], openSealing: 'off' }, services, cleanup)
+    const services = { database, store, ledger, logger, schemaBaseUrl: '' }
+    const states = await startFeeds({ ...settings, roles: ['worker'], openSigning: 'off' }, services, cleanup)
     const feeds = () => states.values()
     const stopObserving = observeService({ database, ledger, feeds, runsFeeds: true, bytesPerDay: 1 })
     const text = await metricsText({})

@@ -36,21 +36,21 @@ describe('the log of a process', () => {
       if (String(text).includes('"wanted":')) own = file
       Reflect.apply(write, fs, parameters)
     }) as typeof write
-    const { log } = await openLog({ dataDir, logLevel: 'info' })
-    for (const wanted of [1, 2]) {
-      log.info({ wanted }, 'a line')
-      await eventually(async () => (await lines()) === wanted)
+    const { logger } = await openLog({ dataDir, logLevel: 'info' })
+    for (const target of [1, 2]) {
+      logger.info({ wanted: target }, 'a line')
+      await eventually(async () => (await lines()) === target)
       for (let period = 0; period < PERIODS; period += 1) await sleep(PERIOD_MS)
       expect(own).to.not.equal(undefined)
-      expect(written.filter(file => file === own).length).to.be.at.most(wanted * WRITES_OF_A_LINE_MAX)
+      expect(written.filter(file => file === own).length).to.be.at.most(target * WRITES_OF_A_LINE_MAX)
     }
   })
 
   it('has all lines that were written while earlier ones were', async () => {
-    const { log } = await openLog({ dataDir, logLevel: 'info' })
+    const { logger } = await openLog({ dataDir, logLevel: 'info' })
     const COUNT = 5_000
     for (let n = 0; n < COUNT; n += 1) {
-      log.info({ n }, 'a line')
+      logger.info({ n }, 'a line')
       if (n % 50 === 0) await new Promise(resolve => setImmediate(resolve))
     }
     await eventually(async () => (await lines()) === COUNT)

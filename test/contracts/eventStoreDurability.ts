@@ -23,14 +23,14 @@ const RETRY_MS = 50
 
 /** Resends an append with the same ids until the store is available. */
 const persist = async (store: EventStore, stream: string, sent: readonly NewEvent[]): Promise<bigint> => {
-  const givenUpAtMs = Date.now() + HEAL_MAX_MS
+  const deadlineMs = Date.now() + HEAL_MAX_MS
   for (;;) {
     try {
       const appended = await store.append(stream, sent, 'no_stream')
       if (appended.ok) return appended.position
       throw new Error(`unexpected conflict at ${appended.actual}`)
     } catch (error) {
-      if (!(error instanceof Unavailable) || Date.now() > givenUpAtMs) throw error
+      if (!(error instanceof Unavailable) || Date.now() > deadlineMs) throw error
       await sleep(RETRY_MS)
     }
   }

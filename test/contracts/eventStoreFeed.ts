@@ -98,27 +98,27 @@ export const describeFeed = (shared: () => EventStore): void => {
 
     it('leaves out other categories, also one with the same beginning', async () => {
       const category = newCategory()
-      const wanted = event()
+      const target = event()
       await store.append(newStream(`${category}x`), [event()], 'no_stream')
-      await store.append(newStream(category), [wanted], 'no_stream')
+      await store.append(newStream(category), [target], 'no_stream')
       await store.append(newStream(), [event()], 'no_stream')
       const received = feed(store, { after: 'start', categories: [category] })
       await received.until(caughtUp)
       await received.stop()
-      expect(idsOf(received.events)).to.deep.equal([wanted.id])
+      expect(idsOf(received.events)).to.deep.equal([target.id])
     })
 
     it('leaves out the given types, and not those that begin with the same letters', async () => {
       const category = newCategory()
       const stream = newStream(category)
-      const [wanted, other] = [event(), event()]
+      const [target, other] = [event(), event()]
       const elsewhere = { ...event(), type: 'Wanted' }
       await store.append(newStream(`${category}x`), [elsewhere], 'no_stream')
       await store.append(
         stream,
         [
           { ...other, type: 'NotWanted' },
-          { ...wanted, type: 'NotWantedToo' },
+          { ...target, type: 'NotWantedToo' },
         ],
         'no_stream',
       )
@@ -126,7 +126,7 @@ export const describeFeed = (shared: () => EventStore): void => {
       const received = feed(store, { after: 'start', categories: [category], excludeTypes: ['NotWanted', 'AnyOther'] })
       await received.until(caughtUp)
       await received.stop()
-      expect(idsOf(received.events)).to.deep.equal([wanted.id])
+      expect(idsOf(received.events)).to.deep.equal([target.id])
     })
 
     it('delivers several categories in one order', async () => {
@@ -173,12 +173,12 @@ export const describeFeed = (shared: () => EventStore): void => {
       await first.until(({ items }) => items.some(({ kind }) => kind === 'checkpoint'))
       await first.stop()
       const checkpoint = first.items.findLast(item => item.kind === 'checkpoint')
-      const wanted = event()
-      await store.append(newStream(category), [wanted], 'no_stream')
+      const target = event()
+      await store.append(newStream(category), [target], 'no_stream')
       const second = feed(store, { after: checkpoint?.position ?? 'start', categories: [category] })
       await second.until(({ events: got }) => got.length > 0)
       await second.stop()
-      expect(idsOf(second.events)).to.deep.equal([wanted.id])
+      expect(idsOf(second.events)).to.deep.equal([target.id])
     })
 
     it('loses and repeats nothing while it catches up with a growing log', async () => {

@@ -70,8 +70,8 @@ export const describeFreshness = (started: () => EventStoreUnderTest): void => {
         const known = streams.map(() => -1)
         do {
           const rounds = streams.map(async ({ name, acknowledged }, n) => {
-            const found = await newRevisions(name, (known[n] ?? -1) + 1)
-            known[n] = Math.max(known[n] ?? -1, Number(found.at(-1) ?? -1))
+            const actual = await newRevisions(name, (known[n] ?? -1) + 1)
+            known[n] = Math.max(known[n] ?? -1, Number(actual.at(-1) ?? -1))
             if ((known[n] ?? -1) < acknowledged) missed.push(`${name} up to ${acknowledged}: ${known[n]}`)
           })
           await Promise.all(rounds)

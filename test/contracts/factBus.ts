@@ -93,11 +93,11 @@ export const factBusContract = (harness: () => FactBusHarness, createsTopics: bo
     })
 
     it('lets two processes create the same topics at once', async () => {
-      const wanted = [newTopic(), newTopic()]
+      const topics = [newTopic(), newTopic()]
       const second = harness().open()
-      await Promise.all([bus.ensureTopics(wanted), second.ensureTopics(wanted)])
+      await Promise.all([bus.ensureTopics(topics), second.ensureTopics(topics)])
       await second.close()
-      for (const { topic: name } of wanted) await bus.publish(numbered(name, 12, 12))
+      for (const { topic: name } of topics) await bus.publish(numbered(name, 12, 12))
     })
 
     it('names both values when a topic has other partitions', async () => {

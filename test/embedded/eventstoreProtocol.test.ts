@@ -224,8 +224,8 @@ describe('embedded event store: the protocol of clients in other languages', () 
     /** The revisions of the events, and the positions of the stream in the order of their messages. */
     const positions = async (stream: string, from: string, count: string): Promise<string[]> => {
       const options = new streams.ReadReq.Options.StreamOptions().setStreamIdentifier(identifierOf(stream))
-      const asked = common(count).setNoFilter(new shared.Empty()).setStream(options.setRevision(from))
-      return (await read(asked)).map(response =>
+      const requested = common(count).setNoFilter(new shared.Empty()).setStream(options.setRevision(from))
+      return (await read(requested)).map(response =>
         response.hasFirstStreamPosition()
           ? `first ${response.getFirstStreamPosition()}`
           : response.hasLastStreamPosition()

@@ -140,7 +140,7 @@ describe('embedded Postgres', () => {
   it('starts anew after an interrupted first start', async () => {
     const first = runPostgres(dataDir)
     const isPartlyCreated = async () => {
-      const name = (await readdir(dataDir).catch(() => [])).find(found => found.startsWith('cluster.unfinished'))
+      const name = (await readdir(dataDir).catch(() => [])).find(actual => actual.startsWith('cluster.unfinished'))
       return name !== undefined && (await readdir(join(dataDir, name))).includes('PG_VERSION')
     }
     await eventually(isPartlyCreated)

@@ -24,16 +24,16 @@ describe('an export that was accepted', () => {
     const before = clientOf(running.api, await running.token({ tenant: TENANT }))
     for (let n = 0; n < 3; n++) await before.post('/orders', anOrder(100 + n))
     const key = { 'idempotency-key': newKey() }
-    const wanted = { resource: 'orders', format: 'jsonl' }
-    const asked = await before.post('/exports', wanted, key)
+    const body = { resource: 'orders', format: 'jsonl' }
+    const reply = await before.post('/exports', body, key)
     await running.end('SIGKILL')
-    expect(asked.status).to.equal(202)
+    expect(reply.status).to.equal(202)
     const after = await startProcess(dataDir)
     running = after
     const client = clientOf(after.api, await after.token({ tenant: TENANT }))
-    const again = await client.post('/exports', wanted, key)
-    expect([again.status, again.text]).to.deep.equal([202, asked.text])
-    const { manifest, rows } = await fetched(after, client, { id: asked.body.id, tenant: TENANT })
+    const again = await client.post('/exports', body, key)
+    expect([again.status, again.text]).to.deep.equal([202, reply.text])
+    const { manifest, rows } = await fetched(after, client, { id: reply.body.id, tenant: TENANT })
     const store = openEventStore({ connectionString: after.addresses.event_store })
     const position = BigInt(manifest.to_position)
     expect(rows).to.deep.equal(await foldedUpTo(store, 'orders', { tenant: TENANT, position }))

@@ -27,10 +27,10 @@ const withoutDuplicates = (observed: ObservedFacts): Message[] => byId(observed)
 export const duplicatesIn = (observed: ObservedFacts): number => observed.published.length - byId(observed).length
 
 const expectSameIds = ({ committed, published, served }: ObservedFacts): void => {
-  const wanted = new Set(committed.map(({ stored }) => stored.id))
-  const found = new Set(published.map(idOf))
-  const lost = [...wanted].filter(id => !found.has(id))
-  const surplus = [...found].filter(id => !wanted.has(id))
+  const target = new Set(committed.map(({ stored }) => stored.id))
+  const actual = new Set(published.map(idOf))
+  const lost = [...target].filter(id => !actual.has(id))
+  const surplus = [...actual].filter(id => !target.has(id))
   expect({ lost, surplus }, 'in the topics').to.deep.equal({ lost: [], surplus: [] })
   const idsByTenant = Map.groupBy(committed, ({ fact }) => fact.tenantid)
   expect([...served.keys()], 'the tenants with facts').to.include.members([...idsByTenant.keys()])

@@ -111,17 +111,17 @@ const spawnPublisher = async (dataDir: string, env: Readonly<Record<string, stri
 }
 
 const committedIn = async (store: EventStore): Promise<Committed[]> => {
-  const found: Committed[] = []
+  const actual: Committed[] = []
   const enough = new AbortController()
   for await (const item of store.subscribe({ after: 'start', categories: CATEGORIES, signal: enough.signal })) {
     if (item.kind === 'caught_up') break
     if (item.kind !== 'event') continue
     const { category, recorded } = decode(item.event)
     const fact = publishedBy(category, recorded)
-    if (fact !== undefined) found.push({ stored: item.event, fact })
+    if (fact !== undefined) actual.push({ stored: item.event, fact })
   }
   enough.abort()
-  return found
+  return actual
 }
 
 const servedTo = async (client: Client): Promise<CloudEvent[]> => {

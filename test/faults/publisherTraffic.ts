@@ -20,9 +20,9 @@ const PAUSE_BETWEEN_SALES_MS = 900
 
 /** A client that adds the headers to every request, and records it. */
 const recording = (client: Client, requests: Request[], headers: Readonly<Record<string, string>>): Client => {
-  const request = async (method: string, path: string, asked: Asked = {}): Promise<Answer> => {
+  const request = async (method: string, path: string, requested: Asked = {}): Promise<Answer> => {
     const beganMs = performance.now()
-    const answer = await client.request(method, path, { ...asked, headers: { ...headers, ...asked.headers } })
+    const answer = await client.request(method, path, { ...requested, headers: { ...headers, ...requested.headers } })
     requests.push({ status: answer.status, tookMs: performance.now() - beganMs })
     return answer
   }

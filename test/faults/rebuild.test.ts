@@ -66,8 +66,8 @@ describe('a rebuild in the service', () => {
   it('of every read model under writes and reads fails no request, and lists and ETags stay', async () => {
     const created: string[] = []
     const failed: string[] = []
-    const check = ({ status, text }: Answer, wanted: number): void => {
-      if (status !== wanted) failed.push(`${status} ${text}`)
+    const check = ({ status, text }: Answer, target: number): void => {
+      if (status !== target) failed.push(`${status} ${text}`)
     }
     const pages = async () =>
       (await get(`/payments?created_before=${encodeURIComponent(before)}`)).body.items as {
@@ -75,11 +75,11 @@ describe('a rebuild in the service', () => {
         state: string
       }[]
     const before = new Date(Date.now()).toISOString()
-    const wanted = await eventually(async () => {
+    const target = await eventually(async () => {
       const items = await pages()
       return items.length === 10 && items.every(({ state }) => state === 'succeeded') && items
     })
-    const etagsOf = () => Promise.all(wanted.map(async ({ id }) => (await get(`/payments/${id}`)).headers.get('etag')))
+    const etagsOf = () => Promise.all(target.map(async ({ id }) => (await get(`/payments/${id}`)).headers.get('etag')))
     const etags = await etagsOf()
     let isOver = false
     const writing = async (): Promise<void> => {
@@ -103,7 +103,7 @@ describe('a rebuild in the service', () => {
       READ_MODEL_NAMES.map(name => [name, 'succeeded', null]),
     )
     expect(failed).to.deep.equal([])
-    expect(await pages()).to.deep.equal(wanted)
+    expect(await pages()).to.deep.equal(target)
     expect(await etagsOf()).to.deep.equal(etags)
     const isListed = async (): Promise<boolean> => {
       const rows = await database.sql<{ id: string }>('select id from payments_v1 where tenant_id = $1', [TENANT])
@@ -194,8 +194,8 @@ describe('a rebuild in the service', () => {
       const rows = await database.sql<{ operation: string }>(
         `select operation from audit_v1 where tenant_id = 'ledger'`,
       )
-      const found = rows.map(({ operation }) => operation)
-      return found.includes('roll_back_projection') && found
+      const actual = rows.map(({ operation }) => operation)
+      return actual.includes('roll_back_projection') && actual
     })
     expect(operations).to.include.members(['rebuild_projection', 'accept_projection_differences'])
   })

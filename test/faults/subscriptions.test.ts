@@ -100,8 +100,8 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', () =
 
   const expectHolds = async (topic: string, facts: readonly CloudEvent[]): Promise<TopicMessage[]> => {
     const messages = await eventually(async () => {
-      const found = await readTopic(kafka.brokers, topic)
-      return new Set(idsOf(found)).size >= facts.length && found
+      const delivered = await readTopic(kafka.brokers, topic)
+      return new Set(idsOf(delivered)).size >= facts.length && delivered
     })
     expect(new Set(idsOf(messages))).to.deep.equal(new Set(facts.map(({ id }) => id)))
     for (const [key, ofKey] of byKey(messages))
@@ -160,8 +160,8 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', () =
     const before = await factsOf(acme)
     await sell(acme)
     const facts = await eventually(async () => {
-      const found = await factsOf(acme)
-      return found.length === before.length + FACTS_PER_SALE && found
+      const actual = await factsOf(acme)
+      return actual.length === before.length + FACTS_PER_SALE && actual
     })
     await expectHolds(now.topic, facts.slice(-FACTS_PER_SALE))
     await expectHolds(
@@ -232,8 +232,8 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', () =
     const operation = replayed.headers.get('location') ?? ''
     await eventually(async () => (await acme.get(operation)).body.state === 'succeeded')
     const both = await eventually(async () => {
-      const found = await readTopic(kafka.brokers, topic)
-      return found.length >= 2 * first.length && found
+      const messages = await readTopic(kafka.brokers, topic)
+      return messages.length >= 2 * first.length && messages
     })
     for (const [partition, messages] of Map.groupBy(both, message => message.partition)) {
       const once = first.filter(message => message.partition === partition).map(bytesOf)
@@ -339,8 +339,8 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', () =
     ])
     await eventually(async () => (await readTopic(kafka.brokers, topic)).some(({ key }) => key === other))
     const announced = await eventually(async () => {
-      const found = await readTopic(kafka.brokers, dead_letter_topic)
-      return found.length === 2 && found
+      const messages = await readTopic(kafka.brokers, dead_letter_topic)
+      return messages.length === 2 && messages
     })
     expect(announced.map(({ key, headers }) => [key, headers['ce_id'], headers['ce_type']])).to.deep.equal(
       items.map((item: { id: string; type: string }) => [victim, item.id, item.type]),

@@ -3,7 +3,7 @@ import { type FactsPageRow, factsPage, type FeedPlace, placeBefore } from '../..
 import { emptyTablesOfLog } from '../../src/logIdentity/logIdentity.ts'
 import { resetTables } from '../../src/logIdentity/tablesReset.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
-import { parkedOfKey, parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
+import { deadLettersOfKey, deadLetterSummary, requestForDeadLetters } from '../../src/feeds/deadLetters.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import { runFeeds } from '../../src/feeds/feedLoop.ts'
@@ -73,11 +73,11 @@ describe('a reader of the facts, while the projector parks and replays events,',
     stop.abort()
     await running
   }
-  const isNothingParked = async (): Promise<boolean> => (await parkedSummary(database.sql)).length === 0
-  /** The operator's replay of the parked events, after the cause is repaired. */
+  const isNothingParked = async (): Promise<boolean> => (await deadLetterSummary(database.sql)).length === 0
+  /** The operator's replay of the dead letters, after the cause is repaired. */
   const replay = async (key: string, store = log.open()): Promise<void> => {
-    await requestParked(database.sql, { delivery: 'facts_v1', key }, 'replay')
-    await catchUp(database, store, async () => (await parkedOfKey(database.sql, 'facts_v1', key)).length === 0)
+    await requestForDeadLetters(database.sql, { delivery: 'facts_v1', key }, 'replay')
+    await catchUp(database, store, async () => (await deadLettersOfKey(database.sql, 'facts_v1', key)).length === 0)
   }
   /** A database whose transactions are followed by a reader, committed or not. */
   const followed = (reader: Read): Database => ({
@@ -99,7 +99,7 @@ describe('a reader of the facts, while the projector parks and replays events,',
     expect(reader.ids).to.deep.equal(expected)
   })
 
-  it('reads parked facts after their replay, at the tail, in the order of their key', async () => {
+  it('reads dead letters after their replay, at the tail, in the order of their key', async () => {
     const { stream } = victim()
     const own = await factsOf(stream)
     await feedAll(projector(), poisoned(stream))

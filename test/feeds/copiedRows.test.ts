@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { BOOKS_TABLES } from '../../projections/books/projection.ts'
 import { READ_MODEL_TABLES } from '../../projections/index.ts'
 import { realWorld } from '../../src/lib/clockAndRandomness.ts'
-import { parkedSummary } from '../../src/feeds/parkedEvents.ts'
+import { deadLetterSummary } from '../../src/feeds/deadLetters.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import type { Database } from '../../src/ports.ts'
@@ -65,7 +65,7 @@ describe('the rows of a large batch', () => {
   })
   afterEach(async () => {
     expect(leftBehind).to.deep.equal([])
-    expect(await parkedSummary(database.sql)).to.deep.equal([])
+    expect(await deadLetterSummary(database.sql)).to.deep.equal([])
   })
 
   it('are copied, and equal to those that are inserted', async () => {

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { projections } from '../../projections/index.ts'
 import { EpochSuperseded } from '../../src/feeds/checkpoints.ts'
 import { decode } from '../../src/feeds/decode.ts'
-import { parkedSummary } from '../../src/feeds/parkedEvents.ts'
+import { deadLetterSummary } from '../../src/feeds/deadLetters.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels, rowsOf } from '../../src/feeds/readModels.ts'
 import type { Feed } from '../../src/feeds/feedLoop.ts'
@@ -60,7 +60,7 @@ describe('a projector that was replaced while it was paused', () => {
     expect(await rejectionOf(run.processBatch(log.events, head()))).to.be.instanceOf(EpochSuperseded)
     for (const { name: table } of readModels.filter(({ name }) => !/^(orders|payments)_/.test(name)))
       expect(await database.sql(`select 1 from ${table}`), table).to.deep.equal([])
-    expect(await parkedSummary(database.sql)).to.deep.equal([])
+    expect(await deadLetterSummary(database.sql)).to.deep.equal([])
   })
 
   it('does not overwrite a newer row of its successor', async () => {
@@ -87,7 +87,7 @@ describe('a projector that was replaced while it was paused', () => {
     await feedAll(projector(database), log)
     const requested = (): Promise<unknown> =>
       database.sql('select requested, attempts from parked_facts where key = $1 order by delivery', [key])
-    // A run requests the replay of all parked events when it begins.
+    // A run requests the replay of all dead letters when it begins.
     const old = projector(pausedAfter(1, () => beginRun(projector(database), 3n)))
     const run = await beginRun(old, 2n)
     const before = await requested()

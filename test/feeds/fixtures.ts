@@ -145,9 +145,9 @@ export const beginRun = (feed: Feed, epoch = 1n): Promise<Run> => feed.beginRun(
 /** Passes the log after the checkpoint to the feed, in batches of `size`. */
 export const feedAll = async (feed: Feed, log: MemoryLog, size = 1_000, epoch = 1n): Promise<void> => {
   const { after, processBatch } = await beginRun(feed, epoch)
-  const wanted = log.events.filter(({ position }) => after === 'start' || position > after)
-  for (let from = 0; from < wanted.length; from += size) {
-    const batch: readonly StoredEvent[] = wanted.slice(from, from + size)
+  const target = log.events.filter(({ position }) => after === 'start' || position > after)
+  for (let from = 0; from < target.length; from += size) {
+    const batch: readonly StoredEvent[] = target.slice(from, from + size)
     await processBatch(batch, batch.at(-1)?.position ?? 0n)
   }
 }

@@ -3,15 +3,15 @@ import { publishedBy } from '../../projections/facts/projection.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { decode } from '../../src/feeds/decode.ts'
 import {
-  deleteParkedOf,
-  insertParked,
-  type ParkedEvent,
-  parkedOfKey,
-  parkedSummary,
+  deleteDeadLettersOf,
+  insertDeadLetters,
+  type DeadLetter,
+  deadLettersOfKey,
+  deadLetterSummary,
   requestedKeys,
-  requestParked,
+  requestForDeadLetters,
   requestReplayOfAll,
-} from '../../src/feeds/parkedEvents.ts'
+} from '../../src/feeds/deadLetters.ts'
 import { removeDelivery } from '../../src/feeds/subscriptionCheckpoints.ts'
 import { openParking } from '../../src/feeds/parking.ts'
 import { createSerialQueue } from '../../src/lib/serialQueue.ts'
@@ -58,7 +58,7 @@ const outgoing = (n: number, key: string): Outgoing => ({
 
 const idOf = ({ headers }: FactMessage): string => headers['ce_id'] ?? ''
 
-describe('the parked events of a delivery', () => {
+describe('the dead letters of a delivery', () => {
   const postgres = useTestPostgres()
 
   it('are requested and removed in batches, since a statement over all of them could take too long', async () => {
@@ -148,7 +148,7 @@ describe('parking by the publisher', () => {
     start(bus)
     await caughtUp()
     expect(bus.acknowledged.map(idOf)).to.deep.equal(idsOf(log.events.filter(stored => !isOf(key)(stored))))
-    const parked = await parkedOfKey(database.sql, 'publisher', key)
+    const parked = await deadLettersOfKey(database.sql, 'publisher', key)
     expect(parked.map(({ event_id }) => event_id)).to.deep.equal(idsOf(log.events.filter(isOf(key))))
     expect(parked.map(({ attempts }) => attempts)).to.deep.equal([10, ...parked.slice(1).map(() => 0)])
     expect(parked[0]?.reason).to.match(/^FactTooLarge: .* is larger than topic/)
@@ -166,7 +166,7 @@ describe('parking by the publisher', () => {
     tooLarge.delete('k1')
     await delivery.send([outgoing(3, 'k1'), outgoing(4, 'k2')], commit)
     expect(acknowledged.map(({ value }) => value)).to.deep.equal(['2', '4'])
-    const parked = await parkedOfKey(database.sql, 'later', 'k1')
+    const parked = await deadLettersOfKey(database.sql, 'later', 'k1')
     expect(parked.map(({ position, attempts }) => [position, attempts])).to.deep.equal([
       [1n, 10],
       [3n, 0],
@@ -183,17 +183,21 @@ describe('parking by the publisher', () => {
         acknowledged.push(...messages.map(({ value }) => value))
       },
     }
-    const find = ({ position, key }: ParkedEvent) => Promise.resolve(outgoing(Number(position), key))
+    const find = ({ position, key }: DeadLetter) => Promise.resolve(outgoing(Number(position), key))
     const dependencies = { database, bus, find, fence: () => Promise.resolve(), world: realWorld() }
     const delivery = await openDeliveryWithParking('later', dependencies)
     await delivery.send([outgoing(1, 'k1'), outgoing(2, 'k1')], () => Promise.resolve())
-    await requestParked(database.sql, { delivery: 'later', key: 'k1' }, 'replay')
+    await requestForDeadLetters(database.sql, { delivery: 'later', key: 'k1' }, 'replay')
     running = delivery.serve(stop.signal)
-    await eventually(async () => (await parkedOfKey(database.sql, 'later', 'k1'))[0]?.attempts === 20)
+    await eventually(async () => (await deadLettersOfKey(database.sql, 'later', 'k1'))[0]?.attempts === 20)
     await end()
     await delivery.send([outgoing(3, 'k1')], () => Promise.resolve())
     expect(acknowledged).to.deep.equal([])
-    expect((await parkedOfKey(database.sql, 'later', 'k1')).map(({ position }) => position)).to.deep.equal([1n, 2n, 3n])
+    expect((await deadLettersOfKey(database.sql, 'later', 'k1')).map(({ position }) => position)).to.deep.equal([
+      1n,
+      2n,
+      3n,
+    ])
   })
 
   it('reports the fact that failed, the time, and the number of facts that wait', async () => {
@@ -203,7 +207,7 @@ describe('parking by the publisher', () => {
     const before = Date.now()
     start(bus)
     await caughtUp()
-    const [summary, ...others] = await parkedSummary(database.sql)
+    const [summary, ...others] = await deadLetterSummary(database.sql)
     expect(others).to.deep.equal([])
     const count = BigInt(idsOf(log.events.filter(isOf(key))).length)
     expect(summary).to.deep.include({ delivery: 'publisher', key, waiting: count, attempts: 10, requested: null })
@@ -232,8 +236,8 @@ describe('parking by the publisher', () => {
     start(bus)
     await caughtUp()
     bus.tooLarge.delete(key)
-    await requestParked(database.sql, { delivery: 'publisher', key }, 'replay')
-    await eventually(async () => (await parkedSummary(database.sql)).length === 0)
+    await requestForDeadLetters(database.sql, { delivery: 'publisher', key }, 'replay')
+    await eventually(async () => (await deadLetterSummary(database.sql)).length === 0)
     expect(sentOf(key, bus)).to.deep.equal(idsOf(log.events.filter(isOf(key))))
   })
 
@@ -243,23 +247,23 @@ describe('parking by the publisher', () => {
     bus.tooLarge.add(key)
     start(bus)
     await caughtUp()
-    await requestParked(database.sql, { delivery: 'publisher', key }, 'replay')
-    await eventually(async () => (await parkedOfKey(database.sql, 'publisher', key))[0]?.attempts === 20)
-    const parked = await parkedOfKey(database.sql, 'publisher', key)
+    await requestForDeadLetters(database.sql, { delivery: 'publisher', key }, 'replay')
+    await eventually(async () => (await deadLettersOfKey(database.sql, 'publisher', key))[0]?.attempts === 20)
+    const parked = await deadLettersOfKey(database.sql, 'publisher', key)
     expect(parked.map(({ requested }) => requested)).to.deep.equal(parked.map(() => null))
     expect(sentOf(key, bus)).to.deep.equal([])
   })
 
   it('keeps a request to discard a fact that comes while its replay fails', async () => {
-    const fact: ParkedEvent = {
+    const fact: DeadLetter = {
       ...outgoing(1, 'a'),
       delivery: 'test',
       reason: 'It is unknown.',
       attempts: 1,
       first_failed_at: '2026-11-22T08:00:00.000Z',
     }
-    await insertParked(database.sql, [fact])
-    await requestParked(database.sql, fact, 'replay')
+    await insertDeadLetters(database.sql, [fact])
+    await requestForDeadLetters(database.sql, fact, 'replay')
     const parking = await openParking({
       name: 'test',
       database,
@@ -268,15 +272,15 @@ describe('parking by the publisher', () => {
       timer: createTimer(realWorld()),
       fence: () => Promise.resolve(),
       replay: async () => {
-        await requestParked(database.sql, fact, 'discard', fact.position)
+        await requestForDeadLetters(database.sql, fact, 'discard', fact.position)
         return { ok: false, reason: 'It is still unknown.', attempts: 1 }
       },
     })
     await parking.serveRequests()
-    const [row] = await parkedSummary(database.sql)
+    const [row] = await deadLetterSummary(database.sql)
     expect(row).to.include({ requested: 'discard', reason: 'It is still unknown.', attempts: 2 })
     await parking.serveRequests()
-    expect(await parkedSummary(database.sql)).to.deep.equal([])
+    expect(await deadLetterSummary(database.sql)).to.deep.equal([])
   })
 
   it('replays keys in the order of their first events, since an invoice may need the event of its order', async () => {
@@ -285,9 +289,9 @@ describe('parking by the publisher', () => {
       const failure = { reason: 'It is unknown.', attempts: 1, first_failed_at: '2026-11-22T08:00:00.000Z' }
       for (const n of [index, index + keys.length]) {
         const { message: _, ...reference } = outgoing(n, key)
-        await insertParked(database.sql, [{ ...reference, ...failure, delivery: 'in-order' }])
+        await insertDeadLetters(database.sql, [{ ...reference, ...failure, delivery: 'in-order' }])
       }
-      await requestParked(database.sql, { delivery: 'in-order', key }, 'replay')
+      await requestForDeadLetters(database.sql, { delivery: 'in-order', key }, 'replay')
     }
     const replayed: string[] = []
     const parking = await openParking({
@@ -311,7 +315,7 @@ describe('parking by the publisher', () => {
   const openFailing = async (cause: Unavailable) => {
     const { message: _, ...reference } = outgoing(1, 'a')
     const failure = { reason: 'It is unknown.', attempts: 1, first_failed_at: '2026-11-22T08:00:00.000Z' }
-    await insertParked(database.sql, [{ ...reference, ...failure, delivery: 'failing' }])
+    await insertDeadLetters(database.sql, [{ ...reference, ...failure, delivery: 'failing' }])
     const world = createVirtualWorld()
     let replays = 0
     const parking = await openParking({
@@ -351,8 +355,8 @@ describe('parking by the publisher', () => {
     await limitChangedRows(database, 'parked_facts', 20_000)
     await requestReplayOfAll(database.sql, 'many')
     expect(await requestedKeys(database.sql, 'many')).to.have.length(30_000)
-    await deleteParkedOf(database.sql, 'many')
-    expect(await parkedSummary(database.sql)).to.deep.equal([])
+    await deleteDeadLettersOf(database.sql, 'many')
+    expect(await deadLetterSummary(database.sql)).to.deep.equal([])
   })
 
   it('discards a fact on request, and that one alone', async () => {
@@ -361,9 +365,9 @@ describe('parking by the publisher', () => {
     bus.tooLarge.add(key)
     start(bus)
     await caughtUp()
-    const [head, ...behind] = await parkedOfKey(database.sql, 'publisher', key)
-    await requestParked(database.sql, { delivery: 'publisher', key }, 'discard', head?.position)
-    await eventually(async () => (await parkedOfKey(database.sql, 'publisher', key)).length === behind.length)
+    const [head, ...behind] = await deadLettersOfKey(database.sql, 'publisher', key)
+    await requestForDeadLetters(database.sql, { delivery: 'publisher', key }, 'discard', head?.position)
+    await eventually(async () => (await deadLettersOfKey(database.sql, 'publisher', key)).length === behind.length)
     expect(sentOf(key, bus)).to.deep.equal([])
   })
 
@@ -388,7 +392,7 @@ describe('parking by the publisher', () => {
           start(bus)
           await caughtUp()
           const key = victim.slice(victim.indexOf('-') + 1)
-          expect((await parkedSummary(database.sql)).map(parked => [parked.key, parked.type])).to.deep.equal([
+          expect((await deadLetterSummary(database.sql)).map(parked => [parked.key, parked.type])).to.deep.equal([
             [key, type],
           ])
           expect(bus.acknowledged.map(idOf)).to.deep.equal(idsOf(own.events.slice(0, -1)))

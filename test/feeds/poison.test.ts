@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { parkedOfKey, parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
+import { deadLettersOfKey, deadLetterSummary, requestForDeadLetters } from '../../src/feeds/deadLetters.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import type { ReadModel } from '../../src/feeds/readModel.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
@@ -46,7 +46,8 @@ describe('an event that a read model cannot write', () => {
   const dataOf = (stream: string, type: string): JsonObject =>
     log.events.find(event => event.stream === stream && event.type === type)?.data ?? {}
   const keyOf = (stream: string): string => stream.slice(stream.indexOf('-') + 1)
-  const deliveries = async (): Promise<string[]> => (await parkedSummary(database.sql)).map(({ delivery }) => delivery)
+  const deliveries = async (): Promise<string[]> =>
+    (await deadLetterSummary(database.sql)).map(({ delivery }) => delivery)
 
   /** Read models of which one cannot write the row of the stream, until `mend` is called. */
   const buildWithBug = (victim: string) => {
@@ -93,7 +94,7 @@ describe('an event that a read model cannot write', () => {
       await caughtUp()
       expect(await deliveries()).to.deep.equal(['audit_v1', 'facts_v1', 'invoices_v1', 'journal_entries_v1'])
       for (const table of TABLES) expect(await rowsIn(database, table)).to.deep.equal(whole[table])
-      const [parked] = await parkedOfKey(database.sql, 'invoices_v1', keyOf(victim))
+      const [parked] = await deadLettersOfKey(database.sql, 'invoices_v1', keyOf(victim))
       expect([parked?.type, parked?.attempts]).to.deep.equal([type, 1])
       expect(leftBehind).to.deep.equal([])
     })
@@ -107,7 +108,7 @@ describe('an event that a read model cannot write', () => {
     await append(victim, 'OrderCompleted', { invoice_id: 'inv_00000000000000000000000001' })
     await caughtUp()
     expect(await rowsIn(database, 'orders_v1')).to.deep.equal(before)
-    const parked = await parkedOfKey(database.sql, 'orders_v1', keyOf(victim))
+    const parked = await deadLettersOfKey(database.sql, 'orders_v1', keyOf(victim))
     expect(parked.map(({ type, attempts }) => [type, attempts])).to.deep.equal([
       ['OrderVanished', 1],
       ['OrderCompleted', 0],
@@ -133,12 +134,12 @@ describe('an event that a read model cannot write', () => {
     start(build.models)
     await caughtUp()
     const key = keyOf(victim)
-    expect((await parkedOfKey(database.sql, 'payments_v1', key)).length).to.be.greaterThan(1)
-    await requestParked(database.sql, { delivery: 'payments_v1', key }, 'replay')
-    await eventually(async () => (await parkedOfKey(database.sql, 'payments_v1', key))[0]?.attempts === 2)
+    expect((await deadLettersOfKey(database.sql, 'payments_v1', key)).length).to.be.greaterThan(1)
+    await requestForDeadLetters(database.sql, { delivery: 'payments_v1', key }, 'replay')
+    await eventually(async () => (await deadLettersOfKey(database.sql, 'payments_v1', key))[0]?.attempts === 2)
     build.mend()
-    await requestParked(database.sql, { delivery: 'payments_v1', key }, 'replay')
-    await eventually(async () => (await parkedOfKey(database.sql, 'payments_v1', key)).length === 0)
+    await requestForDeadLetters(database.sql, { delivery: 'payments_v1', key }, 'replay')
+    await eventually(async () => (await deadLettersOfKey(database.sql, 'payments_v1', key)).length === 0)
     const folded = await foldedRows(log)
     expect(await rowsIn(database, 'payments_v1')).to.deep.equal(folded.payments_v1)
   })
@@ -152,7 +153,7 @@ describe('an event that a read model cannot write', () => {
     await running
     build.mend()
     start(build.models)
-    await eventually(async () => (await parkedOfKey(database.sql, 'payments_v1', keyOf(victim))).length === 0)
+    await eventually(async () => (await deadLettersOfKey(database.sql, 'payments_v1', keyOf(victim))).length === 0)
     const folded = await foldedRows(log)
     expect(await rowsIn(database, 'payments_v1')).to.deep.equal(folded.payments_v1)
   })
@@ -183,27 +184,28 @@ describe('an event that a read model cannot write', () => {
     start(models)
     await caughtUp()
     isReplaying = true
-    for (const key of [slowKey, otherKey]) await requestParked(database.sql, { delivery: 'payments_v1', key }, 'replay')
-    await eventually(async () => (await parkedOfKey(database.sql, 'payments_v1', otherKey)).length === 0)
+    for (const key of [slowKey, otherKey])
+      await requestForDeadLetters(database.sql, { delivery: 'payments_v1', key }, 'replay')
+    await eventually(async () => (await deadLettersOfKey(database.sql, 'payments_v1', otherKey)).length === 0)
     await append(streamOf('order'), 'OrderCompleted', { invoice_id: 'inv_00000000000000000000000001' })
     await caughtUp()
     await eventually(() => replays > 2)
-    expect((await parkedOfKey(database.sql, 'payments_v1', slowKey))[0]).to.include({
+    expect((await deadLettersOfKey(database.sql, 'payments_v1', slowKey))[0]).to.include({
       requested: 'replay',
       attempts: 1,
     })
     isAnswered = true
-    await eventually(async () => (await parkedOfKey(database.sql, 'payments_v1', slowKey)).length === 0)
+    await eventually(async () => (await deadLettersOfKey(database.sql, 'payments_v1', slowKey)).length === 0)
     expect(await rowsIn(database, 'payments_v1')).to.deep.equal((await foldedRows(log)).payments_v1)
     expect(reports.states.flatMap(({ error }) => (error === undefined ? [] : [error]))).to.deep.equal([])
   })
 
   describe('when an operator discards it,', () => {
     const discard = async (key: string, position?: bigint): Promise<void> => {
-      await requestParked(database.sql, { delivery: 'orders_v1', key }, 'discard', position)
+      await requestForDeadLetters(database.sql, { delivery: 'orders_v1', key }, 'discard', position)
     }
     const parkedTypes = async (key: string) =>
-      (await parkedOfKey(database.sql, 'orders_v1', key)).map(({ type }) => type)
+      (await deadLettersOfKey(database.sql, 'orders_v1', key)).map(({ type }) => type)
     const stateOf = async (key: string) => (await rowsIn(database, 'orders_v1')).find(({ id }) => id === key)?.['state']
     const complete = (stream: string) => append(stream, 'OrderCompleted', { invoice_id: `inv_${'0'.repeat(25)}1` })
     /** A stream whose first event cannot be decoded. */
@@ -234,9 +236,9 @@ describe('an event that a read model cannot write', () => {
       await complete(victim)
       start()
       await caughtUp()
-      await discard(key, (await parkedOfKey(database.sql, 'orders_v1', key))[0]?.position)
+      await discard(key, (await deadLettersOfKey(database.sql, 'orders_v1', key))[0]?.position)
       await eventually(async () => (await parkedTypes(key)).length === 1)
-      await requestParked(database.sql, { delivery: 'orders_v1', key }, 'replay')
+      await requestForDeadLetters(database.sql, { delivery: 'orders_v1', key }, 'replay')
       await eventually(async () => (await parkedTypes(key)).length === 0)
       expect(await stateOf(key)).to.equal('completed')
     })

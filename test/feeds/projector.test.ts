@@ -86,7 +86,7 @@ describe('the projector', () => {
   })
 
   it('reads the rows of those streams only that began before the batch', async () => {
-    const asked: unknown[] = []
+    const requested: unknown[] = []
     const watched = ({ sql, transaction, ...others }: Database): Database => ({
       ...others,
       sql,
@@ -94,7 +94,7 @@ describe('the projector', () => {
         transaction(
           inTransaction =>
             work((text, values) => {
-              if (text.startsWith('select id,')) asked.push(values?.[0])
+              if (text.startsWith('select id,')) requested.push(values?.[0])
               return inTransaction(text, values)
             }),
           timeoutMs,
@@ -109,7 +109,7 @@ describe('the projector', () => {
       new Set(some.map(({ stream }) => stream.slice('order-'.length)))
     const both = [...idsIn(first)].filter(id => idsIn(second).has(id))
     expect(both).to.have.length.above(0)
-    expect(asked).to.deep.equal([both])
+    expect(requested).to.deep.equal([both])
     expect(await rowsIn(database, 'orders_v1')).to.deep.equal((await foldedRows(log)).orders_v1)
   })
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { EpochSuperseded } from '../../src/feeds/checkpoints.ts'
-import { parkedOfKey } from '../../src/feeds/parkedEvents.ts'
+import { deadLettersOfKey } from '../../src/feeds/deadLetters.ts'
 import { publisherOf } from '../../src/feeds/publisher.ts'
 import type { Feed, Run } from '../../src/feeds/feedLoop.ts'
 import type { Database, FactProducer, StoredEvent } from '../../src/ports.ts'
@@ -47,7 +47,7 @@ describe('a publisher that takes over', () => {
     const fresh = await beginRun(publisher(bus, interrupted), 2n)
     await fresh.processBatch(behind(fresh), head())
     const sent = acknowledged.filter(message => message.key === key).map(({ headers }) => headers['ce_type'])
-    const parked = await parkedOfKey(database.sql, 'publisher', key)
+    const parked = await deadLettersOfKey(database.sql, 'publisher', key)
     expect(parked.length === 0 || sent.length === 0, `${parked.length} parked, ${sent.join()} sent`).to.equal(true)
     expect(outcome).to.be.instanceOf(EpochSuperseded)
     expect(sent).to.deep.equal(['invoice.approved', 'invoice.paid'])

@@ -74,9 +74,9 @@ describe('published facts', () => {
   it('that were recorded are never edited and never removed', () => {
     const lines = readFileSync(new URL('SHA256SUMS', root), 'utf8').trimEnd().split('\n')
     const sums = Object.fromEntries(lines.map(line => line.split('  ').toReversed() as [string, string]))
-    const found = [...recorded].map(([path, text]) => [path, createHash('sha256').update(text).digest('hex')])
+    const actual = [...recorded].map(([path, text]) => [path, createHash('sha256').update(text).digest('hex')])
     expect(
-      Object.fromEntries(found),
+      Object.fromEntries(actual),
       'SHA256SUMS: add a line for a new file (sha256sum */*), change none',
     ).to.deep.equal(sums)
   })

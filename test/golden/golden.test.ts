@@ -37,10 +37,10 @@ describe('stored events', () => {
   it('are never edited and never removed', () => {
     const lines = readFileSync(new URL('SHA256SUMS', folder), 'utf8').trimEnd().split('\n')
     const sums = Object.fromEntries(lines.map(line => line.split('  ').toReversed() as [string, string]))
-    const found = categories
+    const actual = categories
       .flatMap(category => goldensOf(category))
       .map(({ path, text }) => [path, createHash('sha256').update(text).digest('hex')] as const)
-    expect(Object.fromEntries(found), 'SHA256SUMS: add a line for a new file (sha256sum), change none').to.deep.equal(
+    expect(Object.fromEntries(actual), 'SHA256SUMS: add a line for a new file (sha256sum), change none').to.deep.equal(
       sums,
     )
   })

@@ -30,8 +30,8 @@ const namesPosition = ({ operation, path, headers }: RandomRequest): boolean =>
 
 const isBusy = (answer: Answer): boolean =>
   isOverloaded(answer) || BUSY_CODES.has((answer.body as { code?: string } | undefined)?.code ?? '')
-const asked = process.env['RANDOM_REQUESTS_SEED'] ?? ''
-const seed = asked === '' ? Math.floor(Math.random() * 2 ** 31) : Number(asked)
+const requested = process.env['RANDOM_REQUESTS_SEED'] ?? ''
+const seed = requested === '' ? Math.floor(Math.random() * 2 ** 31) : Number(requested)
 const LIMITS =
   'default=100000000/60,payments=100000000/60,exports=60/60,auth_failures=100000000/60,' +
   'replays=100000000/60,tenant_replays=100000000/60'
@@ -55,7 +55,7 @@ describe(`${REQUESTS} random requests (RANDOM_REQUESTS_SEED=${seed})`, function 
 
   /** Valid values for parameters: ids of resources in every state, entity tags, keys, cursors, names of documents. */
   const seeds = async (): Promise<string[]> => {
-    const found: string[] = [NEWEST_VERSION]
+    const actual: string[] = [NEWEST_VERSION]
     for (let round = 0; round < 6; round++) {
       const draft = await client.post('/invoices', { order_id: (await client.post('/orders', anOrder())).body.id })
       const { orderId, invoiceId, etag } = await approvedInvoice(client)
@@ -69,11 +69,11 @@ describe(`${REQUESTS} random requests (RANDOM_REQUESTS_SEED=${seed})`, function 
       const subscribed = await client.post('/subscriptions', { types: ['invoice.paid'], start: 'beginning' })
       const issued = await client.post('/api-keys', { name: 'any', scopes: ['orders:read'] })
       const { items } = (await client.get(`/orders/${orderId}/history`)).body
-      found.push(subscribed.body.id, issued.body.id, 'invoice.paid.v1.json', items[0].event_id)
+      actual.push(subscribed.body.id, issued.body.id, 'invoice.paid.v1.json', items[0].event_id)
       const ids = [orderId, invoiceId, draft.body.id, paid.body.id, pending.body.id, made.body.id, open.body.id]
-      found.push(...ids, etag, open.headers.get('etag') ?? '', key, ...(page.next_cursor ? [page.next_cursor] : []))
+      actual.push(...ids, etag, open.headers.get('etag') ?? '', key, ...(page.next_cursor ? [page.next_cursor] : []))
     }
-    return found
+    return actual
   }
 
   const ask = (agent: Agent, { method, path, headers, body }: RandomRequest): Promise<Answer & { tookMs: number }> =>
@@ -81,7 +81,7 @@ describe(`${REQUESTS} random requests (RANDOM_REQUESTS_SEED=${seed})`, function 
       const startedAtMs = performance.now()
       const length = body === undefined ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }
       const all = { Authorization: `Bearer ${token}`, ...headers, ...length }
-      const asked = request(`${service.api}${path}`, { method, agent, headers: all }, incoming => {
+      const outgoing = request(`${service.api}${path}`, { method, agent, headers: all }, incoming => {
         const chunks: Buffer[] = []
         incoming.on('data', (chunk: Buffer) => {
           chunks.push(chunk)
@@ -101,8 +101,8 @@ describe(`${REQUESTS} random requests (RANDOM_REQUESTS_SEED=${seed})`, function 
           })
         })
       })
-      asked.on('error', reject)
-      asked.end(body)
+      outgoing.on('error', reject)
+      outgoing.end(body)
     })
 
   it('get a response in time, as openapi.json declares, and without an internal error', async () => {
@@ -113,36 +113,36 @@ describe(`${REQUESTS} random requests (RANDOM_REQUESTS_SEED=${seed})`, function 
     const statuses: Record<string, number> = {}
     const succeeded = new Set<string>()
     let slowestMs = 0
-    const sendNext = async (asked: RandomRequest, index: number): Promise<void> => {
+    const sendNext = async (requested: RandomRequest, index: number): Promise<void> => {
       if (index % REQUESTS_PER_TOKEN === 0) token = await service.token({ tenant: TENANT })
-      const description = `request ${index} of seed ${seed}: ${JSON.stringify(asked)}`
-      const answer = await retryWhile(() => ask(agent, asked), isBusy).catch((error: NodeJS.ErrnoException) => {
+      const description = `request ${index} of seed ${seed}: ${JSON.stringify(requested)}`
+      const answer = await retryWhile(() => ask(agent, requested), isBusy).catch((error: NodeJS.ErrnoException) => {
         // A file that another request deletes meanwhile is cut off.
-        if (asked.operation === 'read_export' && error.code === 'ECONNRESET') return undefined
+        if (requested.operation === 'read_export' && error.code === 'ECONNRESET') return undefined
         throw new Error(`${description}: ${error.message}`)
       })
       if (answer === undefined) return
       const { status, text, tookMs } = answer
       const code = (answer.body as { code?: string } | undefined)?.code
       // A position that the log has not reached is answered with 503.
-      const isBehind = code === 'projection_behind' && namesPosition(asked)
+      const isBehind = code === 'projection_behind' && namesPosition(requested)
       if (status >= 500 && !isBehind) throw new Error(`${description} → ${text}`)
       if (tookMs > ANSWER_MAX_MS) throw new Error(`${description} took ${tookMs} ms.`)
-      await checkResponse({ method: asked.method, path: asked.path, ...answer }).catch((error: Error) => {
+      await checkResponse({ method: requested.method, path: requested.path, ...answer }).catch((error: Error) => {
         throw new Error(`${description}: ${error.message}`)
       })
       generate.learn(text)
       statuses[status] = (statuses[status] ?? 0) + 1
       slowestMs = Math.max(slowestMs, tookMs)
-      if (status < 400) succeeded.add(asked.operation)
+      if (status < 400) succeeded.add(requested.operation)
     }
     await inParallel(CONCURRENCY, Array.from({ length: REQUESTS }), (_, index) => sendNext(generate.next(), index))
     const operations = Object.values(document.paths).flatMap(methods => Object.values(methods))
     const missing = (): string[] => operations.map(({ operationId }) => operationId).filter(id => !succeeded.has(id))
     // Some operations need a rare state, which a random request does not always meet.
     for (let index = REQUESTS; index < REQUESTS + RARE_MAX && missing().length > 0; index++) {
-      const asked = generate.next()
-      if (!succeeded.has(asked.operation)) await sendNext(asked, index)
+      const requested = generate.next()
+      if (!succeeded.has(requested.operation)) await sendNext(requested, index)
     }
     agent.destroy()
     process.stdout.write(`      ${JSON.stringify(statuses)}, the slowest in ${Math.round(slowestMs)} ms\n`)

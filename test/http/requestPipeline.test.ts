@@ -152,8 +152,8 @@ describe('the request pipeline', () => {
         if (name !== 'content-length' || !path.includes('?'))
           expect(head.headers.get(name), `${path} ${name}`).to.equal(get.headers.get(name))
     }
-    const known = { headers: { 'if-none-match': order.headers.get('etag') ?? '' } }
-    expect((await client.request('HEAD', order.headers.get('location') ?? '', known)).status).to.equal(304)
+    const cached = { headers: { 'if-none-match': order.headers.get('etag') ?? '' } }
+    expect((await client.request('HEAD', order.headers.get('location') ?? '', cached)).status).to.equal(304)
     const stream = await client.request('HEAD', '/events', { headers: { accept: 'text/event-stream' } })
     expect([stream.status, stream.headers.get('content-type')]).to.deep.equal([200, 'text/event-stream'])
   })

@@ -150,9 +150,9 @@ describe('secrets', () => {
     ).join('\n')
     expect(logs).to.include('create_payment')
     const places = { telemetry: collector.text(), rows, logs, output: service.output() }
-    const found = [...planted, ['the whole token', token] as const].flatMap(([where, text]) =>
+    const actual = [...planted, ['the whole token', token] as const].flatMap(([where, text]) =>
       Object.entries(places).flatMap(([place, all]) => (all.includes(text) ? [`${where} in ${place}`] : [])),
     )
-    expect(found).to.deep.equal([])
+    expect(actual).to.deep.equal([])
   })
 })

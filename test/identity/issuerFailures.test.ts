@@ -89,11 +89,11 @@ describe('identity: the issuer when its database fails', () => {
 
   it('answers a browser with a page, 503 and Retry-After, while the database does not answer', async () => {
     const { issuer, reported } = await open(NO_ANSWER)
-    const asked = {
+    const requested = {
       ...{ response_type: 'code', client_id: 'web', redirect_uri: 'http://127.0.0.1/callback', scope: 'orders:read' },
       ...{ code_challenge: 'c'.repeat(43), code_challenge_method: 'S256', resource: new URL(issuer).origin },
     }
-    const response = await fetch(`${issuer}/auth?${new URLSearchParams(asked).toString()}`, { redirect: 'manual' })
+    const response = await fetch(`${issuer}/auth?${new URLSearchParams(requested).toString()}`, { redirect: 'manual' })
     const { status, headers } = response
     expect([status, headers.get('retry-after'), headers.get('content-type')]).to.deep.equal(UNAVAILABLE_PAGE)
     expect(await response.text()).to.include('temporarily_unavailable')

@@ -5,7 +5,7 @@ import { createAdapters, grantName } from '../../src/embedded/issuer/oidcAdapter
 import { openDatabaseRecords } from '../../src/embedded/issuer/databaseRecords.ts'
 import { createMemoryRecords } from '../../src/embedded/issuer/memoryRecords.ts'
 import { fingerprintOf, type Records } from '../../src/embedded/issuer/records.ts'
-import { seal, unseal } from '../../src/embedded/issuer/encryption.ts'
+import { encrypt, decrypt } from '../../src/embedded/issuer/encryption.ts'
 import type { Database } from '../../src/ports.ts'
 import { eventually } from '../support/eventually.ts'
 import { sharedService } from '../support/service.ts'
@@ -37,8 +37,8 @@ const recordsContract = (name: string, open: () => Promise<Records>): void => {
       await records.put(one)
       const won = await Promise.all(Array.from({ length: 20 }, () => records.consume(one)))
       expect(won.filter(Boolean)).to.have.length(1)
-      const found = await records.get(one)
-      expect(found?.consumed).to.be.closeTo(Date.now() / 1000, 60)
+      const match = await records.get(one)
+      expect(match?.consumed).to.be.closeTo(Date.now() / 1000, 60)
       expect(await records.consume(nameOf())).to.equal(false)
     })
 
@@ -113,14 +113,14 @@ describe('identity: a record in the database', () => {
   })
 
   it('is decrypted with its own secret only, and not when it was changed', () => {
-    const sealed = seal('one', { scope: 'orders:read' })
-    expect(unseal('one', sealed)).to.deep.equal({ scope: 'orders:read' })
-    expect(sealed.equals(seal('one', { scope: 'orders:read' }))).to.equal(false)
-    expect(() => unseal('two', sealed)).to.throw()
+    const sealed = encrypt('one', { scope: 'orders:read' })
+    expect(decrypt('one', sealed)).to.deep.equal({ scope: 'orders:read' })
+    expect(sealed.equals(encrypt('one', { scope: 'orders:read' }))).to.equal(false)
+    expect(() => decrypt('two', sealed)).to.throw()
     for (const at of [0, 12, sealed.length - 1]) {
       const changed = Buffer.from(sealed)
       changed.writeUInt8((changed[at] ?? 0) ^ 1, at)
-      expect(() => unseal('one', changed), `byte ${at}`).to.throw()
+      expect(() => decrypt('one', changed), `byte ${at}`).to.throw()
     }
   })
 })

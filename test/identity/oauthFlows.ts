@@ -50,7 +50,7 @@ export const openDelegation = async () => {
   const browser = (): Browser => openBrowser(new URL(issuer).origin)
 
   const authorizeUrl = (changes: Readonly<Record<string, string | undefined>> = {}, more = ''): string => {
-    const asked = {
+    const requested = {
       client_id: web,
       response_type: 'code',
       redirect_uri: CALLBACK,
@@ -60,7 +60,7 @@ export const openDelegation = async () => {
       code_challenge_method: 'S256',
       ...changes,
     }
-    const given = Object.entries(asked).filter((entry): entry is [string, string] => entry[1] !== undefined)
+    const given = Object.entries(requested).filter((entry): entry is [string, string] => entry[1] !== undefined)
     return `${issuer}/auth?${new URLSearchParams(given).toString()}${more}`
   }
 

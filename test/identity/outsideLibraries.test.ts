@@ -57,8 +57,8 @@ describe('identity: third-party client libraries', () => {
       const described = await retryingFetch(resource_metadata ?? '')
       const resource = await oauth.processResourceDiscoveryResponse(base(), described)
       const issuer = new URL(resource.authorization_servers?.[0] ?? '')
-      const found = await oauth.discoveryRequest(issuer, { ...insecure, algorithm: 'oauth2' })
-      return { as: await oauth.processDiscoveryResponse(issuer, found), resource }
+      const metadata = await oauth.discoveryRequest(issuer, { ...insecure, algorithm: 'oauth2' })
+      return { as: await oauth.processDiscoveryResponse(issuer, metadata), resource }
     }
 
     it('gets a token after a refused call, with a loopback redirect to any port', async () => {
@@ -67,7 +67,7 @@ describe('identity: third-party client libraries', () => {
       const verifier = oauth.generateRandomCodeVerifier()
       const state = oauth.generateRandomState()
       const url = new URL(as.authorization_endpoint ?? '')
-      const asked = {
+      const requested = {
         client_id: d.clients.web,
         response_type: 'code',
         redirect_uri: native.redirectUri,
@@ -77,7 +77,7 @@ describe('identity: third-party client libraries', () => {
         code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
         code_challenge_method: 'S256',
       }
-      for (const [name, value] of Object.entries(asked)) url.searchParams.set(name, value)
+      for (const [name, value] of Object.entries(requested)) url.searchParams.set(name, value)
       const answer = oauth.validateAuthResponse(as, client, await authorizeAt(url), state)
       const { redirectUri } = native
       const more = { ...insecure, additionalParameters: { resource: resource.resource } }
@@ -121,8 +121,8 @@ describe('identity: third-party client libraries', () => {
     })
 
     it('discovers the resource by its base URL, and the issuer by OpenID Connect', async () => {
-      const found = await oauth.resourceDiscoveryRequest(base(), insecure)
-      const resource = await oauth.processResourceDiscoveryResponse(base(), found)
+      const metadata = await oauth.resourceDiscoveryRequest(base(), insecure)
+      const resource = await oauth.processResourceDiscoveryResponse(base(), metadata)
       expect(resource.resource).to.equal(d.service.api)
       const issuer = new URL(resource.authorization_servers?.[0] ?? '')
       const described = await oauth.discoveryRequest(issuer, { ...insecure, algorithm: 'oidc' })

@@ -225,8 +225,8 @@ describe('identity: the authorization code flow', () => {
   })
 
   describe('of a confidential application', () => {
-    const asked = () => ({ client_id: d.clients.server })
-    const redemption = async () => d.redemption(await d.grant(asked()))
+    const requested = () => ({ client_id: d.clients.server })
+    const redemption = async () => d.redemption(await d.grant(requested()))
 
     it('requires the secret of the client, also with the right verifier', async () => {
       const { client_id: _, ...form } = await redemption()
@@ -256,7 +256,7 @@ describe('identity: the authorization code flow', () => {
     it('requires PKCE too', async () => {
       const { left } = await d
         .browser()
-        .get(d.authorizeUrl({ ...asked(), code_challenge: undefined, code_challenge_method: undefined }))
+        .get(d.authorizeUrl({ ...requested(), code_challenge: undefined, code_challenge_method: undefined }))
       expect(left?.searchParams.get('error')).to.equal('invalid_request')
     })
   })
@@ -361,7 +361,7 @@ describe('identity: the authorization code flow', () => {
     await decide(on, page, 'allow')
     const silent = await on.get(d.authorizeUrl({ prompt: 'none' }))
     expect(silent.left?.searchParams.get('error')).to.equal('consent_required')
-    const asked = await on.get(d.authorizeUrl())
-    expect(asked.text).to.include('to act for you?')
+    const reply = await on.get(d.authorizeUrl())
+    expect(reply.text).to.include('to act for you?')
   })
 })

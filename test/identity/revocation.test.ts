@@ -111,13 +111,13 @@ describe('identity: revocation', () => {
     state.isUnavailable = true
     clock.nowMs += 60_000
     expect(await list.isRevoked(known)).to.equal(true)
-    const asked = state.asked
+    const requested = state.asked
     for (let n = 0; n < 50; n++) expect(list.isRevoked({ tokenId: 'x', grant: undefined })).to.equal(false)
-    expect([state.asked, failures.length]).to.deep.equal([asked, 1])
+    expect([state.asked, failures.length]).to.deep.equal([requested, 1])
     state.isUnavailable = false
     clock.nowMs += 1_000
     await list.isRevoked(known)
-    expect(state.asked).to.equal(asked + 1)
+    expect(state.asked).to.equal(requested + 1)
   })
 
   it('a dump of the database holds nothing that authenticates, and no user names', async () => {

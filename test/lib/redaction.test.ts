@@ -19,8 +19,8 @@ describe('the lines of the log', () => {
   afterEach(() => removeFolder(dataDir))
 
   const logged = async (fields: object): Promise<string> => {
-    const { log, flush } = await openLog({ dataDir, logLevel: 'info' })
-    log.error(fields, 'failed')
+    const { logger, flush } = await openLog({ dataDir, logLevel: 'info' })
+    logger.error(fields, 'failed')
     await flush()
     return readFile(join(dataDir, 'ledger.log'), 'utf8')
   }

@@ -62,14 +62,14 @@ describe('the identity of a log', () => {
   for (const [answers, behind] of Object.entries(BEHIND))
     it(`is recognized on a node that lags, and at first answers with ${answers}`, async () => {
       const lagging = behind(log)
-      let asked = 0
+      let calls = 0
       const store: EventStore = {
         ...lagging,
-        head: () => (asked++ < 3 ? lagging : log.open()).head(),
-        readStream: (...of) => (asked++ < 3 ? lagging : log.open()).readStream(...of),
+        head: () => (calls++ < 3 ? lagging : log.open()).head(),
+        readStream: (...of) => (calls++ < 3 ? lagging : log.open()).readStream(...of),
       }
       await check(store)
-      expect(asked).to.be.greaterThan(3)
+      expect(calls).to.be.greaterThan(3)
     })
 
   it('is not sufficient where the log ends before the newest row, because it was restored from an older backup', async () => {

@@ -27,14 +27,14 @@ export const createDistances = (folder: string): ((from: string) => Distances) =
   const isSource = new Set(globSync('{src,streams,projections,scripts,test}/**/*.ts', { cwd: folder }))
   const loadedFiles = new Map<string, readonly string[]>()
   const loadedBy = (path: string): readonly string[] => {
-    const known = loadedFiles.get(path) ?? loadedFilesOf(folder, path).filter(found => isSource.has(found))
-    loadedFiles.set(path, known)
-    return known
+    const cached = loadedFiles.get(path) ?? loadedFilesOf(folder, path).filter(actual => isSource.has(actual))
+    loadedFiles.set(path, cached)
+    return cached
   }
   return from => {
     const distances = new Map([[from, 0]])
     for (const [path, distance] of distances)
-      for (const found of loadedBy(path)) if (!distances.has(found)) distances.set(found, distance + 1)
+      for (const actual of loadedBy(path)) if (!distances.has(actual)) distances.set(actual, distance + 1)
     return distances
   }
 }

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { found } from '../simulation/found.ts'
+import { actual } from '../simulation/bugs.ts'
 import { withBug, ROOT } from './treeCopy.ts'
 import { mutants } from './mutants.ts'
 
@@ -13,7 +13,7 @@ describe('the list of bugs to plant', () => {
   })
 
   it('has a bug for each defect that the simulation has found', () => {
-    expect(mutants.map(({ name }) => name)).to.include.members(found.map(({ bug }) => bug))
+    expect(mutants.map(({ name }) => name)).to.include.members(actual.map(({ bug }) => bug))
   })
 
   for (const mutant of mutants)

@@ -23,8 +23,8 @@ export const mutants: readonly Mutant[] = [
     name: 'raising an invoice does not bind its idempotency key',
     issue: 'A3',
     file: 'src/commands/invoices.ts',
-    find: `(refusal ? boundKeyConflict(ledger, key) : bindKey(ledger, key, context))`,
-    replace: `boundKeyConflict(ledger, key)`,
+    find: `(refusal ? recordedKeyConflict(ledger, key) : recordKey(ledger, key, context))`,
+    replace: `recordedKeyConflict(ledger, key)`,
   },
   {
     name: 'a feed run continues after its background work has ended',
@@ -65,7 +65,7 @@ export const mutants: readonly Mutant[] = [
     replace: ``,
   },
   {
-    name: 'a manifest does not name parked facts as missing',
+    name: 'a manifest does not name dead letters as missing',
     issue: 'A11',
     file: 'src/commands/factCounts.ts',
     find: `missing: (after[index] ?? []).slice(0, MISSING_MAX)`,
@@ -75,7 +75,7 @@ export const mutants: readonly Mutant[] = [
     name: 'a feed run begins without the parked keys',
     issue: 'A12',
     file: 'src/feeds/parking.ts',
-    find: `  const parkedKeys = await firstParkedPositions(database.sql, name)`,
+    find: `  const parkedKeys = await firstPositionsOfKeys(database.sql, name)`,
     replace: `  const parkedKeys = new Map<string, bigint>()`,
   },
   {
@@ -290,20 +290,20 @@ export const mutants: readonly Mutant[] = [
     replace: `  if (!confirmed.ok || confirmed.row === undefined) return undefined`,
   },
   {
-    name: 'a fact overtakes a parked fact of its key',
+    name: 'a fact overtakes a dead letter of its key',
     file: 'src/feeds/parking.ts',
     find: `    markParked(rows)
   }`,
     replace: `  }`,
   },
   {
-    name: 'facts that wait behind a parked fact are dropped',
+    name: 'facts that wait behind a dead letter are dropped',
     file: 'src/feeds/deliveryWithParking.ts',
     find: `  const rows = parking.rowsOf(referencesOf(waiting))`,
     replace: `  const rows = parking.rowsOf([])`,
   },
   {
-    name: 'a failed replay of a parked event counts as done',
+    name: 'a failed replay of a dead letter counts as done',
     file: 'src/feeds/parkingRequests.ts',
     find: `  if (failure) await fenced(sql => recordFailedReplay(sql, event, failure))
   return failure === undefined`,
@@ -339,7 +339,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a list with If-Min-Position does not wait',
     file: 'src/http/resources/collection.ts',
-    find: `  if (position >= wanted) return position
+    find: `  if (position >= target) return position
   throw new Problem('projection_behind'`,
     replace: `  if (position >= 0n) return position
   throw new Problem('projection_behind'`,
@@ -425,7 +425,7 @@ const snapshotOf`,
     replace: ``,
   },
   {
-    name: 'parked facts are replayed before the projector has read all that readers can have reached',
+    name: 'dead letters are replayed before the projector has read all that readers can have reached',
     file: 'src/feeds/readModelWriter.ts',
     find: `end === undefined || reached < end)`,
     replace: `end === undefined)`,
@@ -478,7 +478,7 @@ const snapshotOf`,
   },
   {
     name: 'a failed replay cancels a request to discard',
-    file: 'src/feeds/parkedEvents.ts',
+    file: 'src/feeds/deadLetters.ts',
     find: ` and requested = 'replay'`,
     replace: ``,
   },

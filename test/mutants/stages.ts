@@ -1,7 +1,7 @@
 import { globSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import { found } from '../simulation/found.ts'
+import { actual } from '../simulation/bugs.ts'
 import { testsAffectedBy, createDistances, isFor, startsProcesses, type TestFile } from './affectedTests.ts'
 import { failedTestIn } from './mochaReport.ts'
 import type { Mutant } from './mutant.ts'
@@ -89,15 +89,17 @@ const mochaStage = (name: string, fileGroups: readonly TestFilesFor[], { folder,
   }
 }
 
-const FOUND_TEST = 'test/simulation/found.test.ts'
+const FOUND_TEST = 'test/simulation/bugs.test.ts'
 
-/** The recorded runs of the simulation (found.ts), for bugs that the simulation once found. */
+/** The recorded runs of the simulation (bugs.ts), for bugs that the simulation once found. */
 const recordedRunsStage = (folders: Folders): Stage => {
   const { name, commandsFor, failureIn } = mochaStage(RECORDED_RUNS, [() => [FOUND_TEST]], folders)
   return {
     name,
     commandsFor: bug =>
-      found.some(one => one.bug === bug.name) ? commandsFor(bug).map(command => [...command, '--fgrep', bug.name]) : [],
+      actual.some(one => one.bug === bug.name)
+        ? commandsFor(bug).map(command => [...command, '--fgrep', bug.name])
+        : [],
     failureIn: async (command, output) => ({ ...(await failureIn(command, output)), confirmation: command }),
   }
 }

@@ -15,7 +15,7 @@ const isCaughtBy = ({ verdict }: Result): boolean => verdict === 'caught' || ver
 
 export const isCaught = ({ results }: Pick<Row, 'results'>): boolean => results.some(isCaughtBy)
 
-/** The runs that are recorded for this bug (found.ts) pass with it: other runs must be found. */
+/** The runs that are recorded for this bug (bugs.ts) pass with it: other runs must be found. */
 export const hasOutdatedRun = ({ results }: Pick<Row, 'results'>): boolean =>
   results.some(
     ({ stage, verdict }) =>

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { operationEntity, orderEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
-import { parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
+import { deadLetterSummary, requestForDeadLetters } from '../../src/feeds/deadLetters.ts'
 import { type Feed, runFeeds } from '../../src/feeds/feedLoop.ts'
 import type { JsonObject, StoredEvent } from '../../src/ports.ts'
 import { exportsFeed } from '../../src/processes/exports/exports.ts'
@@ -56,9 +56,9 @@ describe('the event intake of a process', () => {
     eventually(() => reports.states.at(-1)?.position === (harness.log.events.at(-1)?.position ?? 0n))
   const errors = () => reports.states.flatMap(({ error }) => (error === undefined ? [] : [error]))
   const waiting = async () =>
-    (await parkedSummary(harness.database.sql)).map(({ key, waiting: count }) => [key, Number(count)])
+    (await deadLetterSummary(harness.database.sql)).map(({ key, waiting: count }) => [key, Number(count)])
   const request = (n: number, action: 'replay' | 'discard', only?: bigint) =>
-    requestParked(harness.database.sql, { delivery: 'watching', key: id('ord', n) }, action, only)
+    requestForDeadLetters(harness.database.sql, { delivery: 'watching', key: id('ord', n) }, action, only)
   /** Makes an event undecodable; `mend` reverts that, as a newer build would. */
   const spoil = (stored: StoredEvent): { mend: () => void } => {
     const { data } = stored
@@ -106,14 +106,14 @@ describe('the event intake of a process', () => {
 
     it('while an export is open', async () => {
       await createOne(1)
-      start(exportsFeed({ database: harness.database, ledger, formats: {} as never, log: silent }))
+      start(exportsFeed({ database: harness.database, ledger, formats: {} as never, logger: silent }))
       const operation = id('op', 1)
       await handle(ledger, operationEntity, operation, { command: requestExport, context: context(), isNew: true })
       await createOne(2)
       await caughtUp()
       expect(await checkpoint('exports')).to.be.oneOf([-1n, harness.log.events[0]?.position])
       await end()
-      start(exportsFeed({ database: harness.database, ledger, formats: {} as never, log: silent }))
+      start(exportsFeed({ database: harness.database, ledger, formats: {} as never, logger: silent }))
       await caughtUp()
       expect(errors()).to.deep.equal([])
     })
@@ -155,7 +155,7 @@ describe('the event intake of a process', () => {
       mend()
       await request(1, 'replay')
       await eventually(
-        async () => (await parkedSummary(harness.database.sql))[0]?.reason === 'Error: It cannot be finished.',
+        async () => (await deadLetterSummary(harness.database.sql))[0]?.reason === 'Error: It cannot be finished.',
       )
       broken.clear()
       await request(1, 'replay')

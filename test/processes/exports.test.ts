@@ -34,7 +34,7 @@ describe('the exports of several tenants', () => {
 
   it('begin with one of each tenant, although one tenant has requested several before', async () => {
     const { database, ledger, log, world } = harness
-    const run = await harness.start(exportsFeed({ database, ledger, formats: {} as never, log: silent }))
+    const run = await harness.start(exportsFeed({ database, ledger, formats: {} as never, logger: silent }))
     for (const n of [1, 2, 3]) await request(harness, n, 'many')
     await request(harness, 4, 'one')
     await markProjected(harness, log.head())
@@ -59,7 +59,7 @@ describe('a tenant with many exports', () => {
     release.promise.catch(() => undefined)
     // Every attempt that has begun goes on until the end of the test.
     const held: Database = { ...database, snapshot: () => release.promise }
-    const run = await harness.start(exportsFeed({ database: held, ledger, formats: {} as never, log: silent }))
+    const run = await harness.start(exportsFeed({ database: held, ledger, formats: {} as never, logger: silent }))
     const begun = (): readonly string[] =>
       log.events.flatMap(({ type, stream }) => (type === 'OperationStarted' ? [stream] : []))
     const untilBegun = (count: number) =>
@@ -97,7 +97,7 @@ describe('an export', () => {
         return database.sql(text, values)
       },
     }
-    const run = await harness.start(exportsFeed({ database: watched, ledger, formats: {} as never, log: silent }))
+    const run = await harness.start(exportsFeed({ database: watched, ledger, formats: {} as never, logger: silent }))
     await request(harness)
     await markProjected(harness, log.head() - 1n)
     const hasBegun = (): boolean => log.events.some(({ type }) => type === 'OperationStarted')
@@ -133,7 +133,7 @@ describe('an export', () => {
       },
     }
     const formats = { jsonl, csv, parquet }
-    const run = await harness.start(exportsFeed({ database: interrupted, ledger, formats, log: silent }))
+    const run = await harness.start(exportsFeed({ database: interrupted, ledger, formats, logger: silent }))
     expect((await request(harness)).ok).to.equal(true)
     await markProjected(harness, log.head())
     await run.processNew()

@@ -56,12 +56,12 @@ export const drive = async (feed: Feed, log: MemoryLog, epoch = 1n): Promise<Dri
   return {
     background,
     processNew: async () => {
-      const wanted = log.events.filter(
+      const target = log.events.filter(
         ({ position, stream }) =>
           position > processed && (feed.categories?.some(name => stream.startsWith(`${name}-`)) ?? true),
       )
       processed = log.head()
-      await run.processBatch(wanted, processed)
+      await run.processBatch(target, processed)
     },
     stop: async () => {
       stopping.abort()

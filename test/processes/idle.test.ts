@@ -89,7 +89,7 @@ const bus: FactBus = {
   revokeReading: async () => undefined,
   close: async () => undefined,
 }
-const log = { info: () => undefined, warn: () => undefined, error: () => undefined }
+const logger = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
 describe('the feeds of an idle service', () => {
   const postgres = useTestPostgres()
@@ -110,7 +110,7 @@ describe('the feeds of an idle service', () => {
       subscriptionTopicBytes: 1,
       subscriptionConfirmationMs: 90 * 24 * 60 * MINUTE_MS,
     }
-    const services = { database: statements.database, store, log, schemaBaseUrl: 'https://ledger.example' }
+    const services = { database: statements.database, store, logger, schemaBaseUrl: 'https://ledger.example' }
     const ledger = createLedger(store, world)
     await prepare(ledger)
     const feeds = await startFeeds(settings, { ...services, ledger }, cleanup, () => bus)

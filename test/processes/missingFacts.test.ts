@@ -4,7 +4,7 @@ import { jsonl } from '../../src/adapters/files/jsonl.ts'
 import { proveFacts } from '../../src/commands/factCounts.ts'
 import { FACTS, sealManifest } from '../../src/commands/manifests.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
-import { parkedOfKey } from '../../src/feeds/parkedEvents.ts'
+import { deadLettersOfKey } from '../../src/feeds/deadLetters.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import type { Database, Sql, StoredEvent } from '../../src/ports.ts'
@@ -49,7 +49,7 @@ describe('a proof of facts, while the projector has some parked,', () => {
       .digest('hex')
   const invoiceFacts = (): readonly StoredEvent[] => log.events.filter(({ type }) => FACT_TYPES.includes(type))
   const visible = (): string[] => invoiceFacts().flatMap(({ id, stream }) => (stream.endsWith(key) ? [] : [id]))
-  /** The parked facts, and the parked event that may be a fact of a newer build. */
+  /** The dead letters, and the dead letter that may be a fact of a newer build. */
   const missing = () =>
     parked
       .filter(({ type }) => type === 'InvoiceVanished' || FACT_TYPES.includes(type))
@@ -64,7 +64,7 @@ describe('a proof of facts, while the projector has some parked,', () => {
       const newer = log.events.filter(({ position }) => position > reached)
       reached = newer.at(-1)?.position ?? reached
       if (newer.length > 0) await run.processBatch(newer, reached)
-      return (await parkedOfKey(database.sql, FACTS, key)).length === 0
+      return (await deadLettersOfKey(database.sql, FACTS, key)).length === 0
     })
     stop.abort()
     await serving
@@ -143,11 +143,11 @@ describe('a proof of facts, while the projector has some parked,', () => {
 
   it('of an export ends before them, and that of other tables at the checkpoint', async () => {
     const formats = { csv: jsonl, jsonl, parquet: jsonl }
-    const dependencies = { database, ledger: createTestLedger(log), formats, log: silent }
+    const dependencies = { database, ledger: createTestLedger(log), formats, logger: silent }
     const exported = async (resource: 'invoices' | 'orders', tenant: string) => {
       const terms = { resource, format: 'jsonl' as const, filters: {}, expires_at: '2999-01-01T00:00:00Z' }
-      const asked = { id: `op_${resource}_${tenant}`, attempt: 1, tenant, terms }
-      return (await writeExportFile(dependencies, asked, new AbortController().signal)).to_position
+      const requested = { id: `op_${resource}_${tenant}`, attempt: 1, tenant, terms }
+      return (await writeExportFile(dependencies, requested, new AbortController().signal)).to_position
     }
     expect(await exported('invoices', 'acme')).to.equal((parked[0]?.position ?? 0n) - 1n)
     expect(await exported('orders', 'acme')).to.equal(head())

@@ -6,7 +6,7 @@ import { type Allowance } from '../../src/commands/subscriptions/permission.ts'
 import { newSubscriptionId } from '../../src/commands/subscriptions/ids.ts'
 import { observeProjector } from '../../src/compose/observedProjector.ts'
 import { topicNamesOf } from '../../src/commands/subscriptions/topicNames.ts'
-import { insertParked, parkedOfKey, requestParked } from '../../src/feeds/parkedEvents.ts'
+import { insertDeadLetters, deadLettersOfKey, requestForDeadLetters } from '../../src/feeds/deadLetters.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { longestStuck } from '../../src/feeds/subscriptionCheckpoints.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
@@ -116,7 +116,7 @@ describe('the delivery of subscriptions', () => {
       needsAuthorizer: true,
       ledger,
       isStillAllowed: async () => allowance,
-      log: quiet,
+      logger: quiet,
       projector: observed,
     })
     const projector = projectorOf(
@@ -161,8 +161,8 @@ describe('the delivery of subscriptions', () => {
   }
   const delivered = (id: string, types = BOTH): Promise<true> =>
     eventually(async () => {
-      const wanted = await factIds(types)
-      return wanted.length > 0 && sentTo(id).length === wanted.length
+      const target = await factIds(types)
+      return target.length > 0 && sentTo(id).length === target.length
     })
 
   it('sends the facts of the subscribed types, in the order of the log', async () => {
@@ -197,11 +197,11 @@ describe('the delivery of subscriptions', () => {
     })
     await eventually(() => broker.calls.includes(`refuse ${topicNamesOf(failing).topic}`))
     await delivered(await subscribe())
-    const wanted = await factIds()
-    expect(sentTo(failing)).to.have.length(wanted.length)
+    const target = await factIds()
+    expect(sentTo(failing)).to.have.length(target.length)
     broker.dead.clear()
-    await eventually(() => sentTo(failing).length === 2 * wanted.length)
-    expect(idsOf(sentTo(failing))).to.deep.equal([...wanted, ...wanted])
+    await eventually(() => sentTo(failing).length === 2 * target.length)
+    expect(idsOf(sentTo(failing))).to.deep.equal([...target, ...target])
     const ensured = broker.calls.filter(call => call === `ensure ${topicNamesOf(failing).topic}`)
     expect(ensured, 'the topic is created again if it is missing').to.have.length.above(1)
   })
@@ -217,7 +217,7 @@ describe('the delivery of subscriptions', () => {
   })
 
   const park = (id: string) =>
-    insertParked(database.sql, [
+    insertDeadLetters(database.sql, [
       {
         ...{
           delivery: id,
@@ -413,9 +413,9 @@ describe('the delivery of subscriptions', () => {
     const poison = { id: '00000000-0000-8000-a000-00000000dead', type: 'OrderVanished', data: {} }
     await log.open().append(order.stream, [{ ...poison, metadata: order.metadata }], revision)
     const other = log.events.find(({ type, stream }) => type === 'OrderCreated' && stream !== order.stream)
-    await eventually(async () => (await parkedOfKey(database.sql, 'facts_v1', key)).length === 1)
+    await eventually(async () => (await deadLettersOfKey(database.sql, 'facts_v1', key)).length === 1)
     // A later event, so that the facts projection has passed the parked one.
-    const [parked] = await parkedOfKey(database.sql, 'facts_v1', key)
+    const [parked] = await deadLettersOfKey(database.sql, 'facts_v1', key)
     const position = (parked?.position ?? 0n) + 1n
     await database.sql(
       `insert into facts_v1 (position, tenant_id, type, subject, at, event) select $1, tenant_id, type, subject, at, event
@@ -424,16 +424,16 @@ describe('the delivery of subscriptions', () => {
     )
     await database.sql(`update checkpoints set position = $1 where name = 'facts_v1'`, [position])
     const [id, foreign] = [await subscribe(), await subscribe(['invoice.paid'])]
-    await eventually(async () => (await parkedOfKey(database.sql, id, key)).length === 1)
+    await eventually(async () => (await deadLettersOfKey(database.sql, id, key)).length === 1)
     await delivered(foreign, ['invoice.paid'])
     const reached = 'select 1 from subscription_deliveries where subscription_id = $1 and position >= $2'
     await eventually(async () => (await database.sql(reached, [foreign, position])).length > 0)
-    expect(await parkedOfKey(database.sql, foreign, key), 'parked for other types').to.deep.equal([])
+    expect(await deadLettersOfKey(database.sql, foreign, key), 'parked for other types').to.deep.equal([])
     await eventually(() => broker.sent.some(({ topic }) => topic === topicNamesOf(id).deadLetterTopic))
     const count = sentTo(id).length
 
-    await requestParked(database.sql, { delivery: id, key }, 'replay')
-    await eventually(async () => (await parkedOfKey(database.sql, id, key))[0]?.requested === null)
+    await requestForDeadLetters(database.sql, { delivery: id, key }, 'replay')
+    await eventually(async () => (await deadLettersOfKey(database.sql, id, key))[0]?.requested === null)
     expect(sentTo(id), 'before the replay of the projection').to.have.length(count)
 
     await database.sql(
@@ -442,8 +442,8 @@ describe('the delivery of subscriptions', () => {
       [parked?.position, order.position],
     )
     await database.sql(`delete from parked_facts where delivery = 'facts_v1'`)
-    await requestParked(database.sql, { delivery: id, key }, 'replay')
-    await eventually(async () => (await parkedOfKey(database.sql, id, key)).length === 0)
+    await requestForDeadLetters(database.sql, { delivery: id, key }, 'replay')
+    await eventually(async () => (await deadLettersOfKey(database.sql, id, key)).length === 0)
     expect(sentTo(id)).to.have.length(count + 1)
     expect(sentTo(id).at(-1)?.key).to.equal(key)
   })
@@ -455,13 +455,13 @@ describe('the delivery of subscriptions', () => {
     const created = log.events.find(event => event.stream === stream)
     const poison = { id: '00000000-0000-8000-a000-00000000beef', type: 'SubscriptionVanished', data: {} }
     await log.open().append(stream, [{ ...poison, metadata: created?.metadata ?? {} }], 0n)
-    await eventually(async () => (await parkedOfKey(database.sql, 'subscriptions_v1', id)).length === 1)
+    await eventually(async () => (await deadLettersOfKey(database.sql, 'subscriptions_v1', id)).length === 1)
     await fillMore()
     const other = await subscribe()
     await delivered(other)
     expect(reports.states.flatMap(({ error }) => (error === undefined ? [] : [error]))).to.deep.equal([])
     expect(sentTo(id).length).to.be.lessThan((await factIds()).length)
-    await requestParked(database.sql, { delivery: 'subscriptions_v1', key: id }, 'discard')
+    await requestForDeadLetters(database.sql, { delivery: 'subscriptions_v1', key: id }, 'discard')
     await delivered(id)
   })
 })

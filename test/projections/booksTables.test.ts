@@ -122,21 +122,21 @@ describe('the tables of the books', () => {
         await feed(log, 1_000)
         for (const position of log.events.map(event => event.position).filter((_, n) => n % 5 === 0)) {
           const prefix = foldedBooks(bookedEvents(log.events.filter(event => event.position <= position)))
-          const asked = { tenant: 'acme', position, limit: 1_000 }
-          const { text, values } = accountsPage({ ...asked, after: undefined })
-          const found = await database.sql<{ code: string; debits: bigint; credits: bigint; pending: bigint }>(
+          const requested = { tenant: 'acme', position, limit: 1_000 }
+          const { text, values } = accountsPage({ ...requested, after: undefined })
+          const actual = await database.sql<{ code: string; debits: bigint; credits: bigint; pending: bigint }>(
             text,
             values,
           )
           const last = new Map(prefix.balances.map(one => [one.account, one]))
-          expect(found.map(({ code }) => code)).to.deep.equal([...last.keys()].toSorted())
-          for (const { code, debits, credits, pending } of found)
+          expect(actual.map(({ code }) => code)).to.deep.equal([...last.keys()].toSorted())
+          for (const { code, debits, credits, pending } of actual)
             expect({ debits, credits, pending }).to.deep.equal(
               (({ debits: d, credits: c, pending: p }) => ({ debits: d, credits: c, pending: p }))(
                 last.get(code) ?? expect.fail(),
               ),
             )
-          const page = entriesPage({ ...asked, before: undefined })
+          const page = entriesPage({ ...requested, before: undefined })
           const entries = await database.sql<{ event_id: string }>(page.text, page.values)
           expect(entries.map(({ event_id }) => event_id)).to.deep.equal(
             prefix.entries.map(({ event_id }) => event_id).toReversed(),

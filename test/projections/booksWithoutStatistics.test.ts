@@ -68,15 +68,15 @@ describe('the queries of the books without statistics', () => {
     const kinds = ['defer', 'fail', 'void'] as const
     const log = await logOf([...BEGINNING, ...kinds.map(kind => [{ ...step, kind }])])
     const events = bookedEvents(log.events.filter(({ stream }) => !stream.startsWith('order-')))
-    const found: Query<Row>[] = []
+    const actual: Query<Row>[] = []
     const watched: Sql = async <R extends Row>(text: string, values: readonly unknown[] = []): Promise<R[]> => {
-      if (text.startsWith('select')) found.push({ text, values })
+      if (text.startsWith('select')) actual.push({ text, values })
       const isOfCustomers = text.startsWith('select id, customer_reference')
       return isOfCustomers ? (values[0] as string[]).map(id => ({ id, customer_reference: 'C' }) as never) : []
     }
     await booksReadModel.write(watched, events)
-    expect(found).to.have.length(3)
-    return Object.fromEntries(found.map((query, index) => [`look-up ${index} of a batch`, query]))
+    expect(actual).to.have.length(3)
+    return Object.fromEntries(actual.map((query, index) => [`look-up ${index} of a batch`, query]))
   }
 
   before(async () => {

@@ -157,7 +157,7 @@ describe('the rows that a page of a list examines', () => {
   it('does not keep an item from being found once, and in the order of the list, by following the cursors', async () => {
     const rare = ROWS / 2
     await database.sql(`update orders_v1 set currency = 'EUR' where id::int % ${rare} = 0`)
-    const found: string[] = []
+    const actual: string[] = []
     let pages = 0
     for (let after: PageKey | undefined, isFirst = true; isFirst || after !== undefined; isFirst = false) {
       const { text, values } = orderPage({ tenant: TENANT, filters: { currency: 'EUR' }, after, limit: LIMIT })
@@ -166,7 +166,7 @@ describe('the rows that a page of a list examines', () => {
         created_at,
         id,
       }))
-      found.push(...items.map(({ id }) => id))
+      actual.push(...items.map(({ id }) => id))
       after = next
       pages += 1
       // A row that appears at the beginning of the list moves none of those that follow.
@@ -174,7 +174,7 @@ describe('the rows that a page of a list examines', () => {
         values ('new-${pages}', '${TENANT}', 1, now() + interval '10 years', now(), 'me', 'open', 'EUR', '[]', 1, '{}')`)
     }
     const all = Array.from({ length: 2 }, (_, n) => String((2 - n) * rare).padStart(8, '0'))
-    expect(found).to.deep.equal(all)
+    expect(actual).to.deep.equal(all)
     expect(pages).to.be.greaterThan(2)
   })
 })

@@ -39,18 +39,18 @@ describe('the facts of one tenant beside many of another', () => {
   const spot = { to: HEAD, limit: LIMIT }
   const page = { after: placeBefore(start), limit: LIMIT }
   const end = { after: { arrival: early, seq: 0n }, limit: LIMIT }
-  const wanted = { types: ['invoice.paid'], from_time: null, ...spot }
+  const target = { types: ['invoice.paid'], from_time: null, ...spot }
   const queries: Readonly<Record<string, Query<object>>> = {
     'a page of facts': factsPage({ tenant: 'late', ...page }),
     'a page of facts with a filter': factsPage({ tenant: 'late', types: ['invoice.paid'], ...page }),
     'a page of facts at the end of a tenant that is quiet': factsPage({ tenant: 'early', ...end }),
     'the facts that a proof counts': factIds({ tenant: 'late', after: start, ...spot }),
     'the facts that a proof counts, of a tenant that is quiet': factIds({ tenant: 'early', after: early, ...spot }),
-    'the facts of a subscription': subscribedFacts({ tenant: 'late', after: start, ...wanted }),
+    'the facts of a subscription': subscribedFacts({ tenant: 'late', after: start, ...target }),
     'the facts of a subscription of a tenant that is quiet': subscribedFacts({
       tenant: 'early',
       after: early,
-      ...wanted,
+      ...target,
     }),
   }
   for (const [name, query] of Object.entries(queries))

@@ -51,16 +51,16 @@ describe('a page of facts', () => {
   it('that found nothing is followed by one that begins after it, until the end is reached', async () => {
     let after = placeBefore(0n)
     let pages = 0
-    const found: unknown[] = []
+    const actual: unknown[] = []
     for (let isCut = true; isCut; pages += 1) {
       const rows = await read({ types: ['invoice.paid'], after })
-      found.push(...rows.flatMap(({ event }) => (event ? [event] : [])))
+      actual.push(...rows.flatMap(({ event }) => (event ? [event] : [])))
       const end = rows.at(-1) ?? expect.fail()
       expect(end.arrival > after.arrival).to.equal(true)
       isCut = end.is_cut === true
       after = end
     }
-    expect(found).to.deep.equal([{ id: FACTS }])
+    expect(actual).to.deep.equal([{ id: FACTS }])
     expect(after.arrival).to.equal(BigInt(FACTS * 300))
     expect(pages).to.be.within(2, FACTS / 1_000)
     expect(await read({ types: ['invoice.paid'], after })).to.deep.equal([])

@@ -55,7 +55,7 @@ const prepareBrokers = async (files: readonly string[]): Promise<() => void> => 
 }
 
 /** The workers whose outcomes are added to `found`, and counted as parts of `total`. */
-type WorkersFor = (found: FileOutcome[], total: number) => Workers
+type WorkersFor = (actual: FileOutcome[], total: number) => Workers
 
 const runFailedAgain = async (first: FileOutcome[], { once }: CommandOptions, of: WorkersFor): Promise<Results> => {
   const files = once ? [] : filesToRunAgain(first)
@@ -81,14 +81,14 @@ const runFiles = async (files: readonly string[], options: CommandOptions): Prom
 
   const caseMaxMs = options.unit ? UNIT_MAX_MS : undefined
   const workerOptions = { grep: options.grep, caseMaxMs, isColored: process.stdout.isTTY }
-  const workersFor: WorkersFor = (found, total) => ({
+  const workersFor: WorkersFor = (actual, total) => ({
     signal: stopping.signal,
     start: () => {
       const worker = startWorker(workerOptions, options)
       live.add(worker)
       return worker
     },
-    onFile: end => print(fileText(end, { done: found.push(end), total })),
+    onFile: end => print(fileText(end, { done: actual.push(end), total })),
     onFailure: text => void failures.push(text),
   })
   const outcomes: FileOutcome[] = []

@@ -123,10 +123,10 @@ describe('npm test', () => {
     })
     const failures = (): string => ended.output.slice(ended.output.indexOf('slowest files:'))
     const expectReport = (file: string, words: string): void => {
-      const found = failures()
+      const match = failures()
         .split(/^ {2}\d+\) /m)
         .find(text => text.includes(`in ${join(folder, file)}`) || text.includes(`after ${join(folder, file)}`))
-      expect(found, file).to.include(words)
+      expect(match, file).to.include(words)
     }
 
     it('exits with code 1', () => expect(ended.code).to.equal(1))

@@ -110,8 +110,8 @@ export const startWorker = (options: RunOptions, { fileMaxMs, endMaxMs }: Worker
     lastFile = file
     const isAlive = typeof outcome !== 'string'
     if (!isAlive) await kill()
-    const found = isAlive ? outcome : { ...NO_RESULTS, failures: [`  1) ${outcome}`] }
-    const end = { ...found, file, isAlive, tookMs: performance.now() - beganMs, output: output.takeNew() }
+    const keyOutcome = isAlive ? outcome : { ...NO_RESULTS, failures: [`  1) ${outcome}`] }
+    const end = { ...keyOutcome, file, isAlive, tookMs: performance.now() - beganMs, output: output.takeNew() }
     if (!isAlive) output.close()
     return end
   }

@@ -91,9 +91,9 @@ describe('npm run demo', () => {
     const paid = { invoice_id: open.id, amount: 1, currency: 'USD' }
     expect((await client.post('/payments', paid, { 'idempotency-key': 'by-hand' })).status).to.equal(201)
     const { code, stderr } = await demo()
-    const [planned, found] = [decimalOf(sums.paid, 'USD'), decimalOf(sums.paid + 1n, 'USD')]
-    expect(stderr).to.include(`paid, USD: planned ${planned}, the lists say ${found}.`)
-    expect(stderr).to.include(`paid, USD: planned ${planned}, the facts say ${found}.`)
+    const [planned, actual] = [decimalOf(sums.paid, 'USD'), decimalOf(sums.paid + 1n, 'USD')]
+    expect(stderr).to.include(`paid, USD: planned ${planned}, the lists say ${actual}.`)
+    expect(stderr).to.include(`paid, USD: planned ${planned}, the facts say ${actual}.`)
     expect(code).to.equal(1)
   })
 

@@ -27,11 +27,11 @@ const PUBLISH_DEADLINE_MS = 4_000
 const SEPARATE_REQUESTS_CHANCE = 0.15
 
 /** Throws if an existing topic has other settings. It is not changed, because its settings belong to the broker's operator. */
-const refuseOtherSettings = (wanted: TopicSettings, existing: TopicSettings): void => {
+const refuseOtherSettings = (target: TopicSettings, existing: TopicSettings): void => {
   const names = { partitions: 'partitions', retentionMs: 'retention.ms' } as const
   const differences = (['partitions', 'retentionMs'] as const)
-    .filter(name => wanted[name] !== existing[name])
-    .map(name => `${wanted.topic} has ${names[name]} ${existing[name]}, wanted ${wanted[name]}`)
+    .filter(name => target[name] !== existing[name])
+    .map(name => `${target.topic} has ${names[name]} ${existing[name]}, wanted ${target[name]}`)
   if (differences.length > 0) throw new Error(differences.join('; '))
 }
 
@@ -51,11 +51,11 @@ export const createBroker = ({ random, network }: BrokerDependencies): Simulated
     if (refused) throw new FactTooLarge(refused)
   }
 
-  const ensure = (wanted: TopicSettings): void => {
-    const existing = settings.get(wanted.topic)
-    if (existing !== undefined && topics.has(wanted.topic)) return refuseOtherSettings(wanted, existing)
-    settings.set(wanted.topic, wanted)
-    topics.set(wanted.topic, [])
+  const ensure = (target: TopicSettings): void => {
+    const existing = settings.get(target.topic)
+    if (existing !== undefined && topics.has(target.topic)) return refuseOtherSettings(target, existing)
+    settings.set(target.topic, target)
+    topics.set(target.topic, [])
   }
 
   const request = <T>(machine: Machine, effect: () => T): Promise<T> =>
@@ -90,9 +90,9 @@ export const createBroker = ({ random, network }: BrokerDependencies): Simulated
       Promise.reject(new Unavailable('fact bus', { effect: 'none', cause: new Error('It is closed.') }))
     const whileOpen = <T>(effect: () => T): Promise<T> => (isOpen ? request(machine, effect) : refused())
     return {
-      ensureTopics: wanted =>
+      ensureTopics: target =>
         whileOpen(() => {
-          for (const one of wanted) ensure(one)
+          for (const one of target) ensure(one)
         }),
       publish: messages => (isOpen ? inSequence(() => publish(machine, messages)) : refused()),
       deleteTopics: names =>

@@ -73,7 +73,7 @@ export const appendUnknownEvent = ({ service, history, random }: FaultContext): 
   return true
 }
 
-/** The operator requests a replay of parked events, even if their cause remains, and may discard poison. */
+/** The operator requests a replay of dead letters, even if their cause remains, and may discard poison. */
 export const operatorReplays = ({ service, history, random }: FaultContext): true => {
   history.note('an operator asks for what waits')
   void replayParked(service.operator, random.pick(['leave', 'discard']))

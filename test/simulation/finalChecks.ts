@@ -5,7 +5,7 @@ import { checkExportFiles } from './checks/exportFiles.ts'
 import { checkStreamAgreement } from './checks/streamAgreement.ts'
 import { checkManifests, checkReader, checkSubscriptions, checkTopics } from './checks/facts.ts'
 import { checkOtherLogs } from './checks/otherLogs.ts'
-import { checkParked } from './checks/parked.ts'
+import { checkParked } from './checks/deadLetters.ts'
 import { checkPersonalTexts, readAllTexts, withoutLostTexts } from './checks/personalTexts.ts'
 import { checkReadModels } from './checks/readModels.ts'
 import { violation, type Violation } from './checks/violation.ts'
@@ -120,10 +120,10 @@ const checkFiles = async ({ timeline, history, service, random }: Run): Promise<
   const quiet = onlyInternalErrors(history)
   const own = random.fork('downloads')
   const client = createClient({ service, timeline, history: quiet, random: own, action: DOWNLOAD_ACTION })
-  let found: readonly Violation[] | undefined
-  void checkExportFiles(service.log, client, service.database.restoredTo()).then(violations => (found = violations))
-  await timeline.advance(timeline.nowMs() + RETRIES_MAX_MS, () => found !== undefined)
-  return found ?? [violation('the file of an export is whole, or 410', 'the downloads did not end')]
+  let breaches: readonly Violation[] | undefined
+  void checkExportFiles(service.log, client, service.database.restoredTo()).then(violations => (breaches = violations))
+  await timeline.advance(timeline.nowMs() + RETRIES_MAX_MS, () => breaches !== undefined)
+  return breaches ?? [violation('the file of an export is whole, or 410', 'the downloads did not end')]
 }
 
 /** The checks that are made once, when the state of the events stored before `settledAt` is found to be right. */

@@ -56,9 +56,9 @@ const byOperation: ReadonlyMap<string, AnyRoute> = new Map(
 )
 
 export const routeOf = (operation: string): AnyRoute => {
-  const found = byOperation.get(operation)
-  if (found === undefined) throw new Error(`No operation is called ${operation}.`)
-  return found
+  const match = byOperation.get(operation)
+  if (match === undefined) throw new Error(`No operation is called ${operation}.`)
+  return match
 }
 
 const requestOf = ({ operation, id, query = {}, headers = {}, body, correlationId, caller }: Sent): Request => {

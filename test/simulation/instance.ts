@@ -23,7 +23,7 @@ import {
   type Database,
   type EventStore,
   type FactBus,
-  type Log,
+  type Logger,
   type RateCounter,
   Unavailable,
 } from '../../src/ports.ts'
@@ -46,7 +46,7 @@ export type InstanceDependencies = {
   readonly database: Database
   readonly bus: FactBus
   readonly authenticate: Authenticate
-  readonly log: Log
+  readonly logger: Logger
   /** Called with the time for which a request of the tenant waited for its turn. */
   readonly onWait: (tenant: string, waitedMs: number) => void
   /** Called when the process refuses the log, because it is not the log of its tables. */
@@ -111,7 +111,7 @@ const LOG_CHECK_MS = 3_000
 
 /** As in `npm start`, the feeds begin when the log is known to be that of the tables, and the log is checked repeatedly. */
 const runWhileLogMatches = async (
-  { machine, database, log }: InstanceDependencies,
+  { machine, database, logger }: InstanceDependencies,
   ledger: Ledger,
   begin: () => Promise<void>,
   onRefused: () => void,
@@ -133,7 +133,7 @@ const runWhileLogMatches = async (
         await machine.world.sleep(RETRY_MS)
         continue
       }
-      log.error({ error }, OTHER_LOG)
+      logger.error({ error }, OTHER_LOG)
       return onRefused()
     }
     await machine.world.sleep(hasBegun ? LOG_CHECK_MS : RETRY_MS)
@@ -168,13 +168,18 @@ const watchedAdmission = (
 }
 
 export const startInstance = (dependencies: InstanceDependencies): Instance => {
-  const { machine, store, database, bus, log } = dependencies
+  const { machine, store, database, bus, logger } = dependencies
   const stopping = new AbortController()
   const services = servicesOf(dependencies, stopping.signal)
   const { ledger } = services
   let states: FeedStates = new Map()
   const begin = async (): Promise<void> => {
-    states = await startFeeds(FEED_SETTINGS, { database, store, ledger, log, schemaBaseUrl: '' }, noCleanup, () => bus)
+    states = await startFeeds(
+      FEED_SETTINGS,
+      { database, store, ledger, logger, schemaBaseUrl: '' },
+      noCleanup,
+      () => bus,
+    )
   }
   void runWhileLogMatches(dependencies, ledger, begin, dependencies.onRefused)
   const pipeline = createRequestPipeline(services, dependencies.authenticate)

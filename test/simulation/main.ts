@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { Command, InvalidArgumentError } from 'commander'
 import { neverHappened } from './faults.ts'
-import { type Found, found } from './found.ts'
+import { type Found, actual } from './bugs.ts'
 import { planEntryOf } from './plan.ts'
 import { startProgressBar } from './progressBar.ts'
 import { addReport, HOUR_MS, jsonOf, type Results, textOf } from './report.ts'
@@ -22,7 +22,7 @@ type CommandOptions = {
   readonly json?: true
   readonly shrink: boolean
   readonly failFast?: true
-  readonly found?: Found
+  readonly actual?: Found
 }
 
 const positiveNumber = (text: string): number => {
@@ -31,14 +31,14 @@ const positiveNumber = (text: string): number => {
   return value
 }
 
-const foundDefect = (bug: string): Found => {
-  const defect = found.find(one => one.bug === bug)
+const defect = (bug: string): Found => {
+  const defect = actual.find(one => one.bug === bug)
   if (defect === undefined)
-    throw new InvalidArgumentError(`It must be one of: ${found.map(one => one.bug).join('; ')}.`)
+    throw new InvalidArgumentError(`It must be one of: ${actual.map(one => one.bug).join('; ')}.`)
   return defect
 }
 
-const jobsOf = ({ seeds, from, shrink, hours, found: defect }: CommandOptions): readonly Job[] =>
+const jobsOf = ({ seeds, from, shrink, hours, actual: defect }: CommandOptions): readonly Job[] =>
   Array.from({ length: seeds }, (_, index) => ({
     seed: from + index,
     isShrunk: shrink,
@@ -46,7 +46,7 @@ const jobsOf = ({ seeds, from, shrink, hours, found: defect }: CommandOptions): 
     ...(defect && { plan: defect.plan.map(planEntryOf) }),
   }))
 
-const resultsBefore = ({ seeds, from, hours, found: defect }: CommandOptions): Results => ({
+const resultsBefore = ({ seeds, from, hours, actual: defect }: CommandOptions): Results => ({
   seeds,
   from,
   repeatOptions: `${hours === undefined ? '' : ` --hours ${hours}`}${defect ? ` --found '${defect.bug}'` : ''}`,
@@ -59,7 +59,7 @@ const resultsBefore = ({ seeds, from, hours, found: defect }: CommandOptions): R
 })
 
 const main = async (options: CommandOptions): Promise<void> => {
-  const { hours, processes, json, failFast, found: defect } = options
+  const { hours, processes, json, failFast, actual: defect } = options
   const beganMs = performance.now()
   const results = resultsBefore(options)
   const bar = startProgressBar(results, hours && hours * HOUR_MS)
@@ -87,7 +87,7 @@ await new Command('npm run simulate --')
   .option('--processes <count>', 'number of processes that run seeds', positiveNumber, availableParallelism())
   .option('--no-shrink', 'show the whole run of a failing seed instead of the shortest run that still fails')
   .option('--fail-fast', 'stop at the first failing seed')
-  .option('--found <bug>', 'run the recorded plan of this defect (found.ts) instead of drawn ones', foundDefect)
+  .option('--found <bug>', 'run the recorded plan of this defect (bugs.ts) instead of drawn ones', defect)
   .option('--json', 'print the result as JSON')
   .action(main)
   .parseAsync()

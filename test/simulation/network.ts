@@ -31,7 +31,7 @@ export type Request<T> = {
 }
 
 export type Network = {
-  readonly request: <T>(asked: Request<T>) => Promise<T>
+  readonly request: <T>(requested: Request<T>) => Promise<T>
   readonly condition: (server: ServerName) => Condition
   readonly setCondition: (server: ServerName, condition: Condition) => void
   /** Sets the probability that an answer of the server is lost. */

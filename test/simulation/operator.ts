@@ -1,6 +1,6 @@
 import { createLedger } from '../../src/commands/commandHandler.ts'
 import { changeTenantStatus } from '../../src/commands/tenantStatus.ts'
-import { type ParkedEvent, parkedSummary, requestParked } from '../../src/feeds/parkedEvents.ts'
+import { type DeadLetter, deadLetterSummary, requestForDeadLetters } from '../../src/feeds/deadLetters.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
 import { resetTables } from '../../src/logIdentity/tablesReset.ts'
 import type { TenantCommand } from '../../streams/tenant/index.ts'
@@ -14,7 +14,7 @@ import { UNKNOWN_EVENT_TYPE } from './unknownEventType.ts'
 export type Operator = {
   readonly machine: Machine
   readonly database: Database
-  /** The parked events that were discarded since the last rebuild or restore of the tables. */
+  /** The dead letters that were discarded since the last rebuild or restore of the tables. */
   readonly discarded: Set<string>
   /** Grows before and after each rebuild or restore of the tables, because requests meanwhile may be lost with the tables. */
   resets: number
@@ -36,27 +36,27 @@ const untilAvailable = async (machine: Machine, work: () => Promise<void>): Prom
     }
 }
 
-export const discardIdOf = ({ delivery, position }: Pick<ParkedEvent, 'delivery' | 'position'>): string =>
+export const discardIdOf = ({ delivery, position }: Pick<DeadLetter, 'delivery' | 'position'>): string =>
   `${delivery} ${position}`
 
-/** Requests a replay of all parked events. Events of unknown types are left, or discarded. */
+/** Requests a replay of all dead letters. Events of unknown types are left, or discarded. */
 export const replayParked = (operator: Operator, poison: 'leave' | 'discard'): Promise<void> => {
   const { machine, discarded } = operator
   const { sql } = operator.database
   return untilAvailable(machine, async () => {
-    for (const fact of await parkedSummary(sql)) {
+    for (const fact of await deadLetterSummary(sql)) {
       if (fact.requested !== null) continue
-      if (fact.type !== UNKNOWN_EVENT_TYPE) await requestParked(sql, fact, 'replay')
+      if (fact.type !== UNKNOWN_EVENT_TYPE) await requestForDeadLetters(sql, fact, 'replay')
       else if (poison === 'discard') {
         const { resets } = operator
-        const count = await requestParked(sql, fact, 'discard', fact.position)
+        const count = await requestForDeadLetters(sql, fact, 'discard', fact.position)
         if (count > 0 && operator.resets === resets) discarded.add(discardIdOf(fact))
       }
     }
   })
 }
 
-/** Requests a replay of all parked events every two seconds, when the causes are repaired, until the run is over. */
+/** Requests a replay of all dead letters every two seconds, when the causes are repaired, until the run is over. */
 export const replayParkedRegularly = async (operator: Operator, isOver: () => boolean): Promise<void> => {
   while (!isOver()) {
     await operator.machine.world.sleep(REPLAY_EVERY_MS)

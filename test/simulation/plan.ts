@@ -12,7 +12,7 @@ export type PlanEntry = {
 }
 export type Plan = readonly PlanEntry[]
 
-/** An entry as it is recorded in found.ts. */
+/** An entry as it is recorded in bugs.ts. */
 export type RecordedEntry = readonly [atMs: number, kind: PlanEntry['kind'], number: number, name: string]
 export const recordedEntryOf = ({ atMs, kind, number, name }: PlanEntry): RecordedEntry => [atMs, kind, number, name]
 export const planEntryOf = ([atMs, kind, number, name]: RecordedEntry): PlanEntry => ({ atMs, kind, number, name })

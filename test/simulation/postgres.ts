@@ -141,10 +141,10 @@ export const openEngine = async ({ statementsPerVacuum = STATEMENTS_PER_VACUUM }
   )
   await run(CLOCK)
   await createLedgerTables(asDatabase(run))
-  const found = await run<{ name: string }>(
+  const actual = await run<{ name: string }>(
     `select tablename as name from pg_tables where schemaname = 'public' order by tablename`,
   )
-  const tables = found.map(({ name }) => name)
+  const tables = actual.map(({ name }) => name)
   // Unlogged tables need no write-ahead log, and no data has to outlive this process.
   for (const name of tables) await run(`alter table ${name} set unlogged`)
   const snapshots = createSnapshots(run, tables)

@@ -44,7 +44,7 @@ const failureText = ({ seed, failure }: Report, repeatOptions: string): readonly
     ...lines,
     ...violations.flatMap(({ promise, detail }) => [`  BROKEN: ${promise}`, `          ${detail}`]),
     `repeat this seed with: npm run simulate -- --seeds 1 --from ${seed}${repeatOptions}`,
-    `the plan of this run, for test/simulation/found.ts: ${JSON.stringify(plan.map(recordedEntryOf))}`,
+    `the plan of this run, for test/simulation/bugs.ts: ${JSON.stringify(plan.map(recordedEntryOf))}`,
   ]
 }
 

@@ -117,7 +117,7 @@ export const startService = (dependencies: ServiceDependencies): Service => {
       authenticate,
       onRefused: () => endMachine(machine),
       onWait: (tenant, waitedMs) => waits.push({ tenant, waitedMs }),
-      log: { info: () => undefined, warn: write, error: write },
+      logger: { info: () => undefined, warn: write, error: write },
     })
     const ended = Promise.withResolvers<void>()
     const alive = { ...instance, ended: ended.promise }

@@ -3,7 +3,7 @@ import { checkFairness } from './checks/fairness.ts'
 import type { Violation } from './checks/violation.ts'
 import { actionWeights, runnableActions } from './clients/actions.ts'
 import { createClient } from './clients/client.ts'
-import { createKnownResources } from './clients/knownResources.ts'
+import { createKnownResources } from './clients/resources.ts'
 import { CALLERS, TENANT_CALLERS } from './clients/callers.ts'
 import { type FactReader, followPages, followStream } from './clients/reader.ts'
 import { endFaults, faults } from './faults.ts'
@@ -146,12 +146,12 @@ export const simulate = async (
   let isOver = false
   const readers = startReaders(run, () => isOver)
   await runPlan(run, busyMs, () => isOver)
-  const found = [
+  const actual = [
     ...(await runFinalChecks(run, readers, openActions)),
     ...checkFairness(service.waits, history.attempts, plan),
   ]
   const isRestored = plan.some(({ name }) => name === RESTORED)
-  const violations = found.length === 0 && isRestored ? await checkRestored(run) : found
+  const violations = actual.length === 0 && isRestored ? await checkRestored(run) : actual
   isOver = true
   await recordEnd(run)
   service.end()

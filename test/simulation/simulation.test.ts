@@ -61,10 +61,10 @@ describe('the simulation', () => {
 
   it('has the same history under other query plans and with rows at other places', async () => {
     const others = QUERY_PLANS.map(planner => ({ statementsPerVacuum: 200, planner }))
-    const found = await Promise.all([{}, ...others].map(hashesUnder))
+    const actual = await Promise.all([{}, ...others].map(hashesUnder))
     for (const seed of SEEDS_WITH_UNORDERED_ROWS)
-      expect(new Set(found.map(hashes => hashes.get(seed))).size, `seed ${seed}`).to.equal(1)
-    for (const hashes of found) expect([...hashes.keys()]).to.have.members(SEEDS_WITH_UNORDERED_ROWS)
+      expect(new Set(actual.map(hashes => hashes.get(seed))).size, `seed ${seed}`).to.equal(1)
+    for (const hashes of actual) expect([...hashes.keys()]).to.have.members(SEEDS_WITH_UNORDERED_ROWS)
   })
 
   // These lines can be compared with those of another machine.

@@ -56,8 +56,8 @@ describe(`${MINUTES} minutes at half load`, function () {
   })
 
   it('loses and doubles no payment', async () => {
-    const { answered, found } = await load.totals()
-    expect(found).to.deep.equal(found.map(() => answered))
+    const { answered, actual } = await load.totals()
+    expect(actual).to.deep.equal(actual.map(() => answered))
   })
 
   for (const name of PROCESSES)

@@ -4,12 +4,12 @@ import { id } from './samples.ts'
 
 const { given } = scenario(access.decider)
 
-const asked = { operation: 'approve_invoice', resource: id('inv') }
-const grant: AccessCommand = { type: 'GrantAccess', ...asked }
-const granted: AccessEvent = { type: 'AccessGranted', data: asked }
+const requested = { operation: 'approve_invoice', resource: id('inv') }
+const grant: AccessCommand = { type: 'GrantAccess', ...requested }
+const granted: AccessEvent = { type: 'AccessGranted', data: requested }
 const reason = { check: 'policy', code: 'policy_denied' } as const
-const deny: AccessCommand = { type: 'DenyAccess', ...asked, ...reason }
-const denied: AccessEvent = { type: 'AccessDenied', data: { ...asked, ...reason } }
+const deny: AccessCommand = { type: 'DenyAccess', ...requested, ...reason }
+const denied: AccessEvent = { type: 'AccessDenied', data: { ...requested, ...reason } }
 
 describe('a decision about access', () => {
   it('is recorded when it is a grant', () => given().when(grant).expectThenRefused('concurrent_modification', granted))

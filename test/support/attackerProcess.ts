@@ -36,16 +36,16 @@ const ask = ({ method = 'GET', path, headers = {}, body }: Asked): Promise<void>
   new Promise(resolve => {
     const text = body === undefined ? undefined : JSON.stringify(body)
     const json = text === undefined ? {} : { 'content-type': 'application/json', 'content-length': text.length }
-    const asked = request({ agent, hostname, port, method, path, headers: { ...headers, ...json } }, answer => {
+    const outgoing = request({ agent, hostname, port, method, path, headers: { ...headers, ...json } }, answer => {
       count(String(answer.statusCode))
       answer.resume().on('close', resolve)
       if (answer.headers['content-type'] === 'text/event-stream') setTimeout(() => answer.destroy(), 2_000).unref()
     })
-    asked.on('error', () => {
+    outgoing.on('error', () => {
       count('error')
       resolve()
     })
-    asked.end(text)
+    outgoing.end(text)
   })
 
 const authorization = (token: string) => ({ authorization: `Bearer ${token}` })
@@ -92,8 +92,8 @@ const holdOpen = async (head: string, own: number): Promise<void> => {
 }
 const held = new Set<Socket>()
 
-const repeat = async (asked: Asked, own: number): Promise<void> => {
-  while (attack === own) await ask(asked)
+const repeat = async (requested: Asked, own: number): Promise<void> => {
+  while (attack === own) await ask(requested)
 }
 
 process.on('message', (message: 'begin' | 'pause') => {
@@ -105,7 +105,7 @@ process.on('message', (message: 'begin' | 'pause') => {
   }
   const own = (attacks += 1)
   attack = own
-  for (const [concurrent, asked] of requests) for (let n = 0; n < concurrent; n++) void repeat(asked, own)
+  for (const [concurrent, requested] of requests) for (let n = 0; n < concurrent; n++) void repeat(requested, own)
   for (const head of heads) for (let n = 0; n < SOCKETS_PER_HEAD; n++) void holdOpen(head, own)
 })
 process.on('disconnect', () => process.exit())

@@ -49,7 +49,7 @@ const createNormalClient = (api: string, token: string) => {
       const text = body && JSON.stringify(body)
       const json = text ? { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) } : {}
       const headers = { authorization: `Bearer ${token}`, ...json, ...more }
-      const asked = request(`${api}${path}`, { agent, method, headers }, answer => {
+      const outgoing = request(`${api}${path}`, { agent, method, headers }, answer => {
         let received = ''
         answer.setEncoding('utf8').on('data', chunk => (received += chunk))
         answer.on('end', () => {
@@ -58,8 +58,8 @@ const createNormalClient = (api: string, token: string) => {
           resolve({ status, body: JSON.parse(received), etag: answer.headers.etag ?? '' })
         })
       })
-      asked.on('error', reject)
-      asked.end(text)
+      outgoing.on('error', reject)
+      outgoing.end(text)
     })
 
   /** The requests of one paid order, until one is refused; adds the duration of each in milliseconds. */

@@ -20,7 +20,7 @@ export type Asked = {
 }
 
 export type Client = {
-  readonly request: (method: string, path: string, asked?: Asked) => Promise<Answer>
+  readonly request: (method: string, path: string, requested?: Asked) => Promise<Answer>
   readonly get: (path: string, headers?: Readonly<Record<string, string>>) => Promise<Answer>
   readonly post: (path: string, body?: unknown, headers?: Readonly<Record<string, string>>) => Promise<Answer>
 }
@@ -52,7 +52,8 @@ export const retryingFetch = (url: string | URL, init?: RequestInit): Promise<Re
  * sheds load.
  */
 export const clientOf = (api: string, token?: string): Client => {
-  const request: Client['request'] = (method, path, asked) => retryWhile(() => ask(method, path, asked), isOverloaded)
+  const request: Client['request'] = (method, path, requested) =>
+    retryWhile(() => ask(method, path, requested), isOverloaded)
   const ask: Client['request'] = async (method, path, { body, headers = {}, raw } = {}) => {
     const content = raw ?? (body === undefined ? undefined : JSON.stringify(body))
     const response = await fetch(`${api}${path}`, {

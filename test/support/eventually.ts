@@ -17,9 +17,9 @@ export const eventually = async <T>(look: () => Promise<T> | T, maxMs = WAIT_MAX
   const deadline = firstMs + maxMs
   for (;;) {
     const beganMs = performance.now()
-    const found = await look()
+    const actual = await look()
     const nowMs = performance.now()
-    if (found) return found as Found<T>
+    if (actual) return actual as Found<T>
     if (nowMs > deadline) throw new Error(`Not found in ${maxMs} ms: ${look.toString()}`)
     // Polling must not take processor time from the work that it waits for.
     await sleep(Math.max(LOOK_EVERY_MS, nowMs - beganMs, (nowMs - firstMs) * PAUSE_SHARE))
@@ -38,8 +38,8 @@ export const takesEffect = (isInEffect: () => Promise<boolean>, withinMs: number
   const startedAtMs = performance.now()
   return eventually(async () => {
     const isLate = performance.now() - startedAtMs >= maxMs
-    const found = await isInEffect()
-    if (isLate && !found) throw new Error(`Not in effect after ${maxMs} ms: ${isInEffect.toString()}`)
-    return found
+    const actual = await isInEffect()
+    if (isLate && !actual) throw new Error(`Not in effect after ${maxMs} ms: ${isInEffect.toString()}`)
+    return actual
   })
 }

@@ -53,10 +53,10 @@ export type Wanted = {
   readonly filters?: Readonly<Record<string, string>>
 }
 
-export const askFor = async (client: Client, wanted: Wanted): Promise<string> => {
-  const asked = await client.post('/exports', wanted)
-  expect(asked.status, asked.text).to.equal(202)
-  return asked.body.id
+export const askFor = async (client: Client, target: Wanted): Promise<string> => {
+  const reply = await client.post('/exports', target)
+  expect(reply.status, reply.text).to.equal(202)
+  return reply.body.id
 }
 
 const ENDS = ['succeeded', 'failed', 'cancelled', 'expired']

@@ -66,9 +66,9 @@ export const seenFacts = new Map<string, number>()
 
 /** Throws if the fact violates its schema or has undeclared members. */
 export const checkFact = (event: Fact, transport: 'page' | 'stream' | 'kafka'): void => {
-  const found = complaintAbout(strict, event)
-  if (found !== undefined)
-    throw new Error(`A fact (${transport}) that violates its schema: ${found} in ${JSON.stringify(event)}`)
+  const actual = complaintAbout(strict, event)
+  if (actual !== undefined)
+    throw new Error(`A fact (${transport}) that violates its schema: ${actual} in ${JSON.stringify(event)}`)
   const key = `${transport} ${event.dataschema}`
   seenFacts.set(key, (seenFacts.get(key) ?? 0) + 1)
 }

@@ -142,10 +142,10 @@ function* read(
   { from, direction, limit, signal }: ReadOptions,
 ): Generator<StoredEvent> {
   const backwards = direction === 'backwards'
-  const wanted = backwards
+  const target = backwards
     ? stream.filter(({ revision }) => from === undefined || revision <= from).toReversed()
     : stream.slice(Number(from ?? 0n))
-  for (const event of wanted.slice(0, limit)) {
+  for (const event of target.slice(0, limit)) {
     signal?.throwIfAborted()
     yield event
   }

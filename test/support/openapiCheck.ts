@@ -50,9 +50,9 @@ export type Seen = {
 export const resolved = <T extends object>(given: T | { readonly $ref: string }, version?: Version): T => {
   if (!('$ref' in given)) return given
   const [, , kind = '', name = ''] = given.$ref.split('/')
-  const found = (documentOf(version).components as Readonly<Record<string, Readonly<Record<string, T>>>>)[kind]?.[name]
-  if (found === undefined) throw new Error(`The document has no ${given.$ref}.`)
-  return found
+  const actual = (documentOf(version).components as Readonly<Record<string, Readonly<Record<string, T>>>>)[kind]?.[name]
+  if (actual === undefined) throw new Error(`The document has no ${given.$ref}.`)
+  return actual
 }
 
 /** The (operation, status, code) triples of this run, for the coverage of the contract. */
@@ -122,20 +122,20 @@ const checkHeader = (subject: string, name: string, { required, schema = {} }: H
 /** Throws if the contract does not have this response. An unknown path or method must give 404 or 405. */
 export const checkResponse = async (answer: Seen): Promise<void> => {
   checkEvery(answer)
-  const found = templateOf(pathOf(answer.path))
+  const actual = templateOf(pathOf(answer.path))
   const isHead = answer.method === 'HEAD'
   // RFC 9110 §9.3.2: HEAD is GET without the content.
   const method = (isHead ? 'get' : answer.method.toLowerCase()) as 'get' | 'post' | 'patch' | 'delete'
   const version = answer.headers.get('api-version') as Version
-  const operation = found && documentOf(version).paths?.[found.template]?.[method]
-  if (!found || !operation) {
+  const operation = actual && documentOf(version).paths?.[actual.template]?.[method]
+  if (!actual || !operation) {
     const fits = answer.status === 404 || answer.status === 405 || answer.status >= 500 || isBeforeRoute(answer)
     if (!fits) throw new Error(`${answer.method} ${answer.path} answered ${answer.status} and is not in the contract.`)
     return
   }
   // Ids contain no colon, so a path with one may match a template without being a route.
   if (codeOf(answer) === 'route_not_found' && pathOf(answer.path).includes(':')) return
-  const subject = `${answer.method} ${found.template} → ${answer.status}`
+  const subject = `${answer.method} ${actual.template} → ${answer.status}`
   const given = operation.responses?.[`${answer.status}` as '200']
   if (given === undefined) throw new Error(`${subject} is not in the contract: ${JSON.stringify(answer.body)}`)
   const response: Response = resolved(given, version)
@@ -155,7 +155,7 @@ export const checkResponse = async (answer: Seen): Promise<void> => {
     throw new Error(`${subject} has the content type ${contentType} in place of ${types.join(' or ')}.`)
   if (isHead) return
   const place =
-    '$ref' in given ? given.$ref.slice(2) : `paths/${escaped(found.template)}/${method}/responses/${answer.status}`
+    '$ref' in given ? given.$ref.slice(2) : `paths/${escaped(actual.template)}/${method}/responses/${answer.status}`
   const reference = `contract-${version}#/${place}/content/${escaped(type)}/schema`
   const validate = ajv.getSchema(encodeURI(reference)) ?? ajv.getSchema(reference)
   if (!validate) throw new Error(`No schema at ${reference}.`)

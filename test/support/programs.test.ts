@@ -36,8 +36,8 @@ describe('programs that tests find on the PATH', () => {
 
   it('are found if they work, and only then', async () => {
     await putOnPath({ works: '#!/bin/sh\ntest "$1" = --version\n', fails: FAILS, unreadable: '#!/no/such/shell\n' })
-    const found = ['works', 'fails', 'unreadable', 'missing'].map(name => findWorkingProgram(name, ['--version']))
-    expect(found).to.deep.equal([join(folder, 'works'), undefined, undefined, undefined])
+    const actual = ['works', 'fails', 'unreadable', 'missing'].map(name => findWorkingProgram(name, ['--version']))
+    expect(actual).to.deep.equal([join(folder, 'works'), undefined, undefined, undefined])
     expect(findWorkingProgram('works', ['--help'])).to.equal(undefined)
   })
 

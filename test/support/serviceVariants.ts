@@ -131,7 +131,7 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
   const app = createApp({
     routes,
     pipeline: createRequestPipeline(services, different.authenticate ?? (async () => caller)),
-    log: silent,
+    logger: silent,
     admission: different.admission ?? createAdmission(ledger.world, () => Infinity),
     addressOf: createAddressOf(different.trustedProxies ?? []),
     ...(different.resolveVersion ? { resolveVersion: different.resolveVersion } : {}),

@@ -49,11 +49,11 @@ export type SteadyLoad = {
     onPeriod: (period: Period) => void,
   ) => Promise<void>
   /** The payments that were answered, and those that each read model has. */
-  readonly totals: () => Promise<{ readonly answered: number; readonly found: readonly number[] }>
+  readonly totals: () => Promise<{ readonly answered: number; readonly actual: readonly number[] }>
   readonly close: () => Promise<void>
 }
 
-const FOUND = `
+const ACTUAL = `
   select (select count(*) from ${projections.payments.name} where tenant_id = $1 and state = 'succeeded')::int as payments,
     (select sum(amount_paid) / ${PART_AMOUNT} from ${projections.invoices.name} where tenant_id = $1
       and amount_pending = 0 and amount_paid <= amount_due)::int as paid,
@@ -69,11 +69,11 @@ const post = (api: string, caller: Caller, { invoice, key }: Part): Promise<numb
     const body = JSON.stringify({ ...partOf(invoice, false), currency: 'USD', reference: undefined })
     const authorization = caller.headers()[0]?.replace('authorization: ', '') ?? ''
     const headers = { authorization, 'content-type': 'application/json', 'idempotency-key': key }
-    const asked = request(`${api}/payments`, { agent, method: 'POST', headers }, answer => {
+    const outgoing = request(`${api}/payments`, { agent, method: 'POST', headers }, answer => {
       answer.resume().on('end', () => resolve(answer.statusCode ?? 0))
     })
-    asked.on('error', reject)
-    asked.end(body)
+    outgoing.on('error', reject)
+    outgoing.end(body)
   })
 
 /** Pays in parts of invoices, which are made while those before them are paid. */
@@ -178,11 +178,11 @@ export const openSteadyLoad = async (dataDir: string, log: (line: string) => voi
     },
     totals: async () => {
       await caller.untilFeedsCaughtUp()
-      const found = await withClient(service.addresses.postgres, async client => {
-        const { rows } = await client.query<Record<string, number>>(FOUND, [TENANT])
+      const actual = await withClient(service.addresses.postgres, async client => {
+        const { rows } = await client.query<Record<string, number>>(ACTUAL, [TENANT])
         return Object.values(rows[0] ?? {})
       })
-      return { answered: payer.answered(), found }
+      return { answered: payer.answered(), actual }
     },
     close: () => harness.stop(),
   }

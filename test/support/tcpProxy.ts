@@ -49,8 +49,8 @@ export const openTcpProxy = async (): Promise<TcpProxy> => {
     lead: port => {
       target = port
     },
-    loseAnswers: wanted => {
-      probability = wanted
+    loseAnswers: goal => {
+      probability = goal
     },
     lost: () => lost,
     silence: () => {

@@ -24,8 +24,8 @@ export type LedgerClientOptions = {
 export type OperationName = keyof Operations
 
 /** Parameters, body and headers of an operation: `idempotencyKey` is the header Idempotency-Key. */
-export type Given<O extends OperationName> = Operations[O]['request'] & { readonly signal?: AbortSignal | undefined }
-type Arguments<O extends OperationName> = object extends Given<O> ? [given?: Given<O>] : [given: Given<O>]
+export type Input<O extends OperationName> = Operations[O]['request'] & { readonly signal?: AbortSignal | undefined }
+type Arguments<O extends OperationName> = object extends Input<O> ? [given?: Input<O>] : [given: Input<O>]
 
 type Answers<O extends OperationName> = Operations[O]['answers']
 /** The answer of an operation. With several statuses, `status` tells which `data` it has. */
@@ -45,9 +45,9 @@ export type ListName = { [O in OperationName]: [Lists[O]] extends [never] ? neve
 
 export type LedgerClient = {
   /** Rejects with a LedgerError, a NoAnswerError, or an EffectUnknownError when a write may have had its effect. */
-  readonly request: <O extends OperationName>(operation: O, ...given: Arguments<O>) => Promise<Answer<O>>
+  readonly request: <O extends OperationName>(operation: O, ...input: Arguments<O>) => Promise<Answer<O>>
   /** The items of all pages. */
-  readonly list: <O extends ListName>(operation: O, ...given: Arguments<O>) => AsyncGenerator<Lists[O], void, undefined>
+  readonly list: <O extends ListName>(operation: O, ...input: Arguments<O>) => AsyncGenerator<Lists[O], void, undefined>
 }
 
 type Values = Readonly<Record<string, unknown>>
@@ -60,15 +60,15 @@ type Anything = {
 
 const pathOf = (template: string, parameters: Readonly<Record<string, string>>, query: Values): string => {
   const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(parameters[name] ?? ''))
-  const given = Object.entries(query).filter(([, value]) => value !== undefined)
-  const search = new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)])).toString()
+  const entries = Object.entries(query).filter(([, value]) => value !== undefined)
+  const search = new URLSearchParams(entries.map(([name, value]): [string, string] => [name, String(value)])).toString()
   return search === '' ? path : `${path}?${search}`
 }
 
 /** `ifMatch` is the header If-Match. */
-const headersOf = (given: Values): Record<string, string> =>
+const headersOf = (values: Values): Record<string, string> =>
   Object.fromEntries(
-    Object.entries(given)
+    Object.entries(values)
       .filter(([, value]) => value !== undefined)
       .map(([name, value]) => [name.replaceAll(/[A-Z]/g, letter => `-${letter.toLowerCase()}`), String(value)]),
   )
@@ -79,9 +79,9 @@ const contentTypeOf = (method: string): string =>
 export const createLedgerClient = (options: LedgerClientOptions): LedgerClient => {
   const { baseUrl, token, retry, fetch: fetchOnce, signal: ofClient } = options
   const send = createSender({ ...retry, token }, fetchOnce && { fetch: fetchOnce })
-  const request = async (operation: string, given: Anything = {}) => {
+  const request = async (operation: string, input: Anything = {}) => {
     const [method = '', template = ''] = operation.split(' ')
-    const { path = {}, query = {}, body, signal: ofRequest, ...named } = given
+    const { path = {}, query = {}, body, signal: ofRequest, ...named } = input
     const { response, data } = await send(baseUrl + pathOf(template, path, query), {
       method,
       headers: {
@@ -95,9 +95,9 @@ export const createLedgerClient = (options: LedgerClientOptions): LedgerClient =
     const { status, headers } = response
     return { status, headers, data, etag: headers.get('etag'), position: headers.get('ledger-position') }
   }
-  const list = async function* (operation: string, given: Anything = {}) {
-    for (let cursor = given.query?.['cursor'], hasMore = true; hasMore; ) {
-      const { data } = await request(operation, { ...given, query: { ...given.query, cursor } })
+  const list = async function* (operation: string, input: Anything = {}) {
+    for (let cursor = input.query?.['cursor'], hasMore = true; hasMore; ) {
+      const { data } = await request(operation, { ...input, query: { ...input.query, cursor } })
       const { items, page } = data as Page<unknown>
       yield* items
       cursor = page.next_cursor

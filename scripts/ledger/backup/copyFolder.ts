@@ -50,19 +50,19 @@ const ifThere = <T>(reading: Promise<T>): Promise<T | undefined> =>
 
 /** Follows a symbolic link. Throws a StartupError for one that leads nowhere. */
 const statsOf = async (path: string): Promise<Stats | undefined> => {
-  const found = await ifThere(stat(path))
-  if (found === undefined && (await ifThere(lstat(path)))?.isSymbolicLink())
+  const stats = await ifThere(stat(path))
+  if (stats === undefined && (await ifThere(lstat(path)))?.isSymbolicLink())
     throw new StartupError(`${path} is a symbolic link to a file that is not there.`)
-  return found
+  return stats
 }
 
-type Entry = { readonly path: string; readonly found: Stats }
+type Entry = { readonly path: string; readonly stats: Stats }
 
-const wantedEntries = async ({ from, isWanted }: CopyOptions, folder: string): Promise<readonly Entry[]> => {
+const entriesToCopy = async ({ from, isWanted }: CopyOptions, folder: string): Promise<readonly Entry[]> => {
   const names = (await ifThere(readdir(join(from, folder)))) ?? []
   const paths = names.toSorted().map(name => join(folder, name))
-  const entries = paths.filter(isWanted).map(async path => ({ path, found: await statsOf(join(from, path)) }))
-  return (await Promise.all(entries)).flatMap(({ path, found }) => (found === undefined ? [] : [{ path, found }]))
+  const entries = paths.filter(isWanted).map(async path => ({ path, stats: await statsOf(join(from, path)) }))
+  return (await Promise.all(entries)).flatMap(({ path, stats }) => (stats === undefined ? [] : [{ path, stats }]))
 }
 
 /**
@@ -81,10 +81,10 @@ const copyBytes = async (original: FileHandle, copy: FileHandle, signal: AbortSi
 }
 
 const copyDurably = async (original: FileHandle, target: string, signal: AbortSignal): Promise<number> => {
-  const found = await original.stat()
-  const copy = await open(target, 'wx', found.mode)
+  const stats = await original.stat()
+  const copy = await open(target, 'wx', stats.mode)
   try {
-    await keepOwner(target, found)
+    await keepOwner(target, stats)
     const bytes = await copyBytes(original, copy, signal)
     await copy.sync()
     return bytes
@@ -110,22 +110,22 @@ const allEnded = async (work: readonly Promise<void>[]): Promise<void> => {
 }
 
 /** `above` has the real paths of the folders around this one: a symbolic link may lead back to one of them. */
-const copyEntries = async (options: CopyOptions, { path, found }: Entry, above: readonly string[]): Promise<void> => {
+const copyEntries = async (options: CopyOptions, { path, stats }: Entry, above: readonly string[]): Promise<void> => {
   const { from, to, signal } = options
   const real = await ifThere(realpath(join(from, path)))
   if (real === undefined) return
   const inside = [to, ...above].find(folder => isWithin(folder, real))
   if (inside !== undefined)
     throw new StartupError(`${join(from, path)} leads to a folder that contains ${inside}, and cannot be copied there.`)
-  await mkdir(join(to, path), { recursive: true, mode: found.mode })
-  await keepOwner(join(to, path), found)
-  const entries = await wantedEntries(options, path)
-  const files = entries.filter(entry => entry.found.isFile())
+  await mkdir(join(to, path), { recursive: true, mode: stats.mode })
+  await keepOwner(join(to, path), stats)
+  const entries = await entriesToCopy(options, path)
+  const files = entries.filter(entry => entry.stats.isFile())
   for (let start = 0; start < files.length; start += FILES_AT_ONCE) {
     signal.throwIfAborted()
     await allEnded(files.slice(start, start + FILES_AT_ONCE).map(file => copyFile(options, file.path)))
   }
-  for (const folder of entries.filter(entry => entry.found.isDirectory()))
+  for (const folder of entries.filter(entry => entry.stats.isDirectory()))
     await copyEntries(options, folder, [...above, real])
   await syncFolder(join(to, path))
 }
@@ -136,4 +136,4 @@ const copyEntries = async (options: CopyOptions, { path, found }: Entry, above: 
  * `to` in its own folder.
  */
 export const copyFolder = async (options: CopyOptions): Promise<void> =>
-  copyEntries(options, { path: '', found: await stat(options.from) }, [])
+  copyEntries(options, { path: '', stats: await stat(options.from) }, [])

@@ -101,12 +101,12 @@ export const readXml = async function* (chunks: AsyncIterable<string>, reader: X
 
 /** The first element at the path below this one. */
 export const childOf = (element: Element | undefined, ...path: readonly string[]): Element | undefined =>
-  path.reduce<Element | undefined>((found, name) => found?.children.find(child => child.name === name), element)
+  path.reduce<Element | undefined>((parent, name) => parent?.children.find(child => child.name === name), element)
 
 /** All elements at the path below this one. */
 export const childrenOf = (element: Element, ...path: readonly string[]): readonly Element[] =>
   path.reduce<readonly Element[]>(
-    (found, name) => found.flatMap(({ children }) => children.filter(child => child.name === name)),
+    (parents, name) => parents.flatMap(({ children }) => children.filter(child => child.name === name)),
     [element],
   )
 

@@ -86,14 +86,20 @@ const stateExists = (folder: string): Promise<boolean> =>
   )
 
 const openState = async (folder: string, { from, topics }: CopySource, all: readonly string[]): Promise<State> => {
-  const wanted = [...new Set(topics ?? all)]
+  const selection = [...new Set(topics ?? all)]
   if (!(await stateExists(folder))) {
-    const state: State = { from, topics: wanted, cursor: null, position: '-1', group: `ledger-consume-${randomUUID()}` }
+    const state: State = {
+      from,
+      topics: selection,
+      cursor: null,
+      position: '-1',
+      group: `ledger-consume-${randomUUID()}`,
+    }
     await writeState(folder, state)
     return state
   }
   const state = await readState(folder)
-  const isOther = topics !== undefined && wanted.toSorted().join() !== state.topics.toSorted().join()
+  const isOther = topics !== undefined && selection.toSorted().join() !== state.topics.toSorted().join()
   if (state.from !== from || isOther)
     throw new StartupError(`${folder} is a copy of ${state.topics.join(', ')} from ${state.from}: name another folder.`)
   return state

@@ -16,13 +16,13 @@ const join = (a: Differences, b: Differences): Differences => ({
 })
 
 /** Compares two lists in order. The second occurrence of an id is surplus. */
-const compare = (had: readonly Entry[], wanted: readonly Entry[]): Differences => {
-  const open = new Map(wanted.map(entry => [identityOf(entry), entry]))
-  const known = new Set(open.keys())
+const compare = (had: readonly Entry[], expected: readonly Entry[]): Differences => {
+  const open = new Map(expected.map(entry => [identityOf(entry), entry]))
+  const identities = new Set(open.keys())
   const surplus: Surplus[] = []
   for (const entry of had) {
     const identity = identityOf(entry)
-    if (!known.has(identity)) surplus.push({ ...entry, why: 'unknown to the ledger' })
+    if (!identities.has(identity)) surplus.push({ ...entry, why: 'unknown to the ledger' })
     else if (!open.delete(identity)) surplus.push({ ...entry, why: 'twice' })
   }
   return { missing: [...open.values()], surplus }
@@ -49,12 +49,12 @@ export const differencesIn = async (
   entries: readonly Entry[],
 ): Promise<Differences> => {
   const had = within(entries, range)
-  const wanted = await api.manifest(topic, range)
-  if (isSame(digestOf(had), wanted)) return NONE
-  if (wanted.count === 0) return compare(had, [])
+  const expected = await api.manifest(topic, range)
+  if (isSame(digestOf(had), expected)) return NONE
+  if (expected.count === 0) return compare(had, [])
   const { from, to } = range
-  const isSmall = had.length + wanted.count <= LISTED_MAX || had.length === 0 || from === to
-  if (isSmall) return compare(had, inOrder(await list(api, topic, range, wanted.count)))
+  const isSmall = had.length + expected.count <= LISTED_MAX || had.length === 0 || from === to
+  if (isSmall) return compare(had, inOrder(await list(api, topic, range, expected.count)))
   const middle = (from + to) / 2n
   const left = await differencesIn(api, topic, { from, to: middle }, had)
   return join(left, await differencesIn(api, topic, { from: middle + 1n, to }, had))

@@ -24,8 +24,8 @@ const completeTo = ({ items, page: { has_more, as_of_position } }: Page, before:
   // The greatest position, not the last one: a fact that was delivered late has an earlier position than those before
   // it.
   const seen = [before, ...items.map(({ position }) => position)].map(BigInt).reduce((a, b) => (a > b ? a : b))
-  const known = BigInt(as_of_position)
-  return (has_more || seen > known ? seen : known).toString()
+  const asOf = BigInt(as_of_position)
+  return (has_more || seen > asOf ? seen : asOf).toString()
 }
 
 /**
@@ -36,8 +36,8 @@ const requireSameLog = async (api: Api, copy: Copy): Promise<void> => {
   const newest = copy.newest()
   if (newest === undefined) return
   const position = BigInt(newest.position)
-  const found = await api.manifest(topicOf(newest), { from: position, to: position })
-  if (!isSame(found, digestOf([entryOf(newest)])))
+  const digest = await api.manifest(topicOf(newest), { from: position, to: position })
+  if (!isSame(digest, digestOf([entryOf(newest)])))
     throw new StartupError(
       `The ledger does not have the newest fact of this copy, ${newest.id} at position ${position}: it is another tenant or ` +
         'log, or was restored from an older backup. Correct --tenant or --api, or name another folder.',

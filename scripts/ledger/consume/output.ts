@@ -23,13 +23,13 @@ const describe = ({ type, subject, position, id, tenantid }: Entry): string =>
 
 const cellsOf = ({ ranges, topic, unproved, ...proof }: TopicProof): readonly string[] => {
   const had = ranges.reduce((sum, range) => sum + range.had.count, 0)
-  const wanted = ranges.reduce((sum, range) => sum + range.wanted.count, 0)
+  const total = ranges.reduce((sum, range) => sum + range.wanted.count, 0)
   const isSound = ranges.every(({ agrees }) => agrees) && proof.findings.length === 0
   const from = ranges[0]?.from ?? 0n
   const to = ranges.at(-1)?.to ?? 0n
   const sealed = ranges.length > 1 ? ` in ${ranges.length} manifests` : ''
   const beside = unproved === 0 ? '' : `, ${unproved} beside them not proved`
-  return [isSound ? 'ok' : 'FINDING', topic, `${had} of ${wanted}`, `positions ${from} to ${to}${sealed}${beside}`]
+  return [isSound ? 'ok' : 'FINDING', topic, `${had} of ${total}`, `positions ${from} to ${to}${sealed}${beside}`]
 }
 
 const printProblems = ({ topic, ranges, missing, surplus, findings }: TopicProof): void => {

@@ -57,11 +57,14 @@ const differencesOf = async (
   entries: readonly Entry[],
   api: Api,
 ): Promise<Differences> => {
-  const found: Differences[] = []
+  const differences: Differences[] = []
   for (const range of ranges.filter(({ agrees }) => !agrees))
     for await (const { from, to } of api.manifests(topic, range))
-      found.push(await differencesIn(api, topic, { from, to }, entries))
-  return { missing: found.flatMap(({ missing }) => missing), surplus: found.flatMap(({ surplus }) => surplus) }
+      differences.push(await differencesIn(api, topic, { from, to }, entries))
+  return {
+    missing: differences.flatMap(({ missing }) => missing),
+    surplus: differences.flatMap(({ surplus }) => surplus),
+  }
 }
 
 /** Verification against GET /events/manifest, from the beginning of the log to the copy's position. */

@@ -35,7 +35,7 @@ export const SHOWN: ReadonlySet<string> = new Set([
     'EVIDENCE_HEADS_EVERY',
   ],
 ])
-const KNOWN: ReadonlySet<string> = new Set([...SETTINGS, TOKEN_SETTING])
+const NAMES: ReadonlySet<string> = new Set([...SETTINGS, TOKEN_SETTING])
 
 export type Configuration = Readonly<Record<string, string>>
 
@@ -45,7 +45,7 @@ const shown = (name: string, value: string): string => (SHOWN.has(name) ? withou
 export const readConfiguration = (env: NodeJS.ProcessEnv): Configuration =>
   Object.fromEntries(
     Object.entries(env)
-      .flatMap(([name, value = '']) => (KNOWN.has(name) && value !== '' ? [[name, shown(name, value)] as const] : []))
+      .flatMap(([name, value = '']) => (NAMES.has(name) && value !== '' ? [[name, shown(name, value)] as const] : []))
       .toSorted(([a], [b]) => (a < b ? -1 : 1)),
   )
 
@@ -66,6 +66,6 @@ export const checkExceptions = (names: readonly InsecurityName[]): readonly Chec
     finding(
       'insecure settings',
       warningOf(name),
-      `${INSECURITIES[name].wayOut}, and remove ${name} from ALLOW_INSECURE.`,
+      `${INSECURITIES[name].remedy}, and remove ${name} from ALLOW_INSECURE.`,
     ),
   )

@@ -32,7 +32,7 @@ const UNREPORTED_EVENTS_MAX = 128
 const EVERYTHING: readonly string[] = Object.keys(aggregates)
 
 /** Categories of the read models, by their declaration. For any other feed the events of all categories are counted. */
-const DECLARED: ReadonlyMap<string, readonly string[]> = new Map([
+const CATEGORIES: ReadonlyMap<string, readonly string[]> = new Map([
   ...Object.values(projections).map(({ name, category }) => [name, [category]] as const),
   ...[...Object.values(journals), books].map(({ name, categories }) => [name, categories] as const),
 ])
@@ -41,7 +41,7 @@ export const PROCESSES: readonly string[] = ['settlement', 'fulfilment']
 const PUBLISHER = 'publisher'
 
 /** A table of an older build, or of a newer one beside this build. */
-const isOfAnotherBuild = (name: string): boolean => /_v\d+$/.test(name) && !DECLARED.has(name)
+const isOfAnotherBuild = (name: string): boolean => /_v\d+$/.test(name) && !CATEGORIES.has(name)
 
 type Checkpoints = ReadonlyMap<string, bigint>
 
@@ -53,8 +53,8 @@ const checkpointsIn = async ({ sql }: Database): Promise<Checkpoints> => {
 }
 
 /** The expected feeds, then any others with a checkpoint. */
-const namesOf = (found: Checkpoints, hasKafka: boolean): readonly string[] => [
-  ...new Set([...DECLARED.keys(), ...PROCESSES, ...(hasKafka ? [PUBLISHER] : []), ...found.keys()]),
+const namesOf = (checkpoints: Checkpoints, hasKafka: boolean): readonly string[] => [
+  ...new Set([...CATEGORIES.keys(), ...PROCESSES, ...(hasKafka ? [PUBLISHER] : []), ...checkpoints.keys()]),
 ]
 
 type Behind = Pick<FeedReport, 'behind' | 'seconds'>
@@ -63,10 +63,10 @@ const NOT_BEHIND: Behind = { behind: 0, seconds: 0 }
 /** In seconds; zero where the clock of the store is ahead. */
 const ageOf = (time: string): number => Math.max(0, Math.round((Date.now() - Date.parse(time)) / 1_000))
 
-type Wanted = { readonly after: bigint | undefined; readonly categories: readonly string[]; readonly head: bigint }
+type Backlog = { readonly after: bigint | undefined; readonly categories: readonly string[]; readonly head: bigint }
 
 /** The events after the checkpoint. Positions cannot be subtracted: they are byte offsets of all categories. */
-const countBehind = async (store: EventStore, { after, categories, head }: Wanted): Promise<Behind> => {
+const countBehind = async (store: EventStore, { after, categories, head }: Backlog): Promise<Behind> => {
   if (after !== undefined && after >= head) return NOT_BEHIND
   const stop = new AbortController()
   const start = after === undefined || after < 0n ? 'start' : after
@@ -99,10 +99,10 @@ const readFeeds = async (
   { store, database, hasKafka }: FeedExamination,
   head: bigint,
 ): Promise<readonly FeedReport[]> => {
-  const found = await checkpointsIn(database)
+  const checkpoints = await checkpointsIn(database)
   const reportOf = async (name: string): Promise<FeedReport> => {
-    const after = found.get(name)
-    const categories = DECLARED.get(name) ?? EVERYTHING
+    const after = checkpoints.get(name)
+    const categories = CATEGORIES.get(name) ?? EVERYTHING
     const position = after ?? null
     try {
       return {
@@ -114,11 +114,11 @@ const readFeeds = async (
       return { name, position, ...NOT_BEHIND, error: reasonOf(error) }
     }
   }
-  return await Promise.all(namesOf(found, hasKafka).map(reportOf))
+  return await Promise.all(namesOf(checkpoints, hasKafka).map(reportOf))
 }
 
 const toleratedOf = (name: string, { isEmbedded }: FeedExamination): number =>
-  isEmbedded || DECLARED.has(name) ? 0 : UNREPORTED_EVENTS_MAX
+  isEmbedded || CATEGORIES.has(name) ? 0 : UNREPORTED_EVENTS_MAX
 
 const isBehind = ({ name, position, behind, error }: FeedReport, examination: FeedExamination): boolean =>
   position === null || error !== undefined || behind > toleratedOf(name, examination)
@@ -147,9 +147,9 @@ export const examineFeeds = async (
   examination: FeedExamination,
   head: bigint,
 ): Promise<{ feeds: readonly FeedReport[]; checks: readonly Check[] }> => {
-  const givenUpAtMs = performance.now() + GRACE_MS
+  const deadlineMs = performance.now() + GRACE_MS
   let feeds = await readFeeds(examination, head)
-  while (feeds.some(feed => isBehind(feed, examination)) && performance.now() < givenUpAtMs) {
+  while (feeds.some(feed => isBehind(feed, examination)) && performance.now() < deadlineMs) {
     await sleep(POLL_MS)
     feeds = await readFeeds(examination, head)
   }

@@ -17,10 +17,10 @@ export type LeaseReport = {
 }
 
 /** The leases without whose holder something is late. `seals`: a head is to be signed. */
-export const neededLeases = ({ hasKafka, seals }: Record<'hasKafka' | 'seals', boolean>): readonly FeedLease[] => [
+export const neededLeases = ({ hasKafka, signs }: Record<'hasKafka' | 'signs', boolean>): readonly FeedLease[] => [
   'projector',
   'worker',
-  ...(seals ? (['sealer'] as const) : []),
+  ...(signs ? (['sealer'] as const) : []),
   'rebuild',
   ...(hasKafka ? (['publisher', 'subscriptions'] as const) : []),
 ]
@@ -57,11 +57,11 @@ const POLL_MS = 250
  * Reads the leases until each of those that are needed is held, for GRACE_MS at most: a new process takes them in turn.
  */
 export const awaitLeases = async (database: Database, needed: readonly string[]): Promise<readonly LeaseReport[]> => {
-  const givenUpAtMs = performance.now() + GRACE_MS
+  const deadlineMs = performance.now() + GRACE_MS
   for (;;) {
     const leases = await readLeases(database)
     const isComplete = leases.every(({ held, name }) => held || !needed.includes(name))
-    if (isComplete || performance.now() >= givenUpAtMs) return leases
+    if (isComplete || performance.now() >= deadlineMs) return leases
     await sleep(POLL_MS)
   }
 }

@@ -19,7 +19,7 @@ type Directory = { readonly path: string; readonly exists: boolean; readonly hol
 const readDirectory = async (path: string): Promise<Directory> => ({
   path,
   exists: await stat(path).then(
-    found => found.isDirectory(),
+    stats => stats.isDirectory(),
     () => false,
   ),
   holder_pid: (await holderOf(path)) ?? null,

@@ -28,11 +28,11 @@ const questionOf = () => ({ id: crypto.randomUUID(), type: 'Question', data: {},
 export const checkRights = async (store: EventStore): Promise<Check> => {
   const categories = Object.keys(aggregates)
   const refusals = await Promise.all(categories.map(category => refusalOf(store, category)))
-  const found = refusals.filter(refusal => refusal !== undefined)
-  if (found.length === 0) return ok(CHECK, `reads $all, reads and appends to ${categories.length} categories`)
+  const problems = refusals.filter(refusal => refusal !== undefined)
+  if (problems.length === 0) return ok(CHECK, `reads $all, reads and appends to ${categories.length} categories`)
   return finding(
     CHECK,
-    found.join('; '),
+    problems.join('; '),
     'Permit the user of EVENTSTORE_URL to read and write streams of these categories ($settings), and to read $all.',
   )
 }

@@ -7,10 +7,10 @@ import { openHeadFile } from '../../../src/evidence/headFile.ts'
 import { type Head, type HeadRestart, type PublicKeys, signHead, type SigningKey } from '../../../src/evidence/heads.ts'
 import { lastRestart, publicKeys, type Restart, storeHead, storeRestart } from '../../../src/evidence/headStore.ts'
 import { leavesBelow, newestLeaves, positionOfLeaf } from '../../../src/evidence/leaves.ts'
-import { isAsSealed } from '../../../src/evidence/liveComparison.ts'
+import { isAsSigned } from '../../../src/evidence/liveComparison.ts'
 import { Frontier } from '../../../src/evidence/merkle.ts'
 import { eventsUpTo, type Pair, pairsOf } from '../../../src/evidence/pairing.ts'
-import { cutTree, rootAt, SEALING, treeSize } from '../../../src/evidence/tree.ts'
+import { cutTree, rootAt, HEAD_SIGNING, treeSize } from '../../../src/evidence/tree.ts'
 import { supersedeCheckpoint } from '../../../src/feeds/checkpoints.ts'
 import type { Database, Sql, World } from '../../../src/ports.ts'
 import { StartupError } from '../../../src/lib/startupError.ts'
@@ -23,8 +23,8 @@ import { boundBy, generationsOf, type Restarts, restartsIn } from './restarts.ts
 import { RootComparison } from './roots.ts'
 
 /**
- * Accepts a log that has lost sealed events: the tree is cut to the leaves that the log still has, and a new generation of heads
- * begins, with a head that this command signs. One transaction ends the run of the sealing first, which a running service begins
+ * Accepts a log that has lost signed events: the tree is cut to the leaves that the log still has, and a new generation of heads
+ * begins, with a head that this command signs. One transaction ends the run of head signing first, which a running service begins
  * again after it. The steps, each of which a repeated command finds done:
  *
  *   the audit record   its id follows from the head that is abandoned
@@ -53,13 +53,13 @@ type Within = Accepting & { readonly sql: Sql }
 
 /** A comparison of all events would end at the first difference. */
 const isKept = async ({ ledger: { store }, sql, world }: Within, pair: Pair): Promise<boolean> =>
-  isAsSealed(pair) ||
+  isAsSigned(pair) ||
   (pair.leaf !== undefined &&
     pair.event === undefined &&
     (await removalOf({ store, sql, world }, pair.leaf)) !== undefined)
 
 /** Comparisons of the tree with the heads that bind it: a tree that was changed together with the log does not lead to them. */
-const comparisonsWith = ({ headsFile, signal }: Within, { head, restarts, keys }: Known): RootComparison[] => {
+const comparisonsWith = ({ headsFile, signal }: Within, { head, restarts, keys }: SignedHeads): RootComparison[] => {
   return generationsOf(head, restarts).map(generation => {
     const heads = headsOf(linesIn(headsFile, signal), generation, keys)
     return new RootComparison(boundBy(heads, restarts), headsFile)
@@ -67,7 +67,7 @@ const comparisonsWith = ({ headsFile, signal }: Within, { head, restarts, keys }
 }
 
 /**
- * The number of leaves, from the first on, that are in the log as they were sealed, and lead to the heads. Leaves after the last head
+ * The number of leaves, from the first on, that are in the log as they were signed, and lead to the heads. Leaves after the last head
  * that agrees are as doubtful as the one that was changed, unless the leaves up to the next head prove all of them.
  */
 const keptSize = async (within: Within, comparisons: readonly RootComparison[], size: number): Promise<number> => {
@@ -106,7 +106,7 @@ const recordAcceptance = async ({ ledger, reason }: Accepting, head: Head): Prom
 }
 
 /** The signed heads, in the file and in Postgres, after each has those of the other. */
-type Known = {
+type SignedHeads = {
   readonly head: Head
   readonly keys: PublicKeys
   readonly restarts: Restarts
@@ -114,7 +114,7 @@ type Known = {
   readonly rowGeneration: number
 }
 
-const readKnown = async ({ sql, headsFile, key, signal }: Within): Promise<Known> => {
+const readKnown = async ({ sql, headsFile, key, signal }: Within): Promise<SignedHeads> => {
   const keys = await publicKeys(sql)
   const head = await adoptHeads(sql, openHeadFile(headsFile), key)
   if (head === undefined) throw new StartupError('No head has been signed yet, so there is nothing to accept.')
@@ -134,9 +134,9 @@ const restartOf = (generation: number, { accepted, ...restart }: HeadRestart): R
 
 /**
  * Applies the acceptances of the file that Postgres lacks, because it was restored from an older backup or the command was killed: they
- * are signed decisions. The sealing seals the events after the kept ones again, and compares the heads. Undefined where there are none.
+ * are signed decisions. Head signing signs the events after the kept ones again, and compares the heads. Undefined where there are none.
  */
-const applySigned = async ({ sql }: Within, { restarts, rowGeneration }: Known): Promise<Restart | undefined> => {
+const applySigned = async ({ sql }: Within, { restarts, rowGeneration }: SignedHeads): Promise<Restart | undefined> => {
   const lacking = [...restarts].filter(([generation]) => generation > rowGeneration)
   const kept = Math.min(...lacking.map(([, { kept_size }]) => kept_size))
   if (lacking.length > 0 && (await treeSize(sql)) > kept) await cutTree(sql, kept)
@@ -146,19 +146,19 @@ const applySigned = async ({ sql }: Within, { restarts, rowGeneration }: Known):
 }
 
 /** The events that are kept of the log. Throws a StartupError where it has lost nothing, and there is nothing to confirm. */
-const sizeToKeep = async (within: Within, known: Known): Promise<number> => {
+const sizeToKeep = async (within: Within, signed: SignedHeads): Promise<number> => {
   const { sql, ledger, world } = within
-  const { head, rowGeneration } = known
+  const { head, rowGeneration } = signed
   const size = await treeSize(sql)
   const [newest] = await newestLeaves(sql, 1)
   // A follower that is behind would look like a log that was cut.
   if (newest !== undefined) await reaches(ledger.store, newest.position, world)
-  const comparisons = comparisonsWith(within, known)
+  const comparisons = comparisonsWith(within, signed)
   try {
     const kept = await keptSize(within, comparisons, size)
     const isWhole = kept === size && size >= head.tree_size
     if (isWhole && rowGeneration <= head.generation)
-      throw new StartupError('The log has every sealed event as it was sealed, so there is nothing to accept.')
+      throw new StartupError('The log has every signed event as it was signed, so there is nothing to accept.')
     return kept
   } finally {
     for (const one of comparisons) await one.close()
@@ -166,10 +166,10 @@ const sizeToKeep = async (within: Within, known: Known): Promise<number> => {
 }
 
 /** Signs the head with which the next generation begins. */
-const signRestart = async (within: Within, known: Known): Promise<Head> => {
+const signRestart = async (within: Within, signed: SignedHeads): Promise<Head> => {
   const { sql, reason, world, key } = within
-  const { head } = known
-  const kept = await sizeToKeep(within, known)
+  const { head } = signed
+  const kept = await sizeToKeep(within, signed)
   const unsigned = {
     v: 1 as const,
     log: head.log,
@@ -203,10 +203,10 @@ const storeAccepted = async (sql: Sql, head: Head, restart: Restart): Promise<vo
 }
 
 const acceptWithin = async (within: Within): Promise<Restart> => {
-  const known = await readKnown(within)
-  const applied = await applySigned(within, known)
+  const signed = await readKnown(within)
+  const applied = await applySigned(within, signed)
   if (applied !== undefined) return applied
-  const head = await signRestart(within, known)
+  const head = await signRestart(within, signed)
   await openHeadFile(within.headsFile).append([head])
   const restart = restartOf(head.generation, head.restart as HeadRestart)
   await storeAccepted(within.sql, head, restart)
@@ -218,6 +218,6 @@ export const acceptLog = (accepting: Accepting): Promise<Restart> =>
   accepting.database.transaction(async sql => {
     // Reading a long log and the file of heads takes longer than a transaction may be idle.
     await sql(`set local idle_in_transaction_session_timeout = ${IDLE_MAX_MS}`)
-    await supersedeCheckpoint(sql, SEALING)
+    await supersedeCheckpoint(sql, HEAD_SIGNING)
     return acceptWithin({ ...accepting, sql })
   }, STATEMENT_TIMEOUT_MS)

@@ -58,14 +58,14 @@ const countOf = async (lines: AsyncIterable<Line>, isCounted: (line: Line) => bo
 const isOwn = (line: Line): boolean => leafIn(line)?.withheld === undefined
 
 const truncated = async (files: Files, { leaf, line }: Difference): Promise<Finding> => {
-  const [sealed, present] = [
+  const [total, present] = [
     await countOf(files.leaves(), isOwn),
     await countOf(files.events(), one => one.flaw !== 'torn'),
   ]
   const torn = line === undefined ? '' : ', within a line'
   return {
     kind: 'truncated',
-    detail: `events.jsonl ends after ${present} of ${sealed} sealed events${torn}: first absent is ${nameOf(leaf)}.`,
+    detail: `events.jsonl ends after ${present} of ${total} signed events${torn}: first absent is ${nameOf(leaf)}.`,
     place: { line: present + 1, index: leaf.index, event_id: leaf.id ?? null },
   }
 }
@@ -84,12 +84,12 @@ export const classify = async (files: Files, difference: Difference): Promise<Fi
   const place = { line: line.number, index: leaf.index, event_id: leaf.id ?? null, position: leaf.position ?? null }
   const edited = (): Finding => ({
     kind: 'edited',
-    detail: `Line ${line.number} of events.jsonl is not ${nameOf(leaf)} as it was sealed${reasonOf(line)}.`,
+    detail: `Line ${line.number} of events.jsonl is not ${nameOf(leaf)} as it was signed${reasonOf(line)}.`,
     place,
   })
   const leafOfLine = await leafOf(files, line)
   if (leafOfLine?.index === leaf.index) return edited()
-  // The events before are as they were sealed, so that this one stands there twice.
+  // The events before are as they were signed, so that this one stands there twice.
   if (leafOfLine && leafOfLine.index < leaf.index)
     return { kind: 'surplus', detail: `Line ${line.number} of events.jsonl repeats ${nameOf(leafOfLine)}.`, place }
   const lineOfLeaf = await lineOf(files, leaf, line)
@@ -97,7 +97,7 @@ export const classify = async (files: Files, difference: Difference): Promise<Fi
   if (lineOfLeaf === undefined)
     return { kind: 'missing', detail: `${nameOf(leaf)} is not there; it belongs in line ${line.number}.`, place }
   if (leafOfLine === undefined)
-    return { kind: 'surplus', detail: `Line ${line.number} of events.jsonl was never sealed.`, place }
+    return { kind: 'surplus', detail: `Line ${line.number} of events.jsonl was never signed.`, place }
   return {
     kind: 'reordered',
     detail: `Line ${line.number} of events.jsonl has ${nameOf(leafOfLine)}; ${nameOf(leaf)}, which belongs there, is in line ${lineOfLeaf.number}.`,

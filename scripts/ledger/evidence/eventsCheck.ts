@@ -27,7 +27,7 @@ export type EventsChecked = {
   /** How many leaves have no event in the export, and the indexes of the first of them. */
   readonly withheldCount: number
   readonly withheldFirst: readonly number[]
-  /** How many events are as they were sealed. */
+  /** How many events are as they were signed. */
   readonly eventCount: number
   /** The first line of the events beyond the last leaf. */
   readonly surplus: Line | undefined
@@ -83,7 +83,7 @@ export type EventFiles = {
 /** Long because the two files and the trees are read side by side. */
 export const checkEvents = async ({ leaves, events, comparisons, advance }: EventFiles): Promise<EventsChecked> => {
   const [tree, treeOfEvents] = [new Frontier(), new Frontier()]
-  const found: { -readonly [N in keyof EventsChecked]?: EventsChecked[N] } = {}
+  const outcome: { -readonly [N in keyof EventsChecked]?: EventsChecked[N] } = {}
   let [withheldCount, eventCount] = [0, 0]
   const withheldFirst: number[] = []
   const rest = events[Symbol.asyncIterator]()
@@ -91,24 +91,24 @@ export const checkEvents = async ({ leaves, events, comparisons, advance }: Even
   for await (const line of leaves) {
     const leaf = leafIn(line, tree.size)
     if ('kind' in leaf) {
-      found.badLeaf = leaf
+      outcome.badLeaf = leaf
       break
     }
     const hash = Buffer.from(leaf.leaf, 'hex')
     let hashOfEvent: Buffer = hash
-    found.withheld ??= withheldFinding(leaf)
+    outcome.withheld ??= withheldFinding(leaf)
     if (leaf.withheld !== undefined) {
       withheldCount += 1
       if (withheldFirst.length < WITHHELD_NAMED_MAX) withheldFirst.push(leaf.index)
     }
-    if (leaf.withheld === undefined && found.difference === undefined) {
+    if (leaf.withheld === undefined && outcome.difference === undefined) {
       const { done, value: event } = await rest.next()
       const own = done || event.flaw !== undefined ? undefined : leafHash(event.bytes)
       if (own?.equals(hash) !== true)
-        found.difference = { leaf, line: done ? undefined : event, isWhole: own !== undefined }
+        outcome.difference = { leaf, line: done ? undefined : event, isWhole: own !== undefined }
       else {
         eventCount += 1
-        if (!isVersion1(event)) found.unknownVersion ??= event
+        if (!isVersion1(event)) outcome.unknownVersion ??= event
       }
       hashOfEvent = own ?? hash
     }
@@ -117,12 +117,12 @@ export const checkEvents = async ({ leaves, events, comparisons, advance }: Even
     for (const one of comparisons) await one.reached(tree)
     advance()
   }
-  if (found.difference === undefined && found.badLeaf === undefined) {
+  if (outcome.difference === undefined && outcome.badLeaf === undefined) {
     const { done, value } = await rest.next()
-    if (!done) found.surplus = value
+    if (!done) outcome.surplus = value
   }
   await rest.return?.(undefined)
-  const { difference, badLeaf, withheld, surplus, unknownVersion } = found
+  const { difference, badLeaf, withheld, surplus, unknownVersion } = outcome
   const counts = { withheldCount, withheldFirst, eventCount }
   return { difference, badLeaf, withheld, surplus, unknownVersion, ...counts, tree, treeOfEvents }
 }

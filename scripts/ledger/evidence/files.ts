@@ -13,7 +13,7 @@ const MANIFEST_BYTES_MAX = 16 * 1024 * 1024
 
 const isThere = (path: string): Promise<boolean> =>
   stat(path).then(
-    found => found.isFile(),
+    stats => stats.isFile(),
     () => false,
   )
 
@@ -38,7 +38,7 @@ export const readManifest = async (folder: string): Promise<ReadManifest> => {
   const path = join(folder, MANIFEST)
   if (!(await isThere(path))) {
     const isFolder = await stat(folder).then(
-      found => found.isDirectory(),
+      stats => stats.isDirectory(),
       () => false,
     )
     if (!isFolder) throw new StartupError(`There is no folder ${folder}.`)

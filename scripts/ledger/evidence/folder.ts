@@ -131,16 +131,16 @@ const eventsOutcome = async (verifying: Verifying): Promise<Checked> => {
 }
 
 /** Heads from elsewhere say nothing of the keys that an export brings, with which the heads after them could be forged. */
-const keyOutcome = (keys: PublicKeys, { keys: given, heads }: FolderOptions): Checked => {
+const keyOutcome = (keys: PublicKeys, { keys: keyFiles, heads }: FolderOptions): Checked => {
   const ids = [...keys.keys()].join(', ')
-  if (given !== undefined) return { check: 'key', detail: `${ids}: given with --key.`, findings: [] }
+  if (keyFiles !== undefined) return { check: 'key', detail: `${ids}: given with --key.`, findings: [] }
   const detail = `${ids}: brought by the export. Compare with the key of the service, from elsewhere, and pass that with --key.`
   const unknown = `The heads are signed by an unknown key, which the export itself brings (${ids}): pass the key of the service, from elsewhere, with --key.`
   return { check: 'key', detail, findings: heads === undefined ? [] : [{ kind: 'unknown_key', detail: unknown }] }
 }
 
-const keysFor = async ({ keys: given }: FolderOptions, { keys: own }: Manifest): Promise<PublicKeys> =>
-  new Map(given ? await Promise.all(given.map(readPublicKey)) : Object.entries(own))
+const keysFor = async ({ keys: keyFiles }: FolderOptions, { keys: own }: Manifest): Promise<PublicKeys> =>
+  new Map(keyFiles ? await Promise.all(keyFiles.map(readPublicKey)) : Object.entries(own))
 
 const refuseUnreadable = async (path: string): Promise<void> => {
   try {

@@ -62,7 +62,7 @@ export const changedLeaf = ({ treeOfEvents, difference }: EventsChecked, { head 
   treeOfEvents.root().toString('hex') === head.root
     ? {
         kind: 'edited',
-        detail: `The leaf of index ${difference.leaf.index} in leaves.jsonl was changed; its event is as it was sealed.`,
+        detail: `The leaf of index ${difference.leaf.index} in leaves.jsonl was changed; its event is as it was signed.`,
         place: { index: difference.leaf.index },
       }
     : undefined
@@ -70,7 +70,7 @@ export const changedLeaf = ({ treeOfEvents, difference }: EventsChecked, { head 
 export const lineFindings = ({ surplus, unknownVersion }: EventsChecked): readonly (Finding | undefined)[] => [
   surplus && {
     kind: 'surplus',
-    detail: `Line ${surplus.number} of events.jsonl is beyond the last sealed event.`,
+    detail: `Line ${surplus.number} of events.jsonl is beyond the last signed event.`,
     place: { line: surplus.number },
   },
   unknownVersion && {

@@ -16,7 +16,7 @@ export type FileName = (typeof FILES)[keyof typeof FILES]
 
 const hash = z.string().regex(/^[0-9a-f]{64}$/)
 
-/** Why a line of leaves.jsonl has no event: it is of another tenant, and is in the log as it was sealed, or is not. */
+/** Why a line of leaves.jsonl has no event: it is of another tenant, and is in the log as it was signed, or is not. */
 export const WITHHELD = ['present', 'changed', 'missing'] as const
 
 /** One leaf of the tree, in the order of the tree. */
@@ -40,7 +40,7 @@ export const manifestSchema = z.strictObject({
   head: z.strictObject({ generation: z.int(), tree_size: z.int(), root: hash, time: z.iso.datetime() }),
   /** The number of lines of events.jsonl. */
   events: z.int().min(0),
-  /** Sealed events that the log no longer has, and events that are in the log and were never sealed. */
+  /** Signed events that the log no longer has, and events that are in the log and were never signed. */
   missing: z.int().min(0),
   surplus: z.int().min(0),
   files: z.record(z.string(), z.strictObject({ sha256: hash, bytes: z.int().min(0) })),

@@ -33,7 +33,7 @@ All files are UTF-8, each line ends with one line feed (0x0A), and each line is 
 | \`data_hex\`, \`metadata_hex\` | instead of them the bytes in hexadecimal, where they are not JSON that can be written again byte by byte |
 
 Every event of streams whose names do not begin with \`$\` is a leaf: streams of the event store itself (\`$…\`, and \`$$…\` with the
-settings of streams) are not sealed. A deleted stream leaves an event \`$streamDeleted\`, which is.
+settings of streams) are not signed. A deleted stream leaves an event \`$streamDeleted\`, which is.
 
 ## The tree
 

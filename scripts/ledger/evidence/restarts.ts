@@ -39,7 +39,7 @@ export const sentencesOn = (restarts: Restarts): string =>
   [...restarts]
     .map(
       ([generation, { kept_size, abandoned_size, audit_record, accepted }]) =>
-        ` Generation ${generation} begins with ${kept_size >= abandoned_size ? 'a confirmation: nothing was lost' : `an accepted loss: ${kept_size} of ${abandoned_size} sealed events were kept`} ` +
+        ` Generation ${generation} begins with ${kept_size >= abandoned_size ? 'a confirmation: nothing was lost' : `an accepted loss: ${kept_size} of ${abandoned_size} signed events were kept`} ` +
         `(audit record ${audit_record}, by ${accepted.by}: ${accepted.reason}).`,
     )
     .join('')

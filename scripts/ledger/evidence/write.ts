@@ -39,8 +39,8 @@ const takeFolder = async (folder: string): Promise<void> => {
   await mkdir(folder, { recursive: true, mode: OWNER_ONLY_FOLDER }).catch((error: unknown) => {
     throw new StartupError(`${folder} cannot be created.`, error)
   })
-  const found = await readdir(folder)
-  if (found.length > 0 && !found.includes(UNFINISHED))
+  const names = await readdir(folder)
+  if (names.length > 0 && !names.includes(UNFINISHED))
     throw new StartupError(`${folder} is not empty: name a folder that is, or that does not exist.`)
   await writeFile(join(folder, UNFINISHED), 'This export is not finished; the same command begins it again.\n')
 }
@@ -59,7 +59,7 @@ type Writing = {
 const isSecret = (stream: string, tenant: string | null): boolean =>
   tenant === null ? holdsLogSecret(stream) : holdsCredentials(stream)
 
-/** An event that was sealed for this tenant belongs to it, whatever the store says of it now. */
+/** An event that was signed for this tenant belongs to it, whatever the store says of it now. */
 const isOwn = ({ leaf, event }: Pair, tenant: string | null): boolean => {
   if ([leaf, event].some(of => of !== undefined && isSecret(of.stream, tenant))) return false
   return tenant === null || (leaf ? leaf.tenant === tenant : event !== undefined && tenantOf(event) === tenant)
@@ -137,8 +137,8 @@ const STORED_POLL_MS = 100
 /** Whether Postgres has the head: the service writes it there some moments after the file. */
 const isStored = async ({ database: { sql }, world }: Exported, head: Head): Promise<boolean> => {
   for (let waitedMs = 0; waitedMs <= STORED_WITHIN_MS; waitedMs += STORED_POLL_MS) {
-    const [found] = await headsAfter(sql, { generation: head.generation, tree_size: head.tree_size - 1 }, 1)
-    if (found?.signature === head.signature) return true
+    const [stored] = await headsAfter(sql, { generation: head.generation, tree_size: head.tree_size - 1 }, 1)
+    if (stored?.signature === head.signature) return true
     await world.sleep(STORED_POLL_MS)
   }
   return false

@@ -23,8 +23,8 @@ import { requestAndFollow } from './follow.ts'
  */
 
 type Json = { readonly json: boolean }
-type Asked = Json & { readonly wait: boolean }
-type AskedRebuild = Asked & { readonly acceptDifferences: boolean; readonly reason?: string }
+type WaitOptions = Json & { readonly wait: boolean }
+type RebuildOptions = WaitOptions & { readonly acceptDifferences: boolean; readonly reason?: string }
 
 /** The tenant of the operators of the ledger, whose audit records these are. */
 const OPERATORS = 'ledger'
@@ -94,7 +94,7 @@ const accept = async (
 
 type Requests = readonly (() => Promise<string>)[]
 
-const execute = async (database: Database, requests: Requests, { wait, json }: Asked): Promise<void> => {
+const execute = async (database: Database, requests: Requests, { wait, json }: WaitOptions): Promise<void> => {
   if (wait) return requestAndFollow(database, requests, json)
   const ids: string[] = []
   for (const one of requests) ids.push(await one())
@@ -102,7 +102,7 @@ const execute = async (database: Database, requests: Requests, { wait, json }: A
   else print(`Requested: ${ids.join(' ')}. To follow: npm run -s ledger -- projections follow ${ids.join(' ')}`)
 }
 
-export const rebuild = (names: readonly string[], options: AskedRebuild): Promise<void> => {
+export const rebuild = (names: readonly string[], options: RebuildOptions): Promise<void> => {
   const { acceptDifferences: accepts, reason } = options
   if (accepts && (reason ?? '').trim() === '') throw new StartupError('A reason is required: --reason.')
   const projections = checkedNames(names)
@@ -118,7 +118,7 @@ export const rebuild = (names: readonly string[], options: AskedRebuild): Promis
 }
 
 /** All read models where none is named. */
-export const verify = (names: readonly string[], options: Asked): Promise<void> => {
+export const verify = (names: readonly string[], options: WaitOptions): Promise<void> => {
   const projections = checkedNames(names.length === 0 ? READ_MODEL_NAMES : names)
   return withOperatedDatabase(operated =>
     execute(
@@ -129,7 +129,7 @@ export const verify = (names: readonly string[], options: Asked): Promise<void> 
   )
 }
 
-export const rollback = (name: string, options: Asked): Promise<void> => {
+export const rollback = (name: string, options: WaitOptions): Promise<void> => {
   const [projection = name] = checkedNames([name])
   return withOperatedDatabase(operated =>
     execute(operated.database, [() => request(operated, 'rollback', projection)], options),

@@ -23,8 +23,8 @@ const databaseUrlOf = async (cleanup: CleanupStack): Promise<string> => {
   const directory = await openDataDirectory(config.dataDir)
   cleanup.defer(() => directory.release())
   const failed = (reason: Error): void => printNotice(reason.message)
-  const wanted = { dataDir: config.dataDir, database: true, eventStore: false, log: () => undefined, onExit: failed }
-  const services = await startEmbeddedServices(wanted)
+  const options = { dataDir: config.dataDir, database: true, eventStore: false, log: () => undefined, onExit: failed }
+  const services = await startEmbeddedServices(options)
   cleanup.defer(services.stop)
   return services.databaseUrl ?? ''
 }
@@ -44,13 +44,11 @@ const reset = async ({ json, toThisLog }: Options): Promise<void> => {
     await cleanup.run()
   }
   if (json) printJson({ reset: true })
-  else print('The next start rebuilds the read models, checkpoints and parked events from the log that it finds.')
+  else print('The next start rebuilds the read models, checkpoints and dead letters from the log that it finds.')
 }
 
 export const resetCommand = new Command('reset')
-  .description(
-    'Empties read models, checkpoints and parked events, which the next start rebuilds from the present log.',
-  )
+  .description('Empties read models, checkpoints and dead letters, which the next start rebuilds from the present log.')
   .option('--to-this-log', 'required, as a confirmation: the tables then belong to the present log', false)
   .option('--json', 'print JSON', false)
   .addHelpText(

@@ -86,7 +86,7 @@ const isSameRestart = (row: Restart, signed: NonNullable<Head['restart']>): bool
   row.abandoned_root === signed.abandoned_root &&
   row.audit_record === signed.audit_record
 
-const WAY_OUT =
+const REMEDY =
   'Compare its audit record with what you know of the restore; npm run ledger -- evidence accept --reason TEXT replaces it.'
 
 /** Rows of restarts that are not those of signed heads. */
@@ -99,7 +99,7 @@ const rowFindings = async ({ config, database: { sql } }: Verified, restarts: Re
     const named = `The restart of generation ${generation} in Postgres (audit record ${audit_record}, by ${accepted_by})`
     const detail = signed
       ? `${named} is not the signed one in ${path}.`
-      : `${named} has no signed head in ${path}. ${WAY_OUT}`
+      : `${named} has no signed head in ${path}. ${REMEDY}`
     return [{ kind: signed ? 'edited' : 'unsigned_restart', detail, place: { generation } }]
   })
 }
@@ -159,18 +159,18 @@ const compareLog = async (verified: Verified, compared: Compared): Promise<LogCo
   const heads = comparisons.reduce((sum, one) => sum + one.compared, 0)
   const findings = [...comparison.findings, ...comparisons.flatMap(one => one.finding() ?? [])]
   return {
-    detail: `${tree.size} sealed events were compared with the log and with ${heads} heads, up to that of ${head.time}.${sentencesOn(compared.restarts)}`,
+    detail: `${tree.size} signed events were compared with the log and with ${heads} heads, up to that of ${head.time}.${sentencesOn(compared.restarts)}`,
     findings,
     unreached,
     counts: { events: tree.size, differing: comparison.differing(), heads },
   }
 }
 
-/** Production may have no key, and seals nothing then. */
-const withoutHeads = async (verified: Verified, sealed = 0): Promise<Outcome> => {
+/** Production may have no key, and signs nothing then. */
+const withoutHeads = async (verified: Verified, signed = 0): Promise<Outcome> => {
   const { signingKey, inProduction } = verified.config.evidence
   const reason = 'No head was signed yet.'
-  if (signingKey === undefined && inProduction && sealed === 0) return { detail: reason, findings: [], skipped: true }
+  if (signingKey === undefined && inProduction && signed === 0) return { detail: reason, findings: [], skipped: true }
   return nothingCompared(verified, reason)
 }
 

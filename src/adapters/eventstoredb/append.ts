@@ -18,15 +18,15 @@ const APPEND_ATTEMPTS_MAX = 2
  * An append without a response is sent once more with the same event ids: the store recognizes them, so the second
  * response is that of the first. An append that is unanswered after `timeoutMs` is reported as unknown.
  */
-export const append = async (connection: Connection, asked: Append, timeoutMs: number): Promise<Appended> => {
-  const givenUpAtMs = performance.now() + timeoutMs
+export const append = async (connection: Connection, request: Append, timeoutMs: number): Promise<Appended> => {
+  const deadlineMs = performance.now() + timeoutMs
   let mayBeWritten = false
   for (let attempt = 1; ; attempt += 1) {
     const { client } = connection
-    const outcome = await attemptOf(client, asked, givenUpAtMs)
+    const outcome = await attemptOf(client, request, deadlineMs)
     if (!('failure' in outcome)) {
       if (outcome.appended.ok || !mayBeWritten) return outcome.appended
-      return outcomeOfFirst(connection, asked, { refused: outcome.appended, givenUpAtMs })
+      return outcomeOfFirst(connection, request, { refusal: outcome.appended, deadlineMs })
     }
     const { failure, wasSent } = outcome
     // A client that has found no node once may keep that failure for all later appends.
@@ -37,7 +37,7 @@ export const append = async (connection: Connection, asked: Append, timeoutMs: n
     if (!isLost(failure)) throw failure
     const neverSent = !wasSent || wasNeverSent(failure)
     mayBeWritten ||= !neverSent
-    const mayTryAgain = attempt < APPEND_ATTEMPTS_MAX && performance.now() + RESEND_AFTER_MS < givenUpAtMs
+    const mayTryAgain = attempt < APPEND_ATTEMPTS_MAX && performance.now() + RESEND_AFTER_MS < deadlineMs
     if (!mayTryAgain || (neverSent && !(failure instanceof CallEnded)))
       throw new Unavailable('event store', { effect: mayBeWritten ? 'unknown' : 'none', cause: failure })
     await sleep(RESEND_AFTER_MS)
@@ -46,21 +46,21 @@ export const append = async (connection: Connection, asked: Append, timeoutMs: n
 
 type Outcome = { readonly appended: Appended } | { readonly failure: unknown; readonly wasSent: boolean }
 
-const attemptOf = async (client: Client, asked: Append, givenUpAtMs: number): Promise<Outcome> => {
-  const withinMs = Math.max(givenUpAtMs - performance.now(), 1)
-  const sending: Sending = { givenUp: false, sent: false }
+const attemptOf = async (client: Client, request: Append, deadlineMs: number): Promise<Outcome> => {
+  const withinMs = Math.max(deadlineMs - performance.now(), 1)
+  const sending: Sending = { isAbandoned: false, sent: false }
   try {
-    return { appended: await limited(client.append(asked, sending), withinMs) }
+    return { appended: await limited(client.append(request, sending), withinMs) }
   } catch (failure) {
     const conflict = conflictIn(failure)
     return conflict === undefined ? { failure, wasSent: sending.sent } : { appended: conflict }
   } finally {
-    sending.givenUp = true
+    sending.isAbandoned = true
     sending.forget?.()
   }
 }
 
-type Refused = { readonly refused: Appended; readonly givenUpAtMs: number }
+type Refusal = { readonly refusal: Appended; readonly deadlineMs: number }
 
 /**
  * The outcome of the first append, by the events at its revisions. A refusal of the resend does not tell it: a cluster
@@ -68,21 +68,21 @@ type Refused = { readonly refused: Appended; readonly givenUpAtMs: number }
  */
 const outcomeOfFirst = async (
   connection: Connection,
-  asked: Append,
-  { refused, givenUpAtMs }: Refused,
+  request: Append,
+  { refusal, deadlineMs }: Refusal,
 ): Promise<Appended> => {
-  const { stream, events, expected } = asked
+  const { stream, events, expected } = request
   const from = expected === 'no_stream' ? 0n : expected + 1n
-  const found: StoredEvent[] = []
+  const stored: StoredEvent[] = []
   try {
-    const signal = AbortSignal.timeout(Math.max(Math.ceil(givenUpAtMs - performance.now()), 1))
-    for await (const event of readStream(connection, stream, { from, limit: events.length, signal })) found.push(event)
+    const signal = AbortSignal.timeout(Math.max(Math.ceil(deadlineMs - performance.now()), 1))
+    for await (const event of readStream(connection, stream, { from, limit: events.length, signal })) stored.push(event)
   } catch (error) {
     throw new Unavailable('event store', { effect: 'unknown', cause: error })
   }
-  if (found.some(({ id }, n) => id !== events[n]?.id)) return refused
-  const last = found.at(-1)
-  if (last === undefined || found.length < events.length) throw new Unavailable('event store', { effect: 'unknown' })
+  if (stored.some(({ id }, n) => id !== events[n]?.id)) return refusal
+  const last = stored.at(-1)
+  if (last === undefined || stored.length < events.length) throw new Unavailable('event store', { effect: 'unknown' })
   return { ok: true, revision: last.revision, position: last.position }
 }
 

@@ -16,7 +16,7 @@ import { CallEnded, isCallError, isLost } from './errors.ts'
 export type ClientCall = ClientDuplexStream<Buffer, readonly AppendAnswer[]>
 
 /** The progress of an append. After `givenUp` it is not sent any more; `forget` is there once it is sent. */
-export type Sending = { givenUp: boolean; sent: boolean; forget?: () => void }
+export type Sending = { isAbandoned: boolean; sent: boolean; forget?: () => void }
 
 type Waiting = {
   readonly id: string
@@ -73,7 +73,7 @@ export class AppendCall {
 
   /** Rejects with the client's own errors, such as a wrong expected revision. */
   append(append: Append, sending: Sending): Promise<Appended> {
-    if (this.isEnded || sending.givenUp) return Promise.reject(new CallEnded('none'))
+    if (this.isEnded || sending.isAbandoned) return Promise.reject(new CallEnded('none'))
     return new Promise((resolve, reject) => {
       this.unsent.push({ id: randomUUID(), append, sending, resolve, reject })
       this.schedule()
@@ -105,7 +105,7 @@ export class AppendCall {
 
   private flush(): void {
     while (this.unsent.length > 0 && !this.isFull && !this.isEnded) {
-      const appends = this.unsent.splice(0, APPENDS_PER_WRITE_MAX).filter(({ sending }) => !sending.givenUp)
+      const appends = this.unsent.splice(0, APPENDS_PER_WRITE_MAX).filter(({ sending }) => !sending.isAbandoned)
       if (this.call instanceof AppendStream) this.isFull = !this.writeTogether(this.call, appends)
       else for (const append of appends) this.writeAlone(this.call, append)
     }

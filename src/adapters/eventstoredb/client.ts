@@ -26,10 +26,10 @@ const OF_LEADER = { requiresLeader: true }
 
 type CallArguments = ReturnType<Client['callArguments']>
 
-type Asked = { readonly request: ReadReq; readonly decode: Decode }
+type Request = { readonly request: ReadReq; readonly decode: Decode }
 
 /** Makes the call as the client's own method does, except for the decoding of its answers. */
-const openRead = (grpc: Grpc, { request, decode }: Asked, [metadata, options]: CallArguments): Reading => {
+const openRead = (grpc: Grpc, { request, decode }: Request, [metadata, options]: CallArguments): Reading => {
   const { path, requestSerialize } = streamsGrpc.StreamsService.read
   const decoded = (bytes: Buffer): readonly Answer[] => [decode(bytes)]
   return grpc.makeServerStreamRequest(path, requestSerialize, decoded, request, metadata, options)
@@ -43,7 +43,7 @@ const openAppends = (grpc: Grpc, [metadata, options]: CallArguments): ClientCall
 }
 
 /** Makes the call without the client (readCall.ts). Undefined when the client has no session that accepts the request. */
-const openOnSession = (connectionName: string, { request, decode }: Asked): Reading | undefined => {
+const openOnSession = (connectionName: string, { request, decode }: Request): Reading | undefined => {
   const session = sessionOf(connectionName)
   try {
     return session && new ReadCall(session, request.serializeBinary(), decode)
@@ -91,9 +91,9 @@ export class Client extends EventStoreDBClient {
 
   async read(request: ReadReq, decode = answerOf): Promise<Reading> {
     await this.ready
-    const asked = { request, decode }
+    const call = { request, decode }
     const open = (grpc: Grpc): Reading =>
-      openOnSession(this.connectionName, asked) ?? openRead(grpc, asked, this.callArguments(OF_LEADER, ENDLESS))
+      openOnSession(this.connectionName, call) ?? openRead(grpc, call, this.callArguments(OF_LEADER, ENDLESS))
     return this.GRPCStreamCreator(streamsGrpc.StreamsClient, 'read', open)()
   }
 

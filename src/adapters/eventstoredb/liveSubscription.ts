@@ -107,10 +107,10 @@ export const selected = (
   passed: bigint,
   { isWanted, withBytes }: Selection,
 ): FeedItem[] => {
-  const found: FeedItem[] = []
+  const selection: FeedItem[] = []
   let unwanted = passed
   const addCheckpoint = (): void => {
-    if (unwanted > passed) found.push({ kind: 'checkpoint', position: unwanted })
+    if (unwanted > passed) selection.push({ kind: 'checkpoint', position: unwanted })
     unwanted = passed
   }
   for (const item of items) {
@@ -118,12 +118,12 @@ export const selected = (
     if (plain.kind === 'event' && !isWanted(plain.event)) unwanted = plain.event.position
     else if (plain.kind === 'event' && plain.event.position > passed) {
       unwanted = passed
-      found.push(withBytes ? item.withBytes : plain)
+      selection.push(withBytes ? item.withBytes : plain)
     } else if (plain.kind !== 'event') {
       addCheckpoint()
-      found.push(plain)
+      selection.push(plain)
     }
   }
   addCheckpoint()
-  return found
+  return selection
 }

@@ -25,11 +25,11 @@ export const streamRequest = (
 ): ReadReq => {
   const identifier = new shared.StreamIdentifier()
   identifier.setStreamName(Buffer.from(stream, 'utf8'))
-  const asked = new streams.ReadReq.Options.StreamOptions().setStreamIdentifier(identifier)
-  if (from !== undefined) asked.setRevision(from.toString())
-  else if (direction === 'forwards') asked.setStart(empty())
-  else asked.setEnd(empty())
-  const options = new streams.ReadReq.Options().setStream(asked).setCount(limit.toString()).setNoFilter(empty())
+  const range = new streams.ReadReq.Options.StreamOptions().setStreamIdentifier(identifier)
+  if (from !== undefined) range.setRevision(from.toString())
+  else if (direction === 'forwards') range.setStart(empty())
+  else range.setEnd(empty())
+  const options = new streams.ReadReq.Options().setStream(range).setCount(limit.toString()).setNoFilter(empty())
   return requestOf(
     options.setReadDirection(direction === 'forwards' ? ReadDirection.FORWARDS : ReadDirection.BACKWARDS),
   )
@@ -42,7 +42,7 @@ export const headRequest = (): ReadReq => {
   return requestOf(options.setReadDirection(ReadDirection.BACKWARDS))
 }
 
-type Wanted = Pick<SubscribeOptions, 'categories' | 'excludeTypes'> & {
+type Subscription = Pick<SubscribeOptions, 'categories' | 'excludeTypes'> & {
   /** `end`: only events that are appended from now on. */
   readonly after: SubscribeOptions['after'] | 'end'
 }
@@ -51,23 +51,24 @@ type Wanted = Pick<SubscribeOptions, 'categories' | 'excludeTypes'> & {
  * The store filters by stream or by type, not by both: with excluded types the filter is by type, and the reader
  * selects the categories.
  */
-const filterMessage = ({ categories, excludeTypes = [] }: Wanted) => {
-  const wanted = new streams.ReadReq.Options.FilterOptions.Expression()
+const filterMessage = ({ categories, excludeTypes = [] }: Subscription) => {
+  const expression = new streams.ReadReq.Options.FilterOptions.Expression()
   const filter = new streams.ReadReq.Options.FilterOptions().setCount(empty())
-  if (excludeTypes.length > 0) return filter.setEventType(wanted.setRegex(`^(?!(?:${excludeTypes.join('|')})$)[^$]`))
-  if (categories === undefined) wanted.setRegex(NOT_SYSTEM)
-  else wanted.setPrefixList(categories.map(name => `${name}-`))
-  return filter.setStreamIdentifier(wanted)
+  if (excludeTypes.length > 0)
+    return filter.setEventType(expression.setRegex(`^(?!(?:${excludeTypes.join('|')})$)[^$]`))
+  if (categories === undefined) expression.setRegex(NOT_SYSTEM)
+  else expression.setPrefixList(categories.map(name => `${name}-`))
+  return filter.setStreamIdentifier(expression)
 }
 
 /** The events of the categories after a position, stored and live. */
-export const subscribeRequest = (wanted: Wanted): ReadReq => {
-  const { after } = wanted
+export const subscribeRequest = (subscription: Subscription): ReadReq => {
+  const { after } = subscription
   const all = new streams.ReadReq.Options.AllOptions()
   if (after === 'start' || after === 0n) all.setStart(empty())
   else if (after === 'end') all.setEnd(empty())
   else all.setPosition(positionMessage(after))
-  const filter = filterMessage(wanted)
+  const filter = filterMessage(subscription)
   const options = new streams.ReadReq.Options().setAll(all).setFilter(filter)
   filter.setCheckpointintervalmultiplier(CHECKPOINT_WINDOWS)
   return requestOf(options.setSubscription(new streams.ReadReq.Options.SubscriptionOptions()))

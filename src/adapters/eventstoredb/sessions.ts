@@ -54,8 +54,8 @@ const rememberSession = (message: unknown): void => {
   const { [CONNECTION_NAME]: name, ':path': path } = headers
   if (!CALLS.has(path) || typeof name !== 'string') return
   if (http2 === undefined || http2.closed || http2.destroyed) return
-  const known = sessions.get(name)
-  const session = known?.http2 === http2 ? known : opened(http2 as ClientHttp2Session, headers)
+  const previous = sessions.get(name)
+  const session = previous?.http2 === http2 ? previous : opened(http2 as ClientHttp2Session, headers)
   sessions.set(name, session)
   if (path === BATCH_APPEND) appendSessions.set(name, session)
 }
@@ -90,9 +90,9 @@ export const forgetSessions = (connectionName: string): void => {
  * clients of one address, so that a new client alone would continue on that of the old one, which may be half open.
  */
 export const destroySessions = async (connectionName: string): Promise<void> => {
-  const known = [sessions.get(connectionName), appendSessions.get(connectionName)]
+  const pair = [sessions.get(connectionName), appendSessions.get(connectionName)]
   forgetSessions(connectionName)
-  await Promise.all(known.flatMap(session => (session === undefined ? [] : [destroyed(session.http2)])))
+  await Promise.all(pair.flatMap(session => (session === undefined ? [] : [destroyed(session.http2)])))
 }
 
 const destroyed = async (http2: ClientHttp2Session): Promise<void> => {

@@ -36,9 +36,9 @@ export class StreamEnds {
   /** Remembers the end that a read has reached which began when `asOf` was seen. */
   readToEnd(stream: string, next: bigint, asOf: bigint): void {
     if (asOf > this.newestSeen) this.newestSeen = asOf
-    const known = this.ends.peek(stream)
+    const previous = this.ends.peek(stream)
     // Reads and appends may end in another order than they began.
-    if (known === undefined || known.asOf <= asOf) this.ends.set(stream, { next, asOf })
+    if (previous === undefined || previous.asOf <= asOf) this.ends.set(stream, { next, asOf })
   }
 
   /**

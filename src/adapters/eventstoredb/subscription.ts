@@ -35,7 +35,7 @@ export const openLiveSubscription = (connection: Connection, closing: AbortSigna
   })
 
 type From = SubscribeOptions['after'] | 'end'
-type Wanted = Omit<SubscribeOptions, 'after'> & { readonly withoutCheckpoints?: true }
+type Filter = Omit<SubscribeOptions, 'after'> & { readonly withoutCheckpoints?: true }
 
 /** The place that a feed has reached, and resumes after. */
 type Reached = { after: From; isAnnounced: boolean; hasCaughtUp: boolean }
@@ -65,7 +65,7 @@ async function* ownOrShared(
   options: SubscribeOptions,
 ): AsyncGenerator<readonly FeedItem[]> {
   const { signal } = options
-  const selection = { isWanted: wantedBy(options), withBytes: options.withBytes === true }
+  const selection = { isWanted: predicateOf(options), withBytes: options.withBytes === true }
   const reached = reachedAt(options.after)
   const feed: LiveFeed = { wake: () => undefined }
   const leave = (): void => live.leave(feed)
@@ -93,15 +93,15 @@ async function* ownOrShared(
 /** The items of one subscription, in arrays. */
 async function* arraysOfItems(
   connection: Connection,
-  wanted: Wanted,
+  filter: Filter,
   reached: Reached,
 ): AsyncGenerator<readonly FeedItem[]> {
-  const { signal } = wanted
+  const { signal } = filter
   for (let waitMs = RESUBSCRIBE_MS; !signal.aborted; waitMs = Math.min(waitMs * 2, RESUBSCRIBE_MAX_MS)) {
     const { client } = connection
     let hasBegun = false
     try {
-      for await (const items of feed(client, wanted, reached.after)) {
+      for await (const items of feed(client, filter, reached.after)) {
         hasBegun = true
         waitMs = RESUBSCRIBE_MS
         yield newItems(items, reached)
@@ -140,12 +140,12 @@ const isInterruption = (error: unknown): boolean =>
   isLost(error) && !(error instanceof Error && 'code' in error && error.code === INVALID_ARGUMENT)
 
 /** One subscription. The first array comes with its confirmation, and may be empty. */
-async function* feed(client: Client, wanted: Wanted, after: From): AsyncGenerator<readonly FeedItem[]> {
-  const { signal, withBytes, withoutCheckpoints } = wanted
+async function* feed(client: Client, filter: Filter, after: From): AsyncGenerator<readonly FeedItem[]> {
+  const { signal, withBytes, withoutCheckpoints } = filter
   let confirmed = false
   const timeoutMs = (): number => (confirmed ? IDLE_TIMEOUT_MS : CONFIRMATION_TIMEOUT_MS)
-  const call = await client.read(subscribeRequest({ ...wanted, after }), withBytes ? answerWithBytes : answerOf)
-  const isWanted = wantedBy(wanted)
+  const call = await client.read(subscribeRequest({ ...filter, after }), withBytes ? answerWithBytes : answerOf)
+  const isWanted = predicateOf(filter)
   const passed = new PassedCheckpoints(positionIn(after))
   for await (const answers of received(call, { timeoutMs, signal })) {
     const items: FeedItem[] = []
@@ -211,7 +211,7 @@ class PassedCheckpoints {
 }
 
 /** Selects events as the store does by the filters of messages.ts. */
-const wantedBy = ({
+const predicateOf = ({
   categories,
   excludeTypes = [],
 }: Pick<SubscribeOptions, 'categories' | 'excludeTypes'>): ((event: StoredEvent) => boolean) => {

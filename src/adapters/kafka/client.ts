@@ -10,13 +10,13 @@ import {
   type Producer,
   type SASLOptions,
 } from 'kafkajs'
-import type { Log } from '../../ports.ts'
+import type { Logger } from '../../ports.ts'
 import { partitionByKey } from './partitioner.ts'
 
 /** Clients of Kafka: their options, their connections, and the meaning of their errors. */
 
 /** Errors of the client are logged as warnings only, because each is either retried or thrown. */
-export type KafkaLog = Pick<Log, 'warn'>
+export type KafkaLogger = Pick<Logger, 'warn'>
 
 export type KafkaSasl = {
   readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
@@ -30,7 +30,7 @@ export type FactBusOptions = {
   readonly ssl?: boolean | ConnectionOptions | undefined
   readonly sasl?: KafkaSasl | undefined
   readonly clientId: string
-  readonly logger: KafkaLog
+  readonly logger: KafkaLogger
   /** The timeout of one request; 10 s by default. */
   readonly requestTimeoutMs?: number
   /** The limit for all retries of one publish(); 10 s by default. */
@@ -54,7 +54,7 @@ const RETRY_MAX_MS = 500
 const ADMIN_RETRIES = 5
 
 const logTo =
-  (logger: KafkaLog): logCreator =>
+  (logger: KafkaLogger): logCreator =>
   () =>
   ({ namespace, log: { message, timestamp: _timestamp, logger: _logger, ...details } }) =>
     logger.warn({ ...details, kafka: namespace }, message)
@@ -82,7 +82,7 @@ const loginOf = ({ mechanism, username, password }: KafkaSasl): SASLOptions => {
   return { mechanism, username, password }
 }
 
-const configOf = (options: FactBusOptions, logger: KafkaLog, connections: Connections): KafkaConfig => ({
+const configOf = (options: FactBusOptions, logger: KafkaLogger, connections: Connections): KafkaConfig => ({
   clientId: options.clientId,
   brokers: [...options.brokers],
   ...(options.ssl === undefined ? {} : { ssl: options.ssl }),
@@ -101,7 +101,7 @@ const configOf = (options: FactBusOptions, logger: KafkaLog, connections: Connec
 export const openClient = (options: FactBusOptions): KafkaClient => {
   const connections: Connections = { sockets: new Set(), dropped: false }
   // Messages of kafkajs about connections that were dropped on purpose are not logged.
-  const unlessDropped: KafkaLog = {
+  const unlessDropped: KafkaLogger = {
     warn: (details, message) => void (connections.dropped || options.logger.warn(details, message)),
   }
   const kafka = new Kafka(configOf(options, unlessDropped, connections))

@@ -58,18 +58,18 @@ const partitionsWithLeaders = async (admin: Admin, names: string[]): Promise<Map
 const awaitLeaders = async (admin: Admin, names: string[]): Promise<Map<string, number>> => {
   const deadline = performance.now() + LEADERS_DEADLINE_MS
   for (;;) {
-    const found = await partitionsWithLeaders(admin, names)
-    if (found !== undefined) return found
+    const partitions = await partitionsWithLeaders(admin, names)
+    if (partitions !== undefined) return partitions
     if (performance.now() > deadline) throw new Error(`Some partitions of ${names.join(', ')} have no leader.`)
     await delay(LEADERS_POLL_MS)
   }
 }
 
 type Setting = { readonly name: string; readonly value: string }
-type Found = { readonly set: readonly Setting[]; readonly effective: ReadonlyMap<string, string> }
+type Configuration = { readonly set: readonly Setting[]; readonly effective: ReadonlyMap<string, string> }
 
 /** The settings of each topic, and its effective retention. */
-const settingsOf = async (admin: Admin, names: readonly string[]): Promise<ReadonlyMap<string, Found>> => {
+const settingsOf = async (admin: Admin, names: readonly string[]): Promise<ReadonlyMap<string, Configuration>> => {
   const { resources } = await admin.describeConfigs({
     includeSynonyms: false,
     resources: names.map(name => ({ type: kafkajs.ConfigResourceTypes.TOPIC, name })),
@@ -84,10 +84,10 @@ const settingsOf = async (admin: Admin, names: readonly string[]): Promise<Reado
   )
 }
 
-const FOR_EVER = -1
+const UNLIMITED = -1
 /** Whether the retention is at least the promised one. A longer one is kept, since shortening it would delete facts. */
-const isLongEnough = (retention: string, wantedMs: number): boolean =>
-  Number(retention) === FOR_EVER || Number(retention) >= wantedMs
+const isLongEnough = (retention: string, retentionMs: number): boolean =>
+  Number(retention) === UNLIMITED || Number(retention) >= retentionMs
 
 type Correction = Setting & { readonly topic: string; readonly difference: string }
 
@@ -123,11 +123,11 @@ const alteration = (topic: string, set: readonly Setting[], corrections: readonl
 /** Corrects the retentions. Throws TopicMismatch with the commands if the broker does not permit it. */
 const correctRetentions = async (admin: Admin, topics: readonly TopicSettings[]): Promise<void> => {
   const names = topics.map(({ topic }) => topic)
-  const found = await settingsOf(admin, names)
-  const corrections = topics.flatMap(topic => correctionsOf(topic, found.get(topic.topic)?.effective))
+  const configurations = await settingsOf(admin, names)
+  const corrections = topics.flatMap(topic => correctionsOf(topic, configurations.get(topic.topic)?.effective))
   if (corrections.length === 0) return
   const resources = [...Map.groupBy(corrections, ({ topic }) => topic)].map(([topic, ofTopic]) =>
-    alteration(topic, found.get(topic)?.set ?? [], ofTopic),
+    alteration(topic, configurations.get(topic)?.set ?? [], ofTopic),
   )
   try {
     await admin.alterConfigs({ validateOnly: false, resources })
@@ -150,8 +150,8 @@ const ensure = async (admin: Admin, topics: readonly TopicSettings[]): Promise<v
   // Read back for new topics too, because another process may have created them in between.
   const partitionsOf = await awaitLeaders(admin, names)
   const differences = topics.flatMap(({ topic, partitions }) => {
-    const found = partitionsOf.get(topic)
-    return found === partitions ? [] : [`${topic} has partitions ${found}, wanted ${partitions}`]
+    const actual = partitionsOf.get(topic)
+    return actual === partitions ? [] : [`${topic} has partitions ${actual}, wanted ${partitions}`]
   })
   // Another number of partitions would move keys between partitions and break their order, so it cannot be changed.
   if (differences.length > 0) throw new TopicMismatch(differences)

@@ -55,14 +55,14 @@ const parametersOf = (text: string): readonly ArrayParameter[] =>
     return element === undefined ? [] : [{ index: Number(number) - 1, element }]
   })
 
-const known = new LRUCache<string, readonly ArrayParameter[]>({ max: TEXTS_MAX })
+const cache = new LRUCache<string, readonly ArrayParameter[]>({ max: TEXTS_MAX })
 
 /** A copy of the values of a statement, with its arrays in binary form. */
 export const withBinaryArrays = (text: string, values: readonly unknown[]): unknown[] => {
   const sent = [...values]
   if (!values.some(Array.isArray)) return sent
-  const parameters = known.get(text) ?? parametersOf(text)
-  known.set(text, parameters)
+  const parameters = cache.get(text) ?? parametersOf(text)
+  cache.set(text, parameters)
   for (const { index, element } of parameters) {
     const value = sent[index]
     if (Array.isArray(value) && value.length > 0) sent[index] = encoded(element, value) ?? value

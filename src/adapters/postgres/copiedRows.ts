@@ -95,11 +95,11 @@ type Column = { readonly name: string; readonly type: BinaryType; readonly isTex
 const TEXTS: readonly string[] = ['text', 'json']
 
 const columnsOf = ({ columns }: TableRows['table']): readonly Column[] | undefined => {
-  const known = Object.entries(columns).flatMap(([name, typeName]) => {
+  const binaryColumns = Object.entries(columns).flatMap(([name, typeName]) => {
     const type = BINARY_TYPES[typeName]
     return type === undefined ? [] : [{ name, type, isText: TEXTS.includes(typeName), isJson: typeName === 'json' }]
   })
-  return known.length === Object.keys(columns).length ? known : undefined
+  return binaryColumns.length === Object.keys(columns).length ? binaryColumns : undefined
 }
 
 const appendRow = (to: RowBytes, columns: readonly Column[], row: Readonly<Record<string, unknown>>): boolean => {

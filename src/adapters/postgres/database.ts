@@ -55,8 +55,8 @@ const statementNames = (): ((text: string) => string | undefined) => {
   const names = new Map<string, string>()
   const seenOnce = new LRUCache<string, true>({ max: SEEN_ONCE_MAX })
   return text => {
-    const known = names.get(text)
-    if (known !== undefined || names.size >= PREPARED_MAX) return known
+    const name = names.get(text)
+    if (name !== undefined || names.size >= PREPARED_MAX) return name
     if (seenOnce.delete(text)) return names.set(text, statementName(text)).get(text)
     seenOnce.set(text, true)
     return undefined

@@ -30,7 +30,7 @@ export const leaseDefaults: LeaseOptions = { pollMs: 250, heartbeatMs: 2_000, id
 
 type Held = { readonly client: Client; readonly epoch: bigint }
 type Work = Parameters<Database['withLease']>[2]
-type Wanted = { readonly name: string; readonly stop: AbortSignal; readonly waiting: (error: unknown) => void }
+type LeaseRequest = { readonly name: string; readonly stop: AbortSignal; readonly waiting: (error: unknown) => void }
 
 const RETRY_MAX_MS = 2_000
 const END_MAX_MS = 1_000
@@ -82,7 +82,7 @@ const pause = async (ms: number, stop: AbortSignal): Promise<void> =>
   sleep(ms, undefined, { signal: stop }).catch(() => undefined)
 
 /** Waits on one connection. Undefined if `stop` aborted first. */
-const waitForLock = async (client: Client, { name, stop, waiting }: Wanted, { pollMs }: LeaseOptions) => {
+const waitForLock = async (client: Client, { name, stop, waiting }: LeaseRequest, { pollMs }: LeaseOptions) => {
   while (!stop.aborted) {
     const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
       leaseLock(name),
@@ -100,11 +100,15 @@ const takeEpoch = async (client: Client, name: string): Promise<bigint> => {
   return BigInt(rows[0]?.epoch ?? 0)
 }
 
-const tryAcquire = async (config: ClientConfig, wanted: Wanted, options: LeaseOptions): Promise<Held | undefined> => {
+const tryAcquire = async (
+  config: ClientConfig,
+  request: LeaseRequest,
+  options: LeaseOptions,
+): Promise<Held | undefined> => {
   const client = await connect(config, options)
   try {
     await client.query(await tableStatements('leases'))
-    if (await waitForLock(client, wanted, options)) return { client, epoch: await takeEpoch(client, wanted.name) }
+    if (await waitForLock(client, request, options)) return { client, epoch: await takeEpoch(client, request.name) }
   } catch (error) {
     await end(client)
     throw error
@@ -114,11 +118,11 @@ const tryAcquire = async (config: ClientConfig, wanted: Wanted, options: LeaseOp
 }
 
 /** Retries through any outage of the database, because a waiting process has no other work. */
-const acquire = async (config: ClientConfig, wanted: Wanted, options: LeaseOptions) => {
-  const { stop, waiting } = wanted
+const acquire = async (config: ClientConfig, request: LeaseRequest, options: LeaseOptions) => {
+  const { stop, waiting } = request
   for (let retryMs = options.pollMs; !stop.aborted; retryMs = Math.min(retryMs * 2, RETRY_MAX_MS)) {
     try {
-      return await tryAcquire(config, wanted, options)
+      return await tryAcquire(config, request, options)
     } catch (error) {
       waiting(error)
       await pause(retryMs, stop)
@@ -146,10 +150,10 @@ const keepAlive = (client: Client, heartbeatMs: number, lost: AbortController): 
 export const holdExclusively = async (
   config: ClientConfig,
   options: LeaseOptions,
-  { work, ...wanted }: Wanted & { readonly work: Work },
+  { work, ...request }: LeaseRequest & { readonly work: Work },
 ): Promise<void> => {
-  const { stop } = wanted
-  const held = await acquire(config, wanted, options)
+  const { stop } = request
+  const held = await acquire(config, request, options)
   if (held === undefined) return
   const lost = new AbortController()
   const endHeartbeat = keepAlive(held.client, options.heartbeatMs, lost)

@@ -60,9 +60,9 @@ const rememberExceeded = () => {
       if (used > limit) exceeded.set(key, { used, untilMs: performance.now() + resetMs })
     },
     recall: (key: string): Counted | undefined => {
-      const known = exceeded.get(key)
-      const resetMs = known ? known.untilMs - performance.now() : 0
-      if (known && resetMs > 0) return { used: known.used, resetMs }
+      const excess = exceeded.get(key)
+      const resetMs = excess ? excess.untilMs - performance.now() : 0
+      if (excess && resetMs > 0) return { used: excess.used, resetMs }
       exceeded.delete(key)
       return undefined
     },
@@ -103,8 +103,8 @@ export const openSharedCounter = async (
     count: async (name, limit) => {
       // A fixed length for the column and for the memory of exceeded keys, since names can be of any length.
       const key = hash('sha256', name, 'base64url')
-      const known = exceeded.recall(key)
-      if (known) return known
+      const excess = exceeded.recall(key)
+      if (excess) return excess
       const counted = await shared.count(key, limit)
       exceeded.remember(key, limit.requests, counted)
       return counted

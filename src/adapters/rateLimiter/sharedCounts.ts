@@ -105,22 +105,22 @@ class SharedCount {
   private async spendWhileDue(): Promise<void> {
     while (this.isDue) {
       this.isDue = false
-      const asked = this.waiting
+      const batch = this.waiting
       this.waiting = []
-      this.sent = this.ahead + asked.length
+      this.sent = this.ahead + batch.length
       this.ahead = 0
-      if (this.sent > 0) await this.spendSent(asked)
+      if (this.sent > 0) await this.spendSent(batch)
     }
   }
 
-  private async spendSent(asked: readonly Waiting[]): Promise<void> {
+  private async spendSent(batch: readonly Waiting[]): Promise<void> {
     const sentAtMs = this.clock.nowMs()
     const { used, resetMs } = await this.spend(this.key, this.sent, this.windowSeconds)
     this.sent = 0
     this.known = { used, resetMs }
     this.knownAtMs = sentAtMs
-    const before = used - asked.length
-    for (const [index, resolve] of asked.entries()) resolve({ used: before + index + 1, resetMs })
+    const before = used - batch.length
+    for (const [index, resolve] of batch.entries()) resolve({ used: before + index + 1, resetMs })
   }
 }
 
@@ -128,8 +128,8 @@ class SharedCount {
 export const createSharedCounts = (spend: Spend, clock: CountsClock = realClock): SharedCounts => {
   const counts = new LRUCache<string, SharedCount>({ max: KEYS_MAX, dispose: count => void count.spendAll() })
   const countOf = (key: string): SharedCount => {
-    const known = counts.get(key)
-    if (known !== undefined) return known
+    const count = counts.get(key)
+    if (count !== undefined) return count
     const added = new SharedCount(key, spend, clock)
     counts.set(key, added)
     return added

@@ -9,7 +9,7 @@ import { isExpired } from './retention.ts'
 
 /**
  * The conflicts of a reused idempotency key, found by the idempotency record that the first request with the key
- * stored: in the event of its command (the member `claim`), or in a key binding, which is a stream of its own. How long
+ * stored: in the event of its command (the member `claim`), or in a stream of the key itself. How long
  * a key is remembered: idempotency/retention.ts.
  */
 
@@ -54,27 +54,30 @@ export const keyConflict = (
 }
 
 /** A key to bind. `resourceId`: the resource that the response names if the key has expired. */
-export type BoundKey = {
+export type KeyUse = {
   readonly idFromKey: Id<IdPrefix>
   readonly resourceId: string
   readonly idempotencyRecord: IdempotencyRecord
 }
 
-const bindingOf = ({ idFromKey }: BoundKey): KeyBindingId => withPrefix('bnd', idFromKey)
+const keyStreamOf = ({ idFromKey }: KeyUse): KeyBindingId => withPrefix('bnd', idFromKey)
 
 /** Binds the key to this request; returns the conflict when the key belongs to another one. */
-export const bindKey = async (ledger: Ledger, key: BoundKey, context: Context): Promise<KeyConflict | undefined> => {
+export const recordKey = async (ledger: Ledger, key: KeyUse, context: Context): Promise<KeyConflict | undefined> => {
   const command = { type: 'BindKey' as const, claim: key.idempotencyRecord }
-  const bound = await handle(ledger, keyBindingEntity, bindingOf(key), { command, context, isNew: true })
-  if (!bound.ok || bound.state.status === 'none') throw new Error('A key was neither bound nor found bound.')
-  return keyConflict(ledger, key.resourceId, key.idempotencyRecord, bound.state.claim)
+  const handled = await handle(ledger, keyBindingEntity, keyStreamOf(key), { command, context, isNew: true })
+  if (!handled.ok || handled.state.status === 'none') throw new Error('A key was neither bound nor found bound.')
+  return keyConflict(ledger, key.resourceId, key.idempotencyRecord, handled.state.claim)
 }
 
 /**
  * As `bindKey`, for a request that will be refused: reads the binding and writes none. 'unbound' for a key that is
  * free.
  */
-export const boundKeyConflict = async (ledger: Ledger, key: BoundKey): Promise<KeyConflict | 'unbound' | undefined> => {
-  const { state } = await ledger.aggregates.load(keyBindingEntity, bindingOf(key))
+export const recordedKeyConflict = async (
+  ledger: Ledger,
+  key: KeyUse,
+): Promise<KeyConflict | 'unbound' | undefined> => {
+  const { state } = await ledger.aggregates.load(keyBindingEntity, keyStreamOf(key))
   return state.status === 'none' ? 'unbound' : keyConflict(ledger, key.resourceId, key.idempotencyRecord, state.claim)
 }

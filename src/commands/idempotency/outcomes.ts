@@ -59,7 +59,7 @@ export type KeyOutcome =
       readonly expiresAt: string
     }
 
-type Found = { readonly history: readonly Recorded<AnyEvent>[]; readonly href: string; readonly verdict: Verdict }
+type KeyUse = { readonly history: readonly Recorded<AnyEvent>[]; readonly href: string; readonly verdict: Verdict }
 type Verdict = 'in_progress' | 'succeeded' | 'rejected'
 
 /** Reads only: an unfinished payment is not resumed. */
@@ -70,7 +70,7 @@ export const outcomeOfKey = async (ledger: Ledger, operation: KeyedOperation, ke
   return { status: isExpired(record, ledger.world) ? 'expired' : verdict, href, expiresAt: record.expires_at }
 }
 
-const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => Promise<Found>>> = {
+const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => Promise<KeyUse>>> = {
   create_payment: async ({ aggregates }, key) => {
     const id: PaymentId = idOfKey('pay', key)
     const history = await Array.fromAsync(aggregates.events(paymentEntity, id, { limit: 2 }))
@@ -121,7 +121,7 @@ const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => 
     return { history, href: `/subscriptions/${id}`, verdict: 'succeeded' }
   },
   rotate_api_key: async ({ aggregates }, key) => {
-    const { history, record } = await bindingOf(aggregates, key)
+    const { history, record } = await keyStreamOf(aggregates, key)
     const id = idSchema('key').safeParse(record?.request['id']).data
     const state = id === undefined ? undefined : (await aggregates.load(apiKeyEntity, id)).state
     const isDone =
@@ -129,7 +129,7 @@ const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => 
     return { history, href: `/api-keys/${id}`, verdict: isDone ? 'succeeded' : 'in_progress' }
   },
   replay_subscription: async ({ aggregates }, key) => {
-    const { history, record } = await bindingOf(aggregates, key)
+    const { history, record } = await keyStreamOf(aggregates, key)
     const id = idSchema('sub').safeParse(record?.request['id']).data
     if (id === undefined) return { history, href: '/subscriptions', verdict: 'in_progress' }
     for await (const { event } of aggregates.events(subscriptionEntity, id))
@@ -146,8 +146,8 @@ const beginningOf = async <K extends Kind>(
   id: Id<IdPrefix>,
 ): Promise<readonly Recorded<K['event']>[]> => Array.fromAsync(aggregates.events(entity, id, { limit: 1 }))
 
-/** The key binding of a command on an existing resource. */
-const bindingOf = async (aggregates: Ledger['aggregates'], key: ScopedKey) => {
+/** The stream of the key of a command on an existing resource. */
+const keyStreamOf = async (aggregates: Ledger['aggregates'], key: ScopedKey) => {
   const history = await beginningOf(aggregates, keyBindingEntity, idOfKey('bnd', key))
   return { history, record: history[0]?.event.data.claim }
 }

@@ -9,7 +9,7 @@ import type { JsonObject } from '../../ports.ts'
  * 1. *Record* (record.ts): key, caller and a fingerprint of the request. The id of a new resource is derived from the
  *    key, and the record is in the first event of its stream, so one append binds the key and creates the resource
  *    (creation.ts). A command on an existing resource binds its key in a stream of its own first (conflicts.ts).
- * 2. *Turns* (turns.ts): concurrent requests with the key wait for the first of them.
+ * 2. *Lock* (keyLock.ts): concurrent requests with the key wait for the first of them.
  * 3. *Conflicts* (conflicts.ts): a later request with the key is the same one and is answered with the first result, or
  *    another one and is refused.
  * 4. *Outcomes* (outcomes.ts): the result under a key, for a caller that lost the answer.

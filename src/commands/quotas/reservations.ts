@@ -92,9 +92,9 @@ export const reserve = (
     const { lock, shownIn, isOver, used }: Quota = QUOTAS[kind]
     // Serializes reservations on all instances; otherwise two that count at once would both find the last one free.
     await sql('select pg_advisory_xact_lock(hashtextextended($1, 0))', [LOCK_NAMES.reservationsOf(lock, tenant)])
-    const known = `select 1 from ${shownIn} where tenant_id = $2 and id = $3
+    const exists = `select 1 from ${shownIn} where tenant_id = $2 and id = $3
       union all select 1 from reservations where kind = $1 and tenant_id = $2 and id = $3 and is_created`
-    if (shownIn !== undefined && (await sql(known, [kind, tenant, id])).length > 0) return undefined
+    if (shownIn !== undefined && (await sql(exists, [kind, tenant, id])).length > 0) return undefined
     await sql(`delete from reservations r where r.kind = $1 and r.tenant_id = $2 and ${isOver}`, [kind, tenant])
     const [inUse] = await sql<Partial<Record<Limit, bigint>>>(`select ${used} from ${PLACE}`, [tenant, id, owner, at])
     const reached = LIMITS.find(limit => (inUse?.[limit] ?? 0n) >= (max[limit] ?? Number.POSITIVE_INFINITY))

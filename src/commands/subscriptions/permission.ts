@@ -22,8 +22,8 @@ export const allowanceBy =
   async ({ tenant_id, created_by, scopes }) => {
     const { isSuspended, revoked } = await tenantStatuses(tenant_id)
     if (isSuspended) return { allowed: false, reason: 'tenant_suspended' }
-    const taken = revoked.get(created_by)
-    const lacks = taken !== undefined && scopes.some(scope => taken.has(scope))
+    const revocations = revoked.get(created_by)
+    const lacks = revocations !== undefined && scopes.some(scope => revocations.has(scope))
     return lacks ? { allowed: false, reason: 'scope_revoked' } : { allowed: true }
   }
 

@@ -3,7 +3,7 @@ import { type Expected, NO_REVISION, TOMBSTONE_REVISION } from './record.ts'
 /** The rules by which an append is accepted, refused, or recognized as a resend. */
 
 /** The members of a stored event that the decision needs. */
-export type Known = {
+export type Stored = {
   readonly id: string
   readonly revision: bigint
   readonly position: bigint
@@ -19,10 +19,10 @@ export type StreamState = {
    * Whether a reader of the stream can see the event: the position in the response to a recognized resend is that of a
    * visible one.
    */
-  readonly isVisible: (event: Known) => boolean
-  readonly atRevision: (revision: bigint) => Known | undefined
+  readonly isVisible: (event: Stored) => boolean
+  readonly atRevision: (revision: bigint) => Stored | undefined
   /** The event with this id, if this stream was the first with it. Limited to recent events, as in the real server. */
-  readonly byId: (id: string) => Known | undefined
+  readonly byId: (id: string) => Stored | undefined
 }
 
 export type Decision =
@@ -45,17 +45,17 @@ export const decideAppend = (expected: Expected, ids: readonly string[], stream:
 }
 
 const decideStale = (expected: bigint, ids: readonly string[], stream: StreamState): Decision => {
-  const found = ids.map((id, index) => {
-    const known = stream.atRevision(expected + BigInt(index) + 1n)
-    return known?.id === id ? known : undefined
+  const copies = ids.map((id, index) => {
+    const stored = stream.atRevision(expected + BigInt(index) + 1n)
+    return stored?.id === id ? stored : undefined
   })
-  const last = found.at(-1)
-  if (last !== undefined && found.every(known => known !== undefined)) return alreadyThere(last, stream)
-  const revived = expected === NO_REVISION && stream.softDeleted && found[0] === undefined
+  const last = copies.at(-1)
+  if (last !== undefined && copies.every(copy => copy !== undefined)) return alreadyThere(last, stream)
+  const revived = expected === NO_REVISION && stream.softDeleted && copies[0] === undefined
   return revived ? { kind: 'append', first: stream.head + 1n } : { kind: 'wrong_version', actual: stream.head }
 }
 
-const alreadyThere = (last: Known, stream: StreamState): Decision => ({
+const alreadyThere = (last: Stored, stream: StreamState): Decision => ({
   kind: 'already_there',
   revision: last.revision,
   position: stream.isVisible(last) ? last.position : undefined,
@@ -71,9 +71,9 @@ const decideLoosely = (expected: 'any' | 'stream_exists', ids: readonly string[]
   if (expected === 'stream_exists' && stream.softDeleted) return { kind: 'deleted' }
   const missing = stream.head === NO_REVISION && !stream.hasMetadata
   if (expected === 'stream_exists' && missing) return { kind: 'wrong_version', actual: stream.head }
-  const found = ids.map(stream.byId)
-  if (found[0] === undefined) return { kind: 'append', first: stream.head + 1n }
-  const last = found.at(-1)
-  if (last !== undefined && found.every(known => known !== undefined)) return alreadyThere(last, stream)
+  const copies = ids.map(stream.byId)
+  if (copies[0] === undefined) return { kind: 'append', first: stream.head + 1n }
+  const last = copies.at(-1)
+  if (last !== undefined && copies.every(copy => copy !== undefined)) return alreadyThere(last, stream)
   return { kind: 'wrong_version', actual: stream.head }
 }

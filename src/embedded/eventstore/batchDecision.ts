@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Decision, type Known, type StreamState, decideAppend, decideDelete } from './appendDecision.ts'
+import { type Decision, type Stored, type StreamState, decideAppend, decideDelete } from './appendDecision.ts'
 import {
   NO_REVISION,
   type ProposedEvent,
@@ -135,7 +135,7 @@ const stateOf = (
   { resends, firstStreamOf }: Pick<Context, 'resends' | 'firstStreamOf'>,
 ): StreamState => {
   const draft = draftOf(stream)
-  const addedHere = (matches: (event: Known) => boolean): Known | undefined => draft.added.find(matches)
+  const addedHere = (matches: (event: Stored) => boolean): Stored | undefined => draft.added.find(matches)
   return {
     head: draft.head,
     softDeleted: draft.softDeleted,

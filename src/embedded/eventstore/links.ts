@@ -12,7 +12,7 @@ export const isLink = ({ type }: StoredRecord): boolean => type === LINK_TYPE
  * The event that a link (`revision@stream`) refers to, if a reader of that stream may see it. Links to links are
  * resolved by one step only.
  */
-export const targetOf = async (log: Log, link: StoredRecord): Promise<StoredRecord | undefined> => {
+export const targetOf = async (logger: Log, link: StoredRecord): Promise<StoredRecord | undefined> => {
   const [, revision, stream] = TARGET.exec(link.data.toString('utf8')) ?? []
-  return revision === undefined || stream === undefined ? undefined : readOne(log, stream, BigInt(revision))
+  return revision === undefined || stream === undefined ? undefined : readOne(logger, stream, BigInt(revision))
 }

@@ -24,80 +24,81 @@ export type StreamRead = {
   readonly count: number
 }
 
-export type Found = 'found' | 'not_found' | 'deleted'
+export type Existence = 'found' | 'not_found' | 'deleted'
 
 /** The entry of the stream, from memory if possible. */
-export const entryFor = async (log: Log, stream: string): Promise<StreamEntry> => {
-  const known = log.streams.get(stream)
-  if (known !== undefined) return known
-  const asOf = log.tail.head()
-  const [row] = await log.reader.query<HeadRow>('heads', SELECT_HEADS, [[stream]])
+export const entryFor = async (logger: Log, stream: string): Promise<StreamEntry> => {
+  const existing = logger.streams.get(stream)
+  if (existing !== undefined) return existing
+  const asOf = logger.tail.head()
+  const [row] = await logger.reader.query<HeadRow>('heads', SELECT_HEADS, [[stream]])
   const entry = row === undefined ? entryOfNew(stream) : entryOf(row)
   // If an event was committed meanwhile, the entry may be stale: then it serves this read only, and is not cached.
-  return log.tail.head() === asOf ? log.streams.offer(stream, entry) : entry
+  return logger.tail.head() === asOf ? logger.streams.offer(stream, entry) : entry
 }
 
-export const existence = (entry: StreamEntry): Found => {
+export const existence = (entry: StreamEntry): Existence => {
   if (entry.head === TOMBSTONE_REVISION) return 'deleted'
   return entry.head === NO_REVISION || isSoftDeleted(entry.truncation) ? 'not_found' : 'found'
 }
 
 /** One event of a stream that a reader of it may see; revision -1 is the newest. */
-export const readOne = async (log: Log, stream: string, revision: bigint): Promise<StoredRecord | undefined> => {
-  const entry = await entryFor(log, stream)
+export const readOne = async (logger: Log, stream: string, revision: bigint): Promise<StoredRecord | undefined> => {
+  const entry = await entryFor(logger, stream)
   if (existence(entry) !== 'found') return undefined
   const from = revision === NO_REVISION ? entry.head : revision
   if (from < 0n || from > entry.head) return undefined
-  const known = entry.recent.find(record => record.revision === from)
-  const found = known ?? (await log.reader.streamPage({ stream, direction: 'forwards', from, to: from, limit: 1 }))[0]
-  return found !== undefined && isVisible(entry, found) ? found : undefined
+  const recent = entry.recent.find(record => record.revision === from)
+  const record =
+    recent ?? (await logger.reader.streamPage({ stream, direction: 'forwards', from, to: from, limit: 1 }))[0]
+  return record !== undefined && isVisible(entry, record) ? record : undefined
 }
 
 /** The visible events of an existing stream, by pages. */
-export async function* readStream(log: Log, entry: StreamEntry, read: StreamRead): AsyncGenerator<StoredRecord[]> {
+export async function* readStream(logger: Log, entry: StreamEntry, read: StreamRead): AsyncGenerator<StoredRecord[]> {
   const { head } = entry
   const first = firstVisible(entry.truncation, head)
   const from = startOf(read, first, head)
   if (from === undefined || read.count === 0) return
   const to = read.direction === 'forwards' ? head : first
   const isVisible = (record: StoredRecord): boolean => !isExpired(record, entry.truncation, Date.now())
-  let wanted = read.count
-  for await (const page of pagesOf(log, { ...read, entry, from, to })) {
-    const visible = page.filter(isVisible).slice(0, wanted)
-    wanted -= visible.length
+  let remaining = read.count
+  for await (const page of pagesOf(logger, { ...read, entry, from, to })) {
+    const visible = page.filter(isVisible).slice(0, remaining)
+    remaining -= visible.length
     yield visible
-    if (wanted <= 0) return
+    if (remaining <= 0) return
   }
 }
 
 /** The first revision to read, or undefined if there is nothing to read. */
 const startOf = ({ direction, from }: StreamRead, first: bigint, head: bigint): bigint | undefined => {
   if (direction === 'forwards') {
-    const asked = from === 'start' ? 0n : from === 'end' ? head + 1n : from
-    const start = asked > first ? asked : first
+    const bound = from === 'start' ? 0n : from === 'end' ? head + 1n : from
+    const start = bound > first ? bound : first
     return start > head ? undefined : start
   }
-  const asked = from === 'start' ? 0n : from === 'end' ? head : from
-  const start = asked < head ? asked : head
+  const bound = from === 'start' ? 0n : from === 'end' ? head : from
+  const start = bound < head ? bound : head
   return start < first ? undefined : start
 }
 
 type Range = StreamRead & { readonly entry: StreamEntry; readonly from: bigint; readonly to: bigint }
 
-async function* pagesOf(log: Log, range: Range): AsyncGenerator<StoredRecord[]> {
+async function* pagesOf(logger: Log, range: Range): AsyncGenerator<StoredRecord[]> {
   const remembered = fromMemory(range)
   if (remembered !== undefined) return yield remembered
   const { stream, direction, to, entry, count } = range
   let { from } = range
   let limit = Math.min(FIRST_PAGE_EVENTS, count)
-  const next = (): Promise<StoredRecord[]> => log.reader.streamPage({ stream, direction, from, to, limit })
+  const next = (): Promise<StoredRecord[]> => logger.reader.streamPage({ stream, direction, from, to, limit })
   let ahead: Promise<StoredRecord[]> | undefined
   for (let read = 0; direction === 'forwards' ? from <= to : from >= to; ) {
     const page = await (ahead ?? next())
     const last = page.at(-1)
     if (last === undefined) return
     if (direction === 'forwards' && from === range.from && last.revision === entry.head)
-      log.streams.cacheRecent(stream, page)
+      logger.streams.cacheRecent(stream, page)
     read += page.length
     from = direction === 'forwards' ? last.revision + 1n : last.revision - 1n
     limit = nextLimit(page)
@@ -114,8 +115,8 @@ const fromMemory = ({ entry, direction, from, to }: Range): StoredRecord[] | und
   const low = direction === 'forwards' ? from : to
   if (oldest === undefined || low < oldest.revision) return undefined
   const high = direction === 'forwards' ? to : from
-  const found = entry.recent.filter(({ revision }) => revision >= low && revision <= high)
-  return direction === 'forwards' ? found : found.toReversed()
+  const records = entry.recent.filter(({ revision }) => revision >= low && revision <= high)
+  return direction === 'forwards' ? records : records.toReversed()
 }
 
 /** Pages grow while the events are small. */
@@ -134,14 +135,17 @@ export type AllRead = {
 }
 
 /** The events of all streams, by pages, up to the end of the log. */
-export async function* readAll(log: Log, { direction, from, count, filter }: AllRead): AsyncGenerator<StoredRecord[]> {
-  let wanted = count
+export async function* readAll(
+  logger: Log,
+  { direction, from, count, filter }: AllRead,
+): AsyncGenerator<StoredRecord[]> {
+  let remaining = count
   const limit = filter === undefined ? Math.min(FIRST_PAGE_EVENTS, count) : FIRST_PAGE_EVENTS
-  for await (const page of allPages(log, direction, boundOf(direction, from, log.tail.head()), limit)) {
-    const matching = (filter === undefined ? page : page.filter(filter)).slice(0, wanted)
-    wanted -= matching.length
+  for await (const page of allPages(logger, direction, boundOf(direction, from, logger.tail.head()), limit)) {
+    const matching = (filter === undefined ? page : page.filter(filter)).slice(0, remaining)
+    remaining -= matching.length
     yield matching
-    if (wanted <= 0) return
+    if (remaining <= 0) return
   }
 }
 
@@ -149,9 +153,9 @@ export async function* readAll(log: Log, { direction, from, count, filter }: All
  * Whether an event begins at the position, or nothing is stored there yet. The real server reads its log at this byte,
  * so that a computed position may be in the middle of an event.
  */
-export const mayBegin = async (log: Log, position: bigint): Promise<boolean> => {
-  if (position === 0n || position >= log.tail.end()) return true
-  const [event] = await allPage(log, 'forwards', position - 1n, 1)
+export const mayBegin = async (logger: Log, position: bigint): Promise<boolean> => {
+  if (position === 0n || position >= logger.tail.end()) return true
+  const [event] = await allPage(logger, 'forwards', position - 1n, 1)
   return event?.position === position
 }
 
@@ -162,14 +166,14 @@ const boundOf = (direction: Direction, from: AllRead['from'], head: bigint): big
 }
 
 async function* allPages(
-  log: Log,
+  logger: Log,
   direction: Direction,
   bound: bigint,
   firstLimit: number,
 ): AsyncGenerator<StoredRecord[]> {
   let limit = firstLimit
   for (let position = bound; ; ) {
-    const page = await allPage(log, direction, position, limit)
+    const page = await allPage(logger, direction, position, limit)
     const last = page.at(-1)
     if (last === undefined) return
     yield [...page]
@@ -180,12 +184,12 @@ async function* allPages(
 
 /** One page of the log, from the tail in memory if it covers the page, else from Postgres. */
 export const allPage = async (
-  log: Log,
+  logger: Log,
   direction: Direction,
   position: bigint,
   limit: number,
 ): Promise<readonly StoredRecord[]> => {
-  const { tail } = log
+  const { tail } = logger
   const remembered = direction === 'forwards' ? tail.after(position, limit) : tail.before(position, limit)
-  return remembered ?? log.reader.allPage(direction, position, limit)
+  return remembered ?? logger.reader.allPage(direction, position, limit)
 }

@@ -1,4 +1,4 @@
-import type { Known } from './appendDecision.ts'
+import type { Stored } from './appendDecision.ts'
 import { NO_REVISION } from './record.ts'
 import { SELECT_BY_ID, SELECT_BY_REVISION } from './statements.ts'
 import type { WriterSession } from './storage.ts'
@@ -12,11 +12,11 @@ const RESEND_EVENTS_MAX = 1000n
 
 /** The committed events whose ids the decisions of one batch may have to compare. */
 export type ResendLookup = {
-  atRevision(stream: string, revision: bigint): Known | undefined
-  byId(stream: string, id: string): Known | undefined
+  atRevision(stream: string, revision: bigint): Stored | undefined
+  byId(stream: string, id: string): Stored | undefined
 }
 
-type KnownRow = {
+type StoredRow = {
   readonly stream: string
   readonly revision: bigint
   readonly event_id: string
@@ -32,17 +32,17 @@ export const resendLookupOf = async (
   entries: Entries,
 ): Promise<ResendLookup> => {
   const rows = [...(await byRevision(session, requests, entries)), ...(await byId(session, requests, entries))]
-  const known = new Map<string, Known>()
+  const byKey = new Map<string, Stored>()
   // If an id is in a stream twice, the first event with it counts.
   rows.sort((a, b) => Number(a.revision - b.revision))
   for (const { stream, revision, event_id: id, position, created: createdTicks } of rows) {
-    known.set(`${revision} ${stream}`, { id, revision, position, createdTicks })
+    byKey.set(`${revision} ${stream}`, { id, revision, position, createdTicks })
     const key = `${id} ${stream}`
-    if (!known.has(key)) known.set(key, { id, revision, position, createdTicks })
+    if (!byKey.has(key)) byKey.set(key, { id, revision, position, createdTicks })
   }
   return {
-    atRevision: (stream, revision) => known.get(`${revision} ${stream}`),
-    byId: (stream, id) => known.get(`${id} ${stream}`),
+    atRevision: (stream, revision) => byKey.get(`${revision} ${stream}`),
+    byId: (stream, id) => byKey.get(`${id} ${stream}`),
   }
 }
 
@@ -52,30 +52,30 @@ const byRevision = async (
   session: WriterSession,
   requests: readonly WriteRequest[],
   entries: Entries,
-): Promise<KnownRow[]> => {
-  const asked = requests.flatMap(({ stream, expected, events }) => {
+): Promise<StoredRow[]> => {
+  const keys = requests.flatMap(({ stream, expected, events }) => {
     if (expected === 'any' || expected === 'stream_exists') return []
     const first = expected === 'no_stream' ? 0n : expected + 1n
     const revisions = events.map((_, index) => first + BigInt(index))
     return revisions.filter(revision => revision <= headOf(entries, stream)).map(revision => ({ stream, revision }))
   })
-  if (asked.length === 0) return []
-  const columns = [asked.map(({ stream }) => stream), asked.map(({ revision }) => revision)]
-  return session.query<KnownRow>('by_revision', SELECT_BY_REVISION, columns)
+  if (keys.length === 0) return []
+  const columns = [keys.map(({ stream }) => stream), keys.map(({ revision }) => revision)]
+  return session.query<StoredRow>('by_revision', SELECT_BY_REVISION, columns)
 }
 
 const byId = async (
   session: WriterSession,
   requests: readonly WriteRequest[],
   entries: Entries,
-): Promise<KnownRow[]> => {
-  const asked = requests.flatMap(({ kind, stream, expected, events }) => {
+): Promise<StoredRow[]> => {
+  const keys = requests.flatMap(({ kind, stream, expected, events }) => {
     const head = headOf(entries, stream)
     const exact = expected !== 'any' && expected !== 'stream_exists'
     if (exact || kind !== 'append' || head === NO_REVISION) return []
     return events.map(({ id }) => ({ stream, id, since: head - RESEND_EVENTS_MAX }))
   })
-  if (asked.length === 0) return []
-  const columns = [asked.map(({ stream }) => stream), asked.map(({ id }) => id), asked.map(({ since }) => since)]
-  return session.query<KnownRow>('by_id', SELECT_BY_ID, columns)
+  if (keys.length === 0) return []
+  const columns = [keys.map(({ stream }) => stream), keys.map(({ id }) => id), keys.map(({ since }) => since)]
+  return session.query<StoredRow>('by_id', SELECT_BY_ID, columns)
 }

@@ -91,13 +91,13 @@ const insertValues = (records: readonly StoredRecord[]): readonly unknown[] => [
  * Postgres may not yet have noticed the end of a killed node, which holds the lock until then, hence the short wait.
  */
 const lockNode = async (client: pg.Client): Promise<void> => {
-  const givenUpAtMs = performance.now() + LOCK_WAIT_MS
+  const deadlineMs = performance.now() + LOCK_WAIT_MS
   for (;;) {
     const { rows } = await client.query<{ held: boolean }>('select pg_try_advisory_lock($1) as held', [
       ADVISORY_LOCKS.embeddedEventStore,
     ])
     if (rows[0]?.held === true) return
-    if (performance.now() > givenUpAtMs) throw new NodeAlreadyRunning()
+    if (performance.now() > deadlineMs) throw new NodeAlreadyRunning()
     await sleep(LOCK_RETRY_MS)
   }
 }

@@ -104,8 +104,8 @@ export const openStreams = (): Streams => {
   return {
     get: stream => entries.get(stream),
     offer: (stream, entry) => {
-      const known = entries.peek(stream)
-      if (known !== undefined) return known
+      const existing = entries.peek(stream)
+      if (existing !== undefined) return existing
       entries.set(stream, entry)
       return entry
     },

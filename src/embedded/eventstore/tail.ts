@@ -112,8 +112,8 @@ export const openTail = (): Tail => {
       return records.slice(index, index + limit)
     },
     before: (position, limit) => {
-      const found = newestBefore(records, position, limit)
-      return found.length === limit || floor === 0n ? found : undefined
+      const page = newestBefore(records, position, limit)
+      return page.length === limit || floor === 0n ? page : undefined
     },
     untilAfter: async (position, signal) => {
       if (head <= position && !signal.aborted) await waiting.untilWoken(signal)

@@ -1,7 +1,7 @@
 import type { Database, Row } from '../../ports.ts'
 import { createTables } from '../../schema/tables.ts'
 import { fingerprintOf, type NewRecord, type Records } from './records.ts'
-import { seal, unseal } from './encryption.ts'
+import { encrypt, decrypt } from './encryption.ts'
 
 /** The records port on Postgres. */
 
@@ -22,13 +22,13 @@ const REMOVE = 'delete from issuer_records_v1 where kind = $1 and fingerprint = 
 const REMOVE_OF_GRANT = 'delete from issuer_records_v1 where kind = $1 and grant_fingerprint = $2'
 const SWEEP = 'delete from issuer_records_v1 where expires_at <= now()'
 
-type Found = Row & { readonly sealed: Buffer; readonly consumed: bigint | null }
+type StoredRow = Row & { readonly sealed: Buffer; readonly consumed: bigint | null }
 
 const valuesOf = ({ kind, id, payload, lifetimeSeconds }: NewRecord): readonly unknown[] => [
   kind,
   fingerprintOf(id),
   payload.grantId === undefined ? null : fingerprintOf(payload.grantId),
-  seal(id, payload),
+  encrypt(id, payload),
   lifetimeSeconds,
 ]
 
@@ -58,10 +58,10 @@ export const openDatabaseRecords = async (database: Database): Promise<Records> 
       return inserted.length > 0
     },
     get: async ({ kind, id }) => {
-      const [found] = await sql<Found>(SELECT, [kind, fingerprintOf(id)])
-      if (!found) return undefined
-      const consumed = found.consumed === null ? {} : { consumed: Number(found.consumed) }
-      return { ...unseal(id, found.sealed), ...consumed }
+      const [row] = await sql<StoredRow>(SELECT, [kind, fingerprintOf(id)])
+      if (!row) return undefined
+      const consumed = row.consumed === null ? {} : { consumed: Number(row.consumed) }
+      return { ...decrypt(id, row.sealed), ...consumed }
     },
     consume: async ({ kind, id }) => (await sql(CONSUME, [kind, fingerprintOf(id)])).length > 0,
     remove: async ({ kind, id }) => void (await sql(REMOVE, [kind, fingerprintOf(id)])),

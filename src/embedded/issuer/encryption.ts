@@ -16,7 +16,7 @@ const keyFrom = (secret: string): Buffer => Buffer.from(hkdfSync('sha256', secre
  * dump of the database, which has only the secret's hash, reveals neither other secrets nor who logged in. The secret
  * must have the entropy of a key.
  */
-export const seal = (secret: string, document: object): Buffer => {
+export const encrypt = (secret: string, document: object): Buffer => {
   const iv = randomBytes(IV_BYTES)
   const cipher = createCipheriv(CIPHER, keyFrom(secret), iv)
   const closed = Buffer.concat([cipher.update(JSON.stringify(document), 'utf8'), cipher.final()])
@@ -24,10 +24,10 @@ export const seal = (secret: string, document: object): Buffer => {
 }
 
 /** Throws an Error if it was encrypted with another secret, or changed since. */
-export const unseal = (secret: string, sealed: Buffer): JsonObject => {
-  const iv = sealed.subarray(0, IV_BYTES)
+export const decrypt = (secret: string, encrypted: Buffer): JsonObject => {
+  const iv = encrypted.subarray(0, IV_BYTES)
   const decipher = createDecipheriv(CIPHER, keyFrom(secret), iv, { authTagLength: TAG_BYTES })
-  decipher.setAuthTag(sealed.subarray(IV_BYTES, IV_BYTES + TAG_BYTES))
-  const opened = Buffer.concat([decipher.update(sealed.subarray(IV_BYTES + TAG_BYTES)), decipher.final()])
+  decipher.setAuthTag(encrypted.subarray(IV_BYTES, IV_BYTES + TAG_BYTES))
+  const opened = Buffer.concat([decipher.update(encrypted.subarray(IV_BYTES + TAG_BYTES)), decipher.final()])
   return JSON.parse(opened.toString('utf8')) as JsonObject
 }

@@ -45,8 +45,8 @@ export const readForm = async (request: IncomingMessage): Promise<ReadonlyMap<st
 export const formProof = (key: string, uid: string): string =>
   createHmac('sha256', key).update(`form ${uid}`).digest('base64url')
 
-export const isProof = (expected: string, given: string | undefined): boolean => {
-  const [one, other] = [Buffer.from(expected), Buffer.from(given ?? '')]
+export const isProof = (expected: string, proof: string | undefined): boolean => {
+  const [one, other] = [Buffer.from(expected), Buffer.from(proof ?? '')]
   return one.length === other.length && timingSafeEqual(one, other)
 }
 

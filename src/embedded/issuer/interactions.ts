@@ -63,9 +63,9 @@ const userOf = async ({ dependencies, interaction }: Step): Promise<DevUser> => 
 
 /** The requested scopes, divided by whether the user has them. */
 const divideScopes = ({ interaction }: Step, user: DevUser): { granted: Scope[]; withheld: Scope[] } => {
-  const asked = textOf(interaction.params['scope']).split(' ').filter(isScope)
+  const scopes = textOf(interaction.params['scope']).split(' ').filter(isScope)
   const own = new Set(user.scope.split(' '))
-  return { granted: asked.filter(scope => own.has(scope)), withheld: asked.filter(scope => !own.has(scope)) }
+  return { granted: scopes.filter(scope => own.has(scope)), withheld: scopes.filter(scope => !own.has(scope)) }
 }
 
 const showLogin = async (step: Step, more: Pick<LoginView, 'username' | 'problem'> = {}): Promise<Page> =>

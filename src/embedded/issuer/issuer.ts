@@ -136,11 +136,11 @@ export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
   // An invalid key is reported at startup instead of by the first request.
   await importJWK((await ring.current()).signing)
   const adapters = { records, clients: clients.current, revoke }
-  const known = { issuer, audience, resource, users: users.current, cookieKey, throttle, addressOf, onError }
+  const shared = { issuer, audience, resource, users: users.current, cookieKey, throttle, addressOf, onError }
   const server = whenUsed(async () => {
     const { createAuthorizationServer } = await import('./authorizationServer.ts')
     return createAuthorizationServer({
-      ...known,
+      ...shared,
       adapters,
       keys,
       signingKey: async () => (await ring.current()).signing,

@@ -40,8 +40,8 @@ export const createMemoryLoginThrottle = (monotonicNow: () => number = () => per
   }
 
   const windowOf = (key: string): Window => {
-    const known = windows.get(key)
-    if (known) return known
+    const current = windows.get(key)
+    if (current) return current
     const fresh = { failures: 0, endsAtMs: monotonicNow() + WINDOW_MS }
     windows.set(key, fresh)
     return fresh

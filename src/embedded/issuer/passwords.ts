@@ -52,9 +52,11 @@ const UNKNOWN_PASSWORD: PasswordHash = {
 /** Takes the same time without a hash, so that the duration does not reveal which users exist. */
 export const isPassword = async (password: string, hash: PasswordHash | undefined): Promise<boolean> => {
   const expected = hash ?? UNKNOWN_PASSWORD
-  const found = await derive(password, expected)
-  const known = Buffer.from(expected.hash, 'base64url')
-  return found.length === known.length && timingSafeEqual(found, known) && hash !== undefined
+  const actualBytes = await derive(password, expected)
+  const expectedBytes = Buffer.from(expected.hash, 'base64url')
+  return (
+    actualBytes.length === expectedBytes.length && timingSafeEqual(actualBytes, expectedBytes) && hash !== undefined
+  )
 }
 
 export const generatePassword = (): string => randomBytes(GENERATED_BYTES).toString('base64url')

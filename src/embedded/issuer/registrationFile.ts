@@ -28,7 +28,7 @@ export const tenantSchema = z.string().regex(TENANT_PATTERN)
 
 export const scopesSchema = z
   .string()
-  .refine(text => text.split(' ').every(scope => SCOPES.some(known => known === scope)), 'names an unknown scope')
+  .refine(text => text.split(' ').every(scope => SCOPES.some(name => name === scope)), 'names an unknown scope')
 
 export const createRegistry = <E>({ name, entry, idOf, initial }: RegistryOptions<E>): Registry<E> => {
   const fileName = `${name}.json`

@@ -77,8 +77,8 @@ const unknownUser = (username: string): StartupError =>
 
 export type NewUser = Pick<DevUser, 'username' | 'tenant' | 'scope'>
 
-const secretOf = async (given: string | undefined) => {
-  const password = given === undefined ? generatePassword() : checkPassword(given)
+const secretOf = async (choice: string | undefined) => {
+  const password = choice === undefined ? generatePassword() : checkPassword(choice)
   const password_set_at = Math.floor(Date.now() / 1000)
   return { password, stored: { password: await hashPassword(password), password_set_at } }
 }
@@ -87,8 +87,8 @@ const secretOf = async (given: string | undefined) => {
  * Resolves to the password, given or generated; a generated one is not stored in clear. Throws a StartupError if the
  * user is invalid or the name is taken.
  */
-export const addUser = async (dataDir: string, user: NewUser, given?: string): Promise<string> => {
-  const { password, stored } = await secretOf(given)
+export const addUser = async (dataDir: string, user: NewUser, choice?: string): Promise<string> => {
+  const { password, stored } = await secretOf(choice)
   await registry.edit(dataDir, users => {
     const checked = check(user)
     if (users.some(({ username }) => username === checked.username))
@@ -101,8 +101,8 @@ export const addUser = async (dataDir: string, user: NewUser, given?: string): P
 }
 
 /** Like addUser. Sessions and refresh tokens from before the change end. */
-export const setPassword = async (dataDir: string, username: string, given?: string): Promise<string> => {
-  const { password, stored } = await secretOf(given)
+export const setPassword = async (dataDir: string, username: string, choice?: string): Promise<string> => {
+  const { password, stored } = await secretOf(choice)
   await registry.edit(dataDir, users => {
     if (!users.some(user => user.username === username)) throw unknownUser(username)
     return users.map(user => (user.username === username ? { ...user, ...stored } : user))

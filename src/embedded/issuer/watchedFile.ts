@@ -16,8 +16,8 @@ export type WatchedFile<T> = {
 
 /** Identifies the content: another file under the name, another content, or none. */
 const stampOf = async (path: string): Promise<string> => {
-  const found = await stat(path, { bigint: true }).catch(() => undefined)
-  return found ? `${found.ino} ${found.mtimeNs} ${found.size}` : 'none'
+  const file = await stat(path, { bigint: true }).catch(() => undefined)
+  return file ? `${file.ino} ${file.mtimeNs} ${file.size}` : 'none'
 }
 
 /**
@@ -39,15 +39,15 @@ export const openWatchedFile = async <T>(
   const check = async (): Promise<void> => {
     checkedAtMs = performance.now()
     // The stamp is taken before reading, so that a concurrent change is noticed the next time.
-    const found = await stampOf(path)
-    if (found === stamp) return
+    const newStamp = await stampOf(path)
+    if (newStamp === stamp) return
     try {
       value = await read()
-      stamp = found
+      stamp = newStamp
       failedStamp = undefined
     } catch (error) {
-      if (found !== failedStamp) onError(error)
-      failedStamp = found
+      if (newStamp !== failedStamp) onError(error)
+      failedStamp = newStamp
     }
   }
 

@@ -67,7 +67,7 @@ export type ServerProcess = {
 /** The open log and the offset at which this run begins. One old log is kept. */
 const openLog = async (path: string) => {
   const bytes = await stat(path).then(
-    found => found.size,
+    file => file.size,
     () => 0,
   )
   if (bytes > LOG_MAX_BYTES) await rename(path, `${path}.old`)
@@ -138,8 +138,8 @@ export const stopServer = async (server: ServerProcess): Promise<void> => {
 /** Starts the server and resolves when it accepts connections and its databases exist. Throws a StartupError. */
 export const startServer = async (start: ServerStart, signal: AbortSignal): Promise<ServerProcess> => {
   const all = { ...settings, unix_socket_directories: socketSetting(start.socketFolder) }
-  const given = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-  const server = await spawnServer(start, ['-D', start.cluster.path, '-p', `${start.port}`, ...given])
+  const settingArguments = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const server = await spawnServer(start, ['-D', start.cluster.path, '-p', `${start.port}`, ...settingArguments])
   try {
     await untilReady(server, start, signal)
     return server

@@ -5,15 +5,15 @@ import { decode } from '../decode.ts'
 import {
   discardedAmong,
   type EventReference,
-  firstParkedPositions,
+  firstPositionsOfKeys,
   keysWithDiscardedBeginning,
   referenceOf,
-} from '../parkedEvents.ts'
+} from '../deadLetters.ts'
 import { storedEventOf } from '../parking.ts'
 import type { Rebuildable } from './rebuildable.ts'
 
 /**
- * Writes events to the tables that are being built, with the events left out that the live tables have not: parked events and
+ * Writes events to the tables that are being built, with the events left out that the live tables have not: dead letters and
  * the later ones of their keys are held, and discarded events are skipped. An event that an operator replays or discards
  * meanwhile is held no longer, so that both tables have the same events at the same position of the log.
  */
@@ -44,7 +44,7 @@ type Parked = {
 }
 
 const parkedNow = async (sql: Sql, name: string, positions: readonly bigint[]): Promise<Parked> => {
-  const firstOfKey = await firstParkedPositions(sql, name)
+  const firstOfKey = await firstPositionsOfKeys(sql, name)
   const discarded = await discardedAmong(sql, name, positions)
   return { firstOfKey, discarded, withoutBeginning: await keysWithDiscardedBeginning(sql, name) }
 }

@@ -1,6 +1,6 @@
-import { type Log, Unavailable } from '../../ports.ts'
+import { type Logger, Unavailable } from '../../ports.ts'
 import { EpochSuperseded } from '../checkpoints.ts'
-import { reasonOf } from '../parkedEvents.ts'
+import { reasonOf } from '../deadLetters.ts'
 import type { ReadModel } from '../readModel.ts'
 import { executeRebuild, runOf } from './rebuild.ts'
 import { liveSchema, type Rebuildable, rebuildableOf } from './rebuildable.ts'
@@ -16,7 +16,7 @@ import { hasRebuildWork, nextRebuild, type RebuildRow, unreleasedRebuild } from 
 /** Executes the requests for rebuilds, one at a time, in the one process that holds the lease. */
 
 export type RebuildLoop = RebuildDependencies & {
-  readonly log: Log
+  readonly logger: Logger
   /** The read models of the projector. */
   readonly models: readonly ReadModel[]
 }
@@ -26,12 +26,12 @@ const UNAVAILABLE_RETRY_MS = 1_000
 
 /** A process that was replaced meanwhile changes nothing. */
 const fail = async (
-  { database, log }: RebuildLoop,
+  { database, logger }: RebuildLoop,
   { id, projection }: RebuildRow,
   epoch: bigint,
   error: unknown,
 ): Promise<void> => {
-  log.error({ id, projection, error }, 'a rebuild failed')
+  logger.error({ id, projection, error }, 'a rebuild failed')
   await database.sql(
     `update projection_rebuilds set state = 'failed', error = $2, ended_at = now()
       where id = $1 and epoch <= $3 and state in ('pending', 'running')`,
@@ -58,9 +58,9 @@ const execute = async (
   try {
     const rebuild = await open(loop, row, held)
     const position = await takeOver(loop, row, rebuild)
-    loop.log.info({ id, kind, projection, position }, 'a rebuild is running')
+    loop.logger.info({ id, kind, projection, position }, 'a rebuild is running')
     await executeRebuild(runOf(loop, rebuild, position))
-    loop.log.info({ id, kind, projection }, 'a rebuild ended')
+    loop.logger.info({ id, kind, projection }, 'a rebuild ended')
   } catch (error) {
     // The run had to end, and the error may be the consequence.
     if (held.signal.aborted || error instanceof RebuildEnded) return
@@ -93,7 +93,7 @@ const executeAll = async (loop: RebuildLoop, held: Pick<OpenRebuild, 'epoch' | '
       if (!(await executeNext(loop, held))) await loop.world.sleep(REQUESTS_POLL_MS, held.signal)
     } catch (error) {
       if (error instanceof EpochSuperseded || held.signal.aborted) return
-      loop.log.warn({ error }, 'a rebuild was interrupted; trying again')
+      loop.logger.warn({ error }, 'a rebuild was interrupted; trying again')
       await loop.world.sleep(UNAVAILABLE_RETRY_MS, held.signal)
     }
   }

@@ -108,15 +108,15 @@ export const takeOver = (
   { rebuildable, epoch, live }: Pick<OpenRebuild, 'rebuildable' | 'epoch' | 'live'>,
 ): Promise<bigint> =>
   database.transaction(async sql => {
-    const [taken] = await sql<{ position: bigint }>(
+    const [rebuild] = await sql<{ position: bigint }>(
       `update projection_rebuilds set state = 'running', epoch = $2, prepared = true, error = null
         where id = $1 and epoch <= $2 and state in ('pending', 'running') returning position`,
       [id, epoch],
     )
-    if (taken === undefined) throw new RebuildEnded(id)
+    if (rebuild === undefined) throw new RebuildEnded(id)
     if (prepared) {
       await requireBuildingTables(sql, rebuildable.tables)
-      return taken.position
+      return rebuild.position
     }
     for (const schema of [BUILDING_SCHEMA, PREVIOUS_SCHEMA]) await sql(`create schema if not exists ${schema}`)
     await clearHeld(sql, rebuildable.projection, 'building')

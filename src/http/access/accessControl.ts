@@ -21,13 +21,13 @@ export type AccessControl = {
   /** Authenticates the caller, and counts failures by network. */
   readonly authenticateCounting: Authenticate
   /** Counts the request, forbidden ones too. Throws Problem (429) when the caller is over one of its rate limits. */
-  readonly countRequest: (principal: Principal, declared: AnyRoute, res: Outgoing) => Promise<void>
+  readonly countRequest: (principal: Principal, route: AnyRoute, res: Outgoing) => Promise<void>
   /**
    * Resolves to the caller with its effective scopes. Throws Problem (403) for a suspended tenant or a missing scope.
    */
-  readonly checkPermissions: (principal: Principal, declared: AnyRoute) => Promise<Principal>
+  readonly checkPermissions: (principal: Principal, route: AnyRoute) => Promise<Principal>
   /** The checks that a handler makes itself: of further scopes, and of a caller whose response is still being sent. */
-  readonly guardOf: (req: Incoming, declared: AnyRoute, principal: Principal | undefined) => Guard
+  readonly guardOf: (req: Incoming, route: AnyRoute, principal: Principal | undefined) => Guard
 }
 
 type Guard = Pick<Call<unknown, unknown, unknown>, 'requireScopes' | 'recheck'>
@@ -36,21 +36,21 @@ export const createAccessControl = (
   { rateLimits, tenantStatuses }: Services,
   authenticate: Authenticate,
 ): AccessControl => {
-  const checkPermissions = async (principal: Principal, declared: AnyRoute): Promise<Principal> => {
+  const checkPermissions = async (principal: Principal, route: AnyRoute): Promise<Principal> => {
     const status = await tenantStatuses(principal.tenant)
     if (status.isSuspended)
       throw new Problem('policy_denied', {
         detail: 'The tenant is suspended; only the operator of the service can reinstate it.',
       })
     const effective = withoutRevoked(principal, status)
-    checkScopes(effective, declared)
+    checkScopes(effective, route)
     return effective
   }
 
   return {
     authenticateCounting: countingFailures(rateLimits, authenticate),
-    countRequest: async (principal, declared, res) => {
-      const counted = await rateLimits.count(principal, declared.rateClass)
+    countRequest: async (principal, route, res) => {
+      const counted = await rateLimits.count(principal, route.rateClass)
       res.locals['rateHeaders'] = rateHeaders(counted)
       res.locals['tenant'] = principal.tenant
       res.locals['client'] = principal.client
@@ -58,7 +58,7 @@ export const createAccessControl = (
       if (exceeded) throw exceeded
     },
     checkPermissions,
-    guardOf: (req, declared, principal) => {
+    guardOf: (req, route, principal) => {
       const required = new Set<Scope>()
       return {
         requireScopes: scopes => {
@@ -66,7 +66,7 @@ export const createAccessControl = (
           for (const scope of scopes) required.add(scope)
         },
         // Without counting, and with the scopes that were revoked since.
-        recheck: async () => requireAll(await checkPermissions(await authenticate(req), declared), [...required]),
+        recheck: async () => requireAll(await checkPermissions(await authenticate(req), route), [...required]),
       }
     },
   }

@@ -10,7 +10,7 @@ import type { AnyRoute } from '../route.ts'
 export type Identified = { readonly principal: Principal | undefined; readonly account: Account }
 
 /** Resolves when it is the request's turn; `principal` is undefined for public routes. Throws Problem. */
-export type Identification = (req: Incoming, res: Outgoing, declared: AnyRoute) => Promise<Identified>
+export type Identification = (req: Incoming, res: Outgoing, route: AnyRoute) => Promise<Identified>
 
 export const createIdentification =
   ({ authenticateCounting }: Pick<AccessControl, 'authenticateCounting'>): Identification =>

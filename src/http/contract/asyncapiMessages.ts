@@ -83,7 +83,7 @@ const HTTP = 'http.'
 export const messageName = (server: 'kafka' | 'http', kind: FactKind): string =>
   (server === 'http' ? HTTP : '') + kindName(kind)
 
-/** The message about a parked fact: the fact's headers, and the reason instead of its data. */
+/** The message about a dead letter: the fact's headers, and the reason instead of its data. */
 export const DEAD_LETTER = 'dead-letter'
 const deadLetter: JsonObject = {
   name: DEAD_LETTER,

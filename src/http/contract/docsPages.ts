@@ -55,8 +55,8 @@ const pageOf = (version: Version, isEmbedded: boolean): string => `<!doctype htm
 const common = { method: 'GET', tag: 'Contract', scope: 'none', rateClass: 'default', errors: [] } as const
 
 /** Without API-Version a request has the oldest version that is served; an older one is retired. */
-const shownVersion = (asked: Version, served: Version): Version =>
-  VERSIONS.indexOf(asked) < VERSIONS.indexOf(served) ? served : asked
+const shownVersion = (requested: Version, served: Version): Version =>
+  VERSIONS.indexOf(requested) < VERSIONS.indexOf(served) ? served : requested
 
 const readDocs = route({
   ...common,

@@ -42,27 +42,27 @@ export const isForApiKeys = ({ scope, kinds }: AnyRoute): boolean =>
   scope.endsWith(':read') && (kinds === undefined || kinds.includes('api_key'))
 
 /** Every error code that the endpoint can return, each once. */
-export const errorsOf = (declared: AnyRoute): readonly ErrorCode[] => [
+export const errorsOf = (route: AnyRoute): readonly ErrorCode[] => [
   ...new Set<ErrorCode>([
     ...COMMON,
-    ...(declared.underAnyLoad ? [] : UNDER_LOAD),
-    ...(declared.scope === 'none' ? [] : AUTHENTICATED),
+    ...(route.underAnyLoad ? [] : UNDER_LOAD),
+    ...(route.scope === 'none' ? [] : AUTHENTICATED),
     // The quota of API keys counts wherever one is sent, also where none is permitted, since 429 comes before 403.
-    ...(declared.scope === 'none' ? [] : (['quota_exceeded'] as const)),
-    ...(declared.scope === 'none' || isForApiKeys(declared) ? [] : NOT_FOR_API_KEYS),
-    ...(declared.kinds ? NOT_FOR_API_KEYS : []),
-    ...(declared.method === 'GET' ? [] : (['deadline_exceeded'] as const)),
+    ...(route.scope === 'none' ? [] : (['quota_exceeded'] as const)),
+    ...(route.scope === 'none' || isForApiKeys(route) ? [] : NOT_FOR_API_KEYS),
+    ...(route.kinds ? NOT_FOR_API_KEYS : []),
+    ...(route.method === 'GET' ? [] : (['deadline_exceeded'] as const)),
     // With If-Match there is no retry: the loser of a race gets 412.
-    ...(declared.method === 'GET' || declared.ifMatch ? [] : (['concurrent_modification'] as const)),
-    ...(declared.body ? WITH_BODY : []),
-    ...(declared.query ? (['validation_failed'] as const) : []),
-    ...(declared.params ? (['resource_not_found'] as const) : []),
-    ...(declared.isList ? (['precondition_invalid'] as const) : []),
-    ...(declared.ifMatch ? (['precondition_required', 'precondition_failed', 'precondition_invalid'] as const) : []),
-    ...(declared.idempotencyKey === 'required' ? (['idempotency_key_missing'] as const) : []),
-    ...(declared.idempotencyKey
+    ...(route.method === 'GET' || route.ifMatch ? [] : (['concurrent_modification'] as const)),
+    ...(route.body ? WITH_BODY : []),
+    ...(route.query ? (['validation_failed'] as const) : []),
+    ...(route.params ? (['resource_not_found'] as const) : []),
+    ...(route.isList ? (['precondition_invalid'] as const) : []),
+    ...(route.ifMatch ? (['precondition_required', 'precondition_failed', 'precondition_invalid'] as const) : []),
+    ...(route.idempotencyKey === 'required' ? (['idempotency_key_missing'] as const) : []),
+    ...(route.idempotencyKey
       ? (['idempotency_key_invalid', 'idempotency_key_reused', 'idempotency_key_expired'] as const)
       : []),
-    ...declared.errors,
+    ...route.errors,
   ]),
 ]

@@ -127,8 +127,8 @@ export const createExamples = (document: object) => {
     return type === 'null' ? null : textFor(schema)
   }
 
-  const exampleOf = (given: unknown, name = ''): Json => {
-    const { $ref, ...own } = isObject(given) ? given : {}
+  const exampleOf = (node: unknown, name = ''): Json => {
+    const { $ref, ...own } = isObject(node) ? node : {}
     const schema: Schema = typeof $ref === 'string' ? { ...target($ref), ...own } : own
     const { examples, const: constant, default: usual, enum: values, anyOf, oneOf } = schema
     const alternatives = anyOf ?? oneOf

@@ -89,25 +89,25 @@ const REQUEST_HEADERS = {
 
 type RequestHeaderName = keyof typeof REQUEST_HEADERS
 
-const requestHeaderNamesOf = (declared: AnyRoute): readonly (RequestHeaderName | false | undefined)[] => [
+const requestHeaderNamesOf = (route: AnyRoute): readonly (RequestHeaderName | false | undefined)[] => [
   'X-Correlation-ID',
   'API-Version',
   'traceparent',
-  declared.ifMatch && 'If-Match',
-  declared.responses[304] && 'If-None-Match',
-  declared.isList && 'If-Min-Position',
-  declared.isList && 'Prefer',
-  declared.takesPreference && 'Prefer.respond-async',
-  declared.idempotencyKey === 'required' && 'Idempotency-Key.required',
-  declared.idempotencyKey === 'honoured' && 'Idempotency-Key',
-  declared.offers?.includes('text/event-stream') && 'Last-Event-ID',
-  declared.responses[206] && 'Range',
-  declared.responses[206] && 'If-Range',
+  route.ifMatch && 'If-Match',
+  route.responses[304] && 'If-None-Match',
+  route.isList && 'If-Min-Position',
+  route.isList && 'Prefer',
+  route.takesPreference && 'Prefer.respond-async',
+  route.idempotencyKey === 'required' && 'Idempotency-Key.required',
+  route.idempotencyKey === 'honoured' && 'Idempotency-Key',
+  route.offers?.includes('text/event-stream') && 'Last-Event-ID',
+  route.responses[206] && 'Range',
+  route.responses[206] && 'If-Range',
 ]
 
 /** The optional and the required headers of requests to this endpoint. */
-export const requestHeadersOf = (declared: AnyRoute): Reference[] =>
-  requestHeaderNamesOf(declared).flatMap(name => (name ? [{ $ref: `#/components/parameters/${name}` }] : []))
+export const requestHeadersOf = (route: AnyRoute): Reference[] =>
+  requestHeaderNamesOf(route).flatMap(name => (name ? [{ $ref: `#/components/parameters/${name}` }] : []))
 
 // --- Responses -------------------------------------------------------------------------------------------------------
 

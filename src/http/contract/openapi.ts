@@ -25,49 +25,49 @@ const eventStream = z.string().meta({
     'Server-sent events: id is an opaque position for Last-Event-ID, event the type of the fact, data the CloudEvent as JSON.',
 })
 
-const responseOf = (spec: ResponseSpec, declared: AnyRoute) => {
+const responseOf = (spec: ResponseSpec, endpoint: AnyRoute) => {
   const { description, schema, contentType = 'application/json' } = spec
-  const stream = declared.offers?.includes(EVENT_STREAM) ? { [EVENT_STREAM]: { schema: eventStream } } : {}
+  const stream = endpoint.offers?.includes(EVENT_STREAM) ? { [EVENT_STREAM]: { schema: eventStream } } : {}
   return {
     description,
-    headers: successHeadersOf(spec, declared),
+    headers: successHeadersOf(spec, endpoint),
     ...(schema
       ? { content: { ...Object.fromEntries([contentType].flat().map(type => [type, { schema }])), ...stream } }
       : {}),
   }
 }
 
-const responsesOf = (declared: AnyRoute): ZodOpenApiOperationObject['responses'] => {
-  const byStatus = Map.groupBy(errorsOf(declared), statusOf)
+const responsesOf = (endpoint: AnyRoute): ZodOpenApiOperationObject['responses'] => {
+  const byStatus = Map.groupBy(errorsOf(endpoint), statusOf)
   return Object.fromEntries([
-    ...Object.entries(declared.responses).map(([status, spec]) => [status, responseOf(spec, declared)]),
+    ...Object.entries(endpoint.responses).map(([status, spec]) => [status, responseOf(spec, endpoint)]),
     ...[...byStatus]
-      .filter(([status]) => !(status in declared.responses))
+      .filter(([status]) => !(status in endpoint.responses))
       .map(([status, errors]) => [String(status), failureOf(status, errors)]),
   ])
 }
 
-const operationOf = (declared: AnyRoute): ZodOpenApiOperationObject => ({
-  operationId: declared.operationId,
-  summary: declared.summary,
-  description: descriptionOf(declared),
-  tags: [declared.tag],
-  security: securityOf(declared),
-  ...termsOf(declared),
-  parameters: requestHeadersOf(declared),
+const operationOf = (endpoint: AnyRoute): ZodOpenApiOperationObject => ({
+  operationId: endpoint.operationId,
+  summary: endpoint.summary,
+  description: descriptionOf(endpoint),
+  tags: [endpoint.tag],
+  security: securityOf(endpoint),
+  ...termsOf(endpoint),
+  parameters: requestHeadersOf(endpoint),
   requestParams: {
-    ...(declared.params ? { path: declared.params } : {}),
-    ...(declared.query ? { query: declared.query } : {}),
+    ...(endpoint.params ? { path: endpoint.params } : {}),
+    ...(endpoint.query ? { query: endpoint.query } : {}),
   },
-  ...(declared.body
+  ...(endpoint.body
     ? {
         requestBody: {
-          required: !declared.body.safeParse(undefined).success,
-          content: { [declared.bodyType ?? 'application/json']: { schema: declared.body } },
+          required: !endpoint.body.safeParse(undefined).success,
+          content: { [endpoint.bodyType ?? 'application/json']: { schema: endpoint.body } },
         },
       }
     : {}),
-  responses: responsesOf(declared),
+  responses: responsesOf(endpoint),
 })
 
 const tokens = { tokenUrl: '/oauth/token', scopes: SCOPE_DESCRIPTIONS } as const
@@ -122,8 +122,8 @@ const addExamples = (document: Document): void => {
 /** The OpenAPI 3.1 document of a version, from the routes in the newest shape and the translators. */
 export const openApiOf = (newestRoutes: readonly AnyRoute[], version: Version) => {
   const paths: NonNullable<ZodOpenApiObject['paths']> = {}
-  for (const declared of inVersion(newestRoutes, version))
-    paths[declared.path] = { ...paths[declared.path], [declared.method.toLowerCase()]: operationOf(declared) }
+  for (const endpoint of inVersion(newestRoutes, version))
+    paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: operationOf(endpoint) }
   const document = createDocument(
     {
       openapi: '3.1.0',
@@ -152,11 +152,11 @@ export const openApiOf = (newestRoutes: readonly AnyRoute[], version: Version) =
 export const openApiRoute = (routes: readonly AnyRoute[]): AnyRoute => {
   const documents = new Map<Version, string>()
   const documentOf = (version: Version): string => {
-    const document = documents.get(version) ?? JSON.stringify(openApiOf([...routes, declared], version))
+    const document = documents.get(version) ?? JSON.stringify(openApiOf([...routes, endpoint], version))
     documents.set(version, document)
     return document
   }
-  const declared: AnyRoute = route({
+  const endpoint: AnyRoute = route({
     method: 'GET',
     path: '/openapi.json',
     operationId: 'read_contract',
@@ -172,5 +172,5 @@ export const openApiRoute = (routes: readonly AnyRoute[]): AnyRoute => {
       headers: { 'Cache-Control': 'public, max-age=300', Vary: 'API-Version' },
     }),
   })
-  return declared
+  return endpoint
 }

@@ -13,10 +13,10 @@ const MS_PER_SECOND = 1_000
 const TOKENS: readonly PrincipalKind[] = ['user', 'workload']
 
 /** The kinds of credential that may call the operation; empty for a public one. */
-const credentialsOf = (declared: AnyRoute): readonly PrincipalKind[] => {
-  if (declared.scope === 'none') return []
-  const permitted = TOKENS.filter(kind => declared.kinds === undefined || declared.kinds.includes(kind))
-  return isForApiKeys(declared) ? [...permitted, 'api_key'] : permitted
+const credentialsOf = (route: AnyRoute): readonly PrincipalKind[] => {
+  if (route.scope === 'none') return []
+  const permitted = TOKENS.filter(kind => route.kinds === undefined || route.kinds.includes(kind))
+  return isForApiKeys(route) ? [...permitted, 'api_key'] : permitted
 }
 
 /** The scopes of which one suffices; empty for a public operation. */
@@ -24,17 +24,17 @@ const scopesOf = ({ scope, orScopes = [] }: AnyRoute): readonly string[] =>
   scope === 'none' ? [] : [scope, ...orScopes]
 
 /** Each scope of a token suffices alone. OpenAPI has no scopes of API keys: they are in `x-scopes`. */
-export const securityOf = (declared: AnyRoute): Record<string, string[]>[] => [
-  ...scopesOf(declared).map(scope => ({ oauth: [scope] })),
-  ...(isForApiKeys(declared) ? [{ apiKey: [] }] : []),
+export const securityOf = (route: AnyRoute): Record<string, string[]>[] => [
+  ...scopesOf(route).map(scope => ({ oauth: [scope] })),
+  ...(isForApiKeys(route) ? [{ apiKey: [] }] : []),
 ]
 
-export const termsOf = (declared: AnyRoute) => ({
-  'x-scopes': scopesOf(declared),
-  'x-credentials': credentialsOf(declared),
-  'x-rate-class': declared.rateClass,
-  'x-deadline-seconds': deadlineOf(declared) / MS_PER_SECOND,
-  ...(declared.order ? { 'x-order': declared.order } : {}),
+export const termsOf = (route: AnyRoute) => ({
+  'x-scopes': scopesOf(route),
+  'x-credentials': credentialsOf(route),
+  'x-rate-class': route.rateClass,
+  'x-deadline-seconds': deadlineOf(route) / MS_PER_SECOND,
+  ...(route.order ? { 'x-order': route.order } : {}),
 })
 
 const CREDENTIAL_NAMES: Readonly<Record<PrincipalKind, string>> = {
@@ -43,10 +43,10 @@ const CREDENTIAL_NAMES: Readonly<Record<PrincipalKind, string>> = {
   api_key: 'an API key',
 }
 
-const permissionSentence = (declared: AnyRoute): string => {
-  const scopes = scopesOf(declared)
+const permissionSentence = (route: AnyRoute): string => {
+  const scopes = scopesOf(route)
   if (scopes.length === 0) return 'Public: needs no credential.'
-  const credentials = credentialsOf(declared).map(kind => CREDENTIAL_NAMES[kind])
+  const credentials = credentialsOf(route).map(kind => CREDENTIAL_NAMES[kind])
   return `Permitted with ${credentials.join(' or ')} that has the scope ${scopes.join(' or ')}.`
 }
 
@@ -56,15 +56,15 @@ const orderSentence = (order: readonly string[]): string => {
 }
 
 /** The description of an operation: that of its declaration, and its terms in words. */
-export const descriptionOf = (declared: AnyRoute): string =>
+export const descriptionOf = (route: AnyRoute): string =>
   [
-    declared.description,
-    permissionSentence(declared),
-    declared.ifMatch && 'The header If-Match is required.',
-    declared.idempotencyKey === 'required' && 'The header Idempotency-Key is required.',
-    declared.idempotencyKey === 'honoured' && 'An Idempotency-Key makes the request safe to repeat.',
-    declared.order && orderSentence(declared.order),
-    `Rate class: ${declared.rateClass}. Deadline: ${deadlineOf(declared) / MS_PER_SECOND} s.`,
+    route.description,
+    permissionSentence(route),
+    route.ifMatch && 'The header If-Match is required.',
+    route.idempotencyKey === 'required' && 'The header Idempotency-Key is required.',
+    route.idempotencyKey === 'honoured' && 'An Idempotency-Key makes the request safe to repeat.',
+    route.order && orderSentence(route.order),
+    `Rate class: ${route.rateClass}. Deadline: ${deadlineOf(route) / MS_PER_SECOND} s.`,
   ]
     .filter(Boolean)
     .join(' ')

@@ -233,12 +233,9 @@ export const statusOf = (code: ErrorCode): number => PROBLEMS[code].status
 
 export const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(PROBLEMS, code)
 
-export const retryOf = (
-  code: ErrorCode,
-  { afterSeconds: knownSeconds }: ProblemExtras = {},
-): ProblemDocument['retry'] => {
+export const retryOf = (code: ErrorCode, { afterSeconds: seconds }: ProblemExtras = {}): ProblemDocument['retry'] => {
   const { strategy, afterSeconds: usualSeconds }: Entry = PROBLEMS[code]
-  const afterSeconds = knownSeconds ?? usualSeconds
+  const afterSeconds = seconds ?? usualSeconds
   const retryable = !NOT_RETRYABLE.includes(strategy)
   return afterSeconds === undefined ? { retryable, strategy } : { retryable, strategy, after_seconds: afterSeconds }
 }

@@ -33,9 +33,9 @@ const explained = ({ rejected, params = {} }: Rejection): Pick<ProblemExtras, 'd
 
 /** What a refused command found, in a sentence for each parameter. */
 const sentencesOn = (code: string, { state, ...params }: Params): string => {
-  const known = Object.entries(params).flatMap(([name, value]) => SENTENCES[name]?.(value) ?? [])
+  const sentences = Object.entries(params).flatMap(([name, value]) => SENTENCES[name]?.(value) ?? [])
   const inState = state === undefined ? [] : [`The ${subjectOf(code)} is ${String(state).replaceAll('_', ' ')}.`]
-  return [...inState, ...known].join(' ')
+  return [...inState, ...sentences].join(' ')
 }
 
 /** The resource whose state a code is about; the refusal of a new payment is about its invoice. */

@@ -26,12 +26,12 @@ const mediaTypeOf = (req: IncomingMessage): MediaType | undefined => {
   return { type, charsets: named.map(([, , value = '']) => value.replace(/^"(.*)"$/, '$1')) }
 }
 
-const typeOf = (declared: AnyRoute): string => declared.bodyType ?? 'application/json'
+const typeOf = (route: AnyRoute): string => route.bodyType ?? 'application/json'
 
 /** RFC 9110 §15.5.16: the response names the supported media type, and the codings if a coding was the reason. */
-const unsupported = ({ headers }: IncomingMessage, declared: AnyRoute): Problem => {
-  const type = typeOf(declared)
-  const accepted = { [declared.method === 'PATCH' ? 'Accept-Patch' : 'Accept-Post']: type }
+const unsupported = ({ headers }: IncomingMessage, route: AnyRoute): Problem => {
+  const type = typeOf(route)
+  const accepted = { [route.method === 'PATCH' ? 'Accept-Patch' : 'Accept-Post']: type }
   if (headers['content-encoding'] === undefined)
     return new Problem('unsupported_media_type', {
       detail: `Send Content-Type: ${type}, with the body in UTF-8.`,
@@ -43,10 +43,10 @@ const unsupported = ({ headers }: IncomingMessage, declared: AnyRoute): Problem 
   })
 }
 
-const isSupported = (req: IncomingMessage, declared: AnyRoute): boolean => {
+const isSupported = (req: IncomingMessage, route: AnyRoute): boolean => {
   const { type, charsets = [] } = mediaTypeOf(req) ?? {}
   const isUtf8 = charsets.length <= 1 && charsets.every(charset => charset === 'utf-8')
-  return type === typeOf(declared) && isUtf8 && req.headers['content-encoding'] === undefined
+  return type === typeOf(route) && isUtf8 && req.headers['content-encoding'] === undefined
 }
 
 /** The wait for a body: its deadline, and the turn of its request. */
@@ -67,18 +67,18 @@ const isAnnounced = ({ headers }: IncomingMessage): boolean =>
   Number(headers['content-length'] ?? 0) > 0 || headers['transfer-encoding'] !== undefined
 
 /** The JSON of the body; undefined for an absent optional body. Throws Problem. */
-export const readBody = async (req: IncomingMessage, declared: AnyRoute, awaiting: BodyWait): Promise<unknown> => {
+export const readBody = async (req: IncomingMessage, route: AnyRoute, awaiting: BodyWait): Promise<unknown> => {
   const isEmpty = !isAnnounced(req)
   // An unread body could be broken or incomplete while the operation is executed.
-  if (!declared.body && !isEmpty)
+  if (!route.body && !isEmpty)
     throw new Problem('bad_request_framing', {
       detail: 'This operation takes no body; send the request without one.',
       headers: CLOSE,
     })
-  if (!declared.body) return undefined
-  if (isEmpty && declared.body?.safeParse(undefined).success) return undefined
+  if (!route.body) return undefined
+  if (isEmpty && route.body?.safeParse(undefined).success) return undefined
   if (lengthOf(req) > BODY_MAX_BYTES) throw tooLarge(BODY_MAX_BYTES)
-  if (!isSupported(req, declared)) throw unsupported(req, declared)
+  if (!isSupported(req, route)) throw unsupported(req, route)
   return parseJson(isEmpty ? Buffer.alloc(0) : await readBytes(req, awaiting))
 }
 

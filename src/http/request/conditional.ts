@@ -50,9 +50,9 @@ const tagsOf = (header: string): '*' | readonly Tag[] => {
   if (STAR.test(header)) return '*'
   const tags: Tag[] = []
   for (ELEMENT.lastIndex = 0; ELEMENT.lastIndex < header.length; ) {
-    const found = ELEMENT.exec(header)
-    if (!found) throw malformed()
-    if (found[2] !== undefined) tags.push({ weak: found[1] !== undefined, opaque: found[2] })
+    const match = ELEMENT.exec(header)
+    if (!match) throw malformed()
+    if (match[2] !== undefined) tags.push({ weak: match[1] !== undefined, opaque: match[2] })
   }
   if (tags.length === 0) throw malformed()
   return tags

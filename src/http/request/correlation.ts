@@ -39,8 +39,8 @@ export const traceIdOf = (req: IncomingMessage): string | undefined => tracepare
  */
 const sentTraceparentOf = ({ headersDistinct }: IncomingMessage): string | undefined => {
   const [header = '', ...others] = headersDistinct['traceparent'] ?? []
-  const [found, version, ids, flags = '', rest] = TRACEPARENT.exec(header) ?? []
-  if (found === undefined || others.length > 0) return undefined
+  const [match, version, ids, flags = '', rest] = TRACEPARENT.exec(header) ?? []
+  if (match === undefined || others.length > 0) return undefined
   if (version === KNOWN_VERSION) return rest === undefined ? header : undefined
   const sampled = Number.parseInt(flags, 16) & SAMPLED
   return `${KNOWN_VERSION}-${ids}-0${sampled}`

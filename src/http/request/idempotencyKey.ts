@@ -1,6 +1,6 @@
 import type { Ledger } from '../../commands/commandHandler.ts'
 import { newIdempotencyRecord, idOfKey, type ScopedKey } from '../../commands/idempotency/record.ts'
-import { bindKey, type BoundKey, boundKeyConflict } from '../../commands/idempotency/conflicts.ts'
+import { recordKey, type KeyUse, recordedKeyConflict } from '../../commands/idempotency/conflicts.ts'
 import { expiryOf } from '../../commands/idempotency/retention.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { JsonObject } from '../../ports.ts'
@@ -35,13 +35,13 @@ export const parseKey = (header: string): string => {
 /** The key in the scope of tenant, caller and operation; undefined where the route ignores keys or none was sent. */
 export const scopedKeyOf = async (
   ledger: Ledger,
-  declared: AnyRoute,
+  route: AnyRoute,
   principal: Principal,
   [header, ...furtherHeaders]: readonly string[] = [],
 ): Promise<ScopedKey | undefined> => {
-  if (!declared.idempotencyKey) return undefined
+  if (!route.idempotencyKey) return undefined
   if (header === undefined) {
-    if (declared.idempotencyKey === 'required') throw new Problem('idempotency_key_missing', { detail: KEY_MISSING })
+    if (route.idempotencyKey === 'required') throw new Problem('idempotency_key_missing', { detail: KEY_MISSING })
     return undefined
   }
   if (furtherHeaders.length > 0)
@@ -49,7 +49,7 @@ export const scopedKeyOf = async (
   const key = parseKey(header)
   const { tenant, subject, client } = principal
   const secret = await ledger.idSecret()
-  return { scope: { tenant, subject, client, operation: declared.operationId }, key, secret }
+  return { scope: { tenant, subject, client, operation: route.operationId }, key, secret }
 }
 
 type AnyCall = Call<unknown, unknown, unknown>
@@ -89,7 +89,7 @@ export const bindKeyOf = async (
   }
   const { idempotency, ledger, context } = call
   if (idempotency === undefined || record === null) return
-  const conflict = await bindKey(ledger, boundKey(idempotency, record, named), context)
+  const conflict = await recordKey(ledger, boundKey(idempotency, record, named), context)
   if (conflict) throw problemOfKeyConflict(conflict, named.path)
 }
 
@@ -100,13 +100,13 @@ export const isKeyBound = async (
   named: Named,
 ): Promise<boolean> => {
   if (idempotency === undefined || record === null) return false
-  const conflict = await boundKeyConflict(ledger, boundKey(idempotency, record, named))
+  const conflict = await recordedKeyConflict(ledger, boundKey(idempotency, record, named))
   if (conflict === 'unbound') return false
   if (conflict) throw problemOfKeyConflict(conflict, named.path)
   return true
 }
 
-const boundKey = (key: ScopedKey, idempotencyRecord: IdempotencyRecord, { about }: Named): BoundKey => ({
+const boundKey = (key: ScopedKey, idempotencyRecord: IdempotencyRecord, { about }: Named): KeyUse => ({
   idFromKey: idOfKey('bnd', key),
   resourceId: about,
   idempotencyRecord,

@@ -51,9 +51,9 @@ const limits = (detail: string): Problem => new Problem('json_limits_exceeded', 
 
 const take = (reader: Reader, pattern: RegExp): string | undefined => {
   pattern.lastIndex = reader.at
-  const found = pattern.exec(reader.text)?.[0]
-  if (found !== undefined) reader.at += found.length
-  return found
+  const match = pattern.exec(reader.text)?.[0]
+  if (match !== undefined) reader.at += match.length
+  return match
 }
 
 const skipSpace = (reader: Reader): void => void take(reader, SPACE)

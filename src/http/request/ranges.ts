@@ -16,8 +16,8 @@ const SPEC = /^(\d+)-(\d*)$|^-(\d+)$/
 const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b)
 
 const rangeOfSpec = (spec: string, length: bigint): ByteRange | 'not satisfiable' | undefined => {
-  const [found, from, to, suffix] = SPEC.exec(spec) ?? []
-  if (found === undefined) return undefined
+  const [match, from, to, suffix] = SPEC.exec(spec) ?? []
+  if (match === undefined) return undefined
   if (suffix !== undefined)
     return BigInt(suffix) === 0n ? 'not satisfiable' : { first: length - smaller(BigInt(suffix), length), end: length }
   const first = BigInt(from ?? 0)

@@ -21,7 +21,7 @@ import { wordsFor } from './violationWords.ts'
 export type RequestToCheck = {
   readonly req: Incoming
   readonly res: Outgoing
-  readonly declared: AnyRoute
+  readonly route: AnyRoute
   readonly principal: Principal | undefined
 }
 
@@ -29,18 +29,18 @@ export type RequestToCheck = {
  * The call with its checked parameters. Throws the Problem of the first check that fails.
  * Long because the order of the checks is the contract's and stands in one place.
  */
-export const checkedCall = async (services: Services, { req, res, declared, principal }: RequestToCheck) => {
-  const params = checkedParams(req, declared)
-  const accept = acceptedType(req, declared)
-  const sent = await readBody(req, declared, {
+export const checkedCall = async (services: Services, { req, res, route, principal }: RequestToCheck) => {
+  const params = checkedParams(req, route)
+  const accept = acceptedType(req, route)
+  const sent = await readBody(req, route, {
     deadlineMs: services.bodyDeadlineMs,
     turn: turnOf(res),
     sendContinue: () => sendContinueTo(req, res),
   })
   // After the body, since 413 and 415 come before any other 400.
   const apiVersion = checkedVersion(res)
-  const body = declared.body && checked(declared.body, sent, '')
-  const query = checkedQuery(req, declared)
+  const body = route.body && checked(route.body, sent, '')
+  const query = checkedQuery(req, route)
   const keyHeaders = req.headersDistinct['idempotency-key']
   return {
     ...services,
@@ -50,16 +50,16 @@ export const checkedCall = async (services: Services, { req, res, declared, prin
     path: req.path,
     apiVersion,
     correlationId: String(res.locals['correlationId']),
-    idempotency: principal && (await scopedKeyOf(services.ledger, declared, principal, keyHeaders)),
-    ifMatch: checkedIfMatch(req, declared),
+    idempotency: principal && (await scopedKeyOf(services.ledger, route, principal, keyHeaders)),
+    ifMatch: checkedIfMatch(req, route),
     ifNoneMatch: headerOf(req, 'if-none-match'),
     // RFC 9110 §14.2: Range is defined for GET only.
     range: req.method === 'GET' ? headerOf(req, 'range') : undefined,
     ifRange: headerOf(req, 'if-range'),
     accept,
     lastEventId: headerOf(req, 'last-event-id'),
-    minPosition: declared.isList ? minPositionOf(headerOf(req, 'if-min-position')) : undefined,
-    prefer: preferenceOf(headerOf(req, 'prefer'), waitMaxMs(deadlineOf(declared))),
+    minPosition: route.isList ? minPositionOf(headerOf(req, 'if-min-position')) : undefined,
+    prefer: preferenceOf(headerOf(req, 'prefer'), waitMaxMs(deadlineOf(route))),
     nextTurn: () => turnOf(res).enter(),
     onClose: (callback: () => void): void => (res.closed ? callback() : void res.once('close', callback)),
   }
@@ -113,22 +113,22 @@ const checkedQuery = (req: Incoming, { query }: AnyRoute): unknown => {
   return query && checked(query, Object.fromEntries(parameters), '?')
 }
 
-const wrongParameter = (name: string, count: number, known: readonly string[]): Violation => {
+const wrongParameter = (name: string, count: number, names: readonly string[]): Violation => {
   const pointer = `?${encodeURIComponent(name)}`
   if (count > 1) return { pointer, code: 'repeated_parameter', detail: 'A parameter may be given only once.' }
-  const existing = known.length === 0 ? 'This path has none.' : `The parameters are ${known.join(', ')}.`
+  const existing = names.length === 0 ? 'This path has none.' : `The parameters are ${names.join(', ')}.`
   return { pointer, code: 'unknown_parameter', detail: `There is no such parameter. ${existing}` }
 }
 
-const checkedIfMatch = (req: Incoming, declared: AnyRoute): Call<never, never, never>['ifMatch'] => {
-  if (!declared.ifMatch) return undefined
+const checkedIfMatch = (req: Incoming, route: AnyRoute): Call<never, never, never>['ifMatch'] => {
+  if (!route.ifMatch) return undefined
   const header = headerOf(req, 'if-match')
   if (header === undefined)
     throw new Problem('precondition_required', { detail: 'Send If-Match with the ETag of the version that you read.' })
   const matches = ifMatch(header)
-  const known = headerOf(req, 'if-none-match')
-  if (known === undefined) return matches
+  const ifNoneMatchHeader = headerOf(req, 'if-none-match')
+  if (ifNoneMatchHeader === undefined) return matches
   // RFC 9110 §13.1.2: a match of If-None-Match is 304 for GET, and a failed precondition for other methods.
-  const isCurrent = ifNoneMatch(known)
+  const isCurrent = ifNoneMatch(ifNoneMatchHeader)
   return etag => matches(etag) && !isCurrent(etag)
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { isDeletedStream } from '../../evidence/continuity.ts'
 import type { Head } from '../../evidence/heads.ts'
 import { headOfSize, headsBefore, lastHead, provableHead, publicKeys } from '../../evidence/headStore.ts'
-import { leafOfEvent, type SealedLeaf } from '../../evidence/leaves.ts'
+import { leafOfEvent, type IndexedLeaf } from '../../evidence/leaves.ts'
 import { leafHash } from '../../evidence/merkle.ts'
 import { canonicalRecord } from '../../evidence/record.ts'
 import { inclusionProof } from '../../evidence/tree.ts'
@@ -103,7 +103,7 @@ const listAuditHeads = route({
     const last = items.at(-1)
     const nextCursor =
       heads.length > limit && last
-        ? call.cursors.seal(binding, { generation: last.generation, tree_size: last.tree_size })
+        ? call.cursors.encrypt(binding, { generation: last.generation, tree_size: last.tree_size })
         : null
     const page = {
       items: items.map(head => render(head, keys)),
@@ -154,7 +154,7 @@ type EventOfProof = Pick<z.input<typeof proofSchema>, 'event' | 'event_state' | 
 /** The members of the proof about the event that is at the place of the leaf. */
 const eventAt = async (
   store: Pick<EventStore, 'readStream'>,
-  { stream, revision, hash }: SealedLeaf,
+  { stream, revision, hash }: IndexedLeaf,
 ): Promise<EventOfProof> => {
   try {
     for await (const event of store.readStream(stream, { from: revision, limit: 1, withBytes: true })) {
@@ -174,7 +174,7 @@ const readAuditProof = route({
   operationId: 'read_audit_proof',
   summary: 'Prove that an event is in the log as it was stored',
   description:
-    'The inclusion proof of an event of the caller’s tenant, with the signed head that it leads to. An event is sealed some ' +
+    'The inclusion proof of an event of the caller’s tenant, with the signed head that it leads to. An event is signed some ' +
     'seconds after it was stored; until then it is a 404. Events of API keys and idempotency records are withheld, as histories ' +
     'withhold them. Looking at a proof is an audit record.',
   tag: 'Audit',
@@ -192,9 +192,9 @@ const readAuditProof = route({
   handler: async call => {
     const { sql } = call.database
     const { event_id } = call.params
-    const asked = call.query.tree_size
+    const size = call.query.tree_size
     const leaf = await leafOfEvent(sql, event_id)
-    const head = asked === undefined ? await provableHead(sql) : await headOfSize(sql, Number(asked))
+    const head = size === undefined ? await provableHead(sql) : await headOfSize(sql, Number(size))
     const isOwn = leaf !== undefined && leaf.tenant === call.principal.tenant
     if (!isOwn || head === undefined || leaf.index >= head.tree_size) throw new Problem('resource_not_found')
     await recordLook(call, 'read_audit_proof', event_id)

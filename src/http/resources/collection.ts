@@ -36,7 +36,7 @@ export const readPage = async <R extends ListedRow>(
   const { text, values } = page(request)
   const rows = await call.lists.sql<PageRow<R>>(text, values)
   const { items, next } = pageOfRows(rows, limit, ({ created_at, id }: R) => ({ created_at, id }))
-  const nextCursor = next === undefined ? null : call.cursors.seal(binding, next)
+  const nextCursor = next === undefined ? null : call.cursors.encrypt(binding, next)
   const texts = await textsFor(call, items)
   return pageReply(
     call,
@@ -63,13 +63,13 @@ export const waitApplied = ({ prefer: { waitMs } }: Call<unknown, unknown, unkno
 export const reachedPosition = async (
   call: Call<unknown, unknown, unknown>,
   name: string,
-  wanted = call.minPosition,
+  target = call.minPosition,
 ): Promise<bigint> => {
   const { sql } = call.database
   const current = await positionOf(sql, name)
-  if (wanted === undefined || current >= wanted) return current
-  const position = (await hasWaited(call, name, wanted)) ? await positionOf(sql, name) : current
-  if (position >= wanted) return position
+  if (target === undefined || current >= target) return current
+  const position = (await hasWaited(call, name, target)) ? await positionOf(sql, name) : current
+  if (position >= target) return position
   throw new Problem('projection_behind', {
     detail: `The list is complete up to position ${position}. Try again shortly, or send Prefer: wait=5.`,
   })
@@ -78,12 +78,12 @@ export const reachedPosition = async (
 const hasWaited = async (
   { prefer: { waitMs = 0 }, concurrencyLimits, tail, principal }: Call<unknown, unknown, unknown>,
   name: string,
-  wanted: bigint,
+  target: bigint,
 ): Promise<boolean> => {
   if (waitMs === 0) return false
   const release = await concurrencyLimits.take('waits', principal)
   try {
-    await tail.waitUntilReached(name, wanted, waitMs)
+    await tail.waitUntilReached(name, target, waitMs)
     return true
   } finally {
     release()

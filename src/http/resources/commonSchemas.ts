@@ -37,10 +37,10 @@ const OFFSET = /(?:\.(?<fraction>\d+))?(?<offset>[+-]\d\d:\d\d)$/
 
 /** The same instant in UTC, with the same digits of a second. A time in UTC stays as it was sent. */
 const inUtc = (text: string): string => {
-  const found = OFFSET.exec(text)
-  if (found === null) return text
-  const { fraction, offset } = found.groups as { fraction?: string; offset: string }
-  const seconds = new Date(`${text.slice(0, found.index)}${offset}`).toISOString().replace('.000Z', '')
+  const match = OFFSET.exec(text)
+  if (match === null) return text
+  const { fraction, offset } = match.groups as { fraction?: string; offset: string }
+  const seconds = new Date(`${text.slice(0, match.index)}${offset}`).toISOString().replace('.000Z', '')
   return `${seconds}${fraction === undefined ? '' : `.${fraction}`}Z`
 }
 

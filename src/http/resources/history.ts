@@ -96,7 +96,7 @@ const historyOf = <K extends Kind>(
       return pageReply(call, {
         items: entries.map(entry => ({ ...entry, data: withTexts(entry.data, texts) })),
         hasMore,
-        nextCursor: hasMore ? cursors.seal(binding, { after: end }) : null,
+        nextCursor: hasMore ? cursors.encrypt(binding, { after: end }) : null,
         asOfPosition: String(newest?.position),
         parameters: { limit: query.limit },
       })

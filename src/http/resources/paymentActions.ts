@@ -109,7 +109,7 @@ const refundedAmount = z
 
 const newRefund = z.strictObject({ amount: refundedAmount, reason: textSchema })
 
-const askedOf = (call: LogCall<{ id: PaymentId }, unknown, z.output<typeof newRefund>, 'required'>): NewRefund => {
+const newRefundOf = (call: LogCall<{ id: PaymentId }, unknown, z.output<typeof newRefund>, 'required'>): NewRefund => {
   const { body, params, idempotency } = call
   const amount = body.amount === REMAINING ? null : body.amount
   return {
@@ -142,11 +142,11 @@ const refundPayment = route({
   handler: async call => {
     await readReferenceFirst(call)
     return refundReply(
-      await replyToCreation(call, await refund(call.ledger, askedOf(call), call.context), PATH, renderPayment),
+      await replyToCreation(call, await refund(call.ledger, newRefundOf(call), call.context), PATH, renderPayment),
     )
   },
   replay: async call => {
-    const replayed = await replayRefund(call.ledger, askedOf(call), call.context)
+    const replayed = await replayRefund(call.ledger, newRefundOf(call), call.context)
     return refundReply(await replyToReplay(call, replayed, PATH, renderPayment))
   },
 })

@@ -104,8 +104,8 @@ const request = async (call: Named, kind: RebuildKind, operation: string): Promi
   const { database, ledger, params, principal } = call
   await audit(call, operation)
   const id = randomId('op', ledger.world)
-  const wanted = { id, kind, projection: params.name, requested_by: principal.subject }
-  const requested = await database.transaction(sql => requestRebuild(sql, wanted))
+  const rebuild = { id, kind, projection: params.name, requested_by: principal.subject }
+  const requested = await database.transaction(sql => requestRebuild(sql, rebuild))
   if (requested.ok) return replyWith(call, id, 202)
   if (requested.code === 'nothing_kept') throw stateConflict(`No earlier tables of ${params.name} are kept.`)
   if (kind === 'verify') return replyWith(call, requested.id, 202)

@@ -31,8 +31,8 @@ const ELEMENT = /^([^;, \t]+)(?:[ \t]*;[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))
 const qualitiesOf = (header: string): ReadonlyMap<string, number> =>
   new Map(
     header.split(',').flatMap(element => {
-      const [found, name = '', quality = '1'] = ELEMENT.exec(element.trim()) ?? []
-      return found === undefined ? [] : [[name.toLowerCase().replace(/^x-/, ''), Number(quality)] as const]
+      const [match, name = '', quality = '1'] = ELEMENT.exec(element.trim()) ?? []
+      return match === undefined ? [] : [[name.toLowerCase().replace(/^x-/, ''), Number(quality)] as const]
     }),
   )
 
@@ -57,8 +57,8 @@ const CACHED_MAX = 64
 const cached = new LRUCache<string, Cached>({ max: CACHED_MAX })
 
 const codedOnce = (key: string, text: string, code: () => Promise<Buffer>): Promise<Buffer> => {
-  const known = cached.get(key)
-  if (known?.text === text) return known.coded
+  const entry = cached.get(key)
+  if (entry?.text === text) return entry.coded
   const coded = code()
   cached.set(key, { text, coded })
   return coded

@@ -49,10 +49,10 @@ const withCommonHeaders = (res: Response, own: Headers = {}): Headers => {
  * library may drop headers that were set before it failed.
  */
 export const setCommonHeaders = (res: Response): void => {
-  const begin = res.writeHead.bind(res) as (...given: readonly unknown[]) => Response
-  const writeHead = (...given: readonly unknown[]): Response => {
+  const begin = res.writeHead.bind(res) as (...args: readonly unknown[]) => Response
+  const writeHead = (...args: readonly unknown[]): Response => {
     for (const [name, value] of Object.entries(commonHeaders(res))) if (!res.hasHeader(name)) res.setHeader(name, value)
-    return begin(...given)
+    return begin(...args)
   }
   Object.assign(res, { writeHead })
 }

@@ -12,7 +12,7 @@ import { Problem } from '../problems/problemCatalogue.ts'
  */
 
 /** Resolves to the reply of the route's handler, or of the first request with the key. */
-export type AnswerByKey = (declared: AnyRoute, call: Call<unknown, unknown, unknown>) => Promise<Reply>
+export type AnswerByKey = (route: AnyRoute, call: Call<unknown, unknown, unknown>) => Promise<Reply>
 
 const deniesEffect = (error: unknown): boolean =>
   (error instanceof Unavailable && error.dependency === 'database') ||
@@ -37,8 +37,8 @@ export const createAnswerByKey = (): AnswerByKey => {
     return reply
   }
 
-  return async (declared, call) => {
-    const { handler, replay } = declared
+  return async (route, call) => {
+    const { handler, replay } = route
     const { idempotency, ledger } = call
     if (idempotency === undefined || replay === undefined) return handler(call as never)
     const name = nameOf(idempotency)

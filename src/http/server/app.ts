@@ -9,7 +9,7 @@ import express, {
 import type { ApiVersionUsage } from '../versions/apiVersionUsage.ts'
 import { probeAccount, strangerAccount } from '../../fairness/account.ts'
 import { workFor } from '../../fairness/currentAccount.ts'
-import type { Log } from '../../ports.ts'
+import type { Logger } from '../../ports.ts'
 import { type AddressOf, createAddressOf, networkOf } from '../request/clientAddress.ts'
 import { announcedBytesOf, bodyArrived, sendContinueTo } from '../request/body.ts'
 import { createRequestMetrics } from './requestMetrics.ts'
@@ -34,7 +34,7 @@ import { routeIn } from '../translation/translation.ts'
 export type AppDependencies = {
   readonly routes: readonly AnyRoute[]
   readonly pipeline: RequestPipeline
-  readonly log: Log
+  readonly logger: Logger
   readonly admission: Admission
   /** Aborts at shutdown: from then on requests on open connections are refused. */
   readonly stopping: AbortSignal
@@ -107,12 +107,12 @@ const routerOf = ({ routes, issuer, ...exchange }: AppDependencies): Express => 
   app.enable('case sensitive routing').enable('strict routing')
 
   if (issuer) app.use(issuer.path, asIssuer, takeTurn, waitForBody, mountIssuer(issuer.handler))
-  for (const [path, declared] of routesByPath(routes)) {
-    for (const route of declared) app[methodOf(route)](path, respondInVersion(route, exchange))
+  for (const [path, endpoints] of routesByPath(routes)) {
+    for (const route of endpoints) app[methodOf(route)](path, respondInVersion(route, exchange))
     app.all(path, (req, res) => {
       // A path with a malformed id is 404 for any method.
-      const isValidPath = declared[0]?.params?.safeParse(req.params).success ?? true
-      const notAllowed = new Problem('method_not_allowed', { headers: { Allow: allowOf(declared) } })
+      const isValidPath = endpoints[0]?.params?.safeParse(req.params).success ?? true
+      const notAllowed = new Problem('method_not_allowed', { headers: { Allow: allowOf(endpoints) } })
       refuse(req, res, isValidPath ? notAllowed : new Problem('route_not_found'))
     })
   }
@@ -155,32 +155,32 @@ const waitForBody = async (req: Incoming, res: Outgoing, next: (problem?: Proble
   next()
 }
 
-const methodOf = (declared: AnyRoute) => declared.method.toLowerCase() as 'get' | 'post' | 'patch' | 'delete'
+const methodOf = (endpoint: AnyRoute) => endpoint.method.toLowerCase() as 'get' | 'post' | 'patch' | 'delete'
 
-type Exchange = Pick<AppDependencies, 'pipeline' | 'log' | 'usage'>
+type Exchange = Pick<AppDependencies, 'pipeline' | 'logger' | 'usage'>
 
 /** The handler of a route, which answers each request by its version. */
-const respondInVersion = (declared: AnyRoute, dependencies: Exchange) => {
-  const route = `${declared.method} ${declared.path}`
-  const byVersion = new Map(VERSIONS.map(version => [version, routeIn(declared, version)]))
+const respondInVersion = (endpoint: AnyRoute, dependencies: Exchange) => {
+  const route = `${endpoint.method} ${endpoint.path}`
+  const byVersion = new Map(VERSIONS.map(version => [version, routeIn(endpoint, version)]))
   return (req: Incoming, res: Outgoing): Promise<void> => {
     res.locals['route'] = route
-    return respond(req, res, byVersion.get(requestedVersionOf(res).version) ?? declared, dependencies)
+    return respond(req, res, byVersion.get(requestedVersionOf(res).version) ?? endpoint, dependencies)
   }
 }
 
 const respond = async (
   req: Incoming,
   res: Outgoing,
-  declared: AnyRoute,
-  { pipeline, log, usage }: Exchange,
+  endpoint: AnyRoute,
+  { pipeline, logger, usage }: Exchange,
 ): Promise<void> => {
   try {
-    await sendReply(req, res, await pipeline(req, res, declared))
+    await sendReply(req, res, await pipeline(req, res, endpoint))
   } catch (error) {
     const problem = error instanceof Problem ? error : new Problem('internal_error')
     if (problem !== error)
-      log.error({ correlationId: res.locals['correlationId'], trace_id: traceIdOf(req), error }, 'unexpected')
+      logger.error({ correlationId: res.locals['correlationId'], trace_id: traceIdOf(req), error }, 'unexpected')
     sendProblem(req, res, problem)
   } finally {
     const { correlationId, startedAt, tenant, client, route } = res.locals
@@ -189,8 +189,8 @@ const respond = async (
       usage?.count(version, String(route), { tenant: String(tenant), client: String(client) })
     const tookMs = Math.round((performance.now() - Number(startedAt)) * 10) / 10
     const trace_id = traceIdOf(req)
-    log.info(
-      { correlationId, trace_id, tenant, route: declared.operationId, status: res.statusCode, tookMs },
+    logger.info(
+      { correlationId, trace_id, tenant, route: endpoint.operationId, status: res.statusCode, tookMs },
       'request',
     )
   }

@@ -10,7 +10,7 @@ import { setCommonHeaders } from '../response/respond.ts'
  * Error whose `allow` names the methods for a method that the path does not have, and with any other Error for a
  * failure.
  */
-export type IssuerHandler = (...given: Parameters<RequestHandler>) => void
+export type IssuerHandler = (...args: Parameters<RequestHandler>) => void
 
 const problemOf = (error: unknown): Problem => {
   if (error instanceof Unavailable) return new Problem('dependency_unavailable')

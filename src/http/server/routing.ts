@@ -8,9 +8,9 @@ const pathOf = ({ path }: AnyRoute): string => path.replaceAll(':', '\\:').repla
 /** The routes by path. Paths that end in an action come first, since Express would match `inv_…:approve` as an id. */
 export const routesByPath = (routes: readonly AnyRoute[]): ReadonlyMap<string, readonly AnyRoute[]> => {
   const isAction = ({ path }: AnyRoute): boolean => path.includes(':')
-  return Map.groupBy([...routes.filter(isAction), ...routes.filter(declared => !isAction(declared))], pathOf)
+  return Map.groupBy([...routes.filter(isAction), ...routes.filter(route => !isAction(route))], pathOf)
 }
 
 /** The value of Allow. */
-export const allowOf = (declared: readonly AnyRoute[]): string =>
-  declared.map(({ method }) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
+export const allowOf = (routes: readonly AnyRoute[]): string =>
+  routes.map(({ method }) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')

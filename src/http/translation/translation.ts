@@ -13,10 +13,10 @@ const TRANSLATORS: Readonly<Record<OlderVersion, Translator>> = { '2026-11-01': 
 
 /** These routes, which are declared in the newest shape, as the version has them. In the same order. */
 export const inVersion = (routes: readonly AnyRoute[], version: Version): readonly AnyRoute[] =>
-  routes.map(declared => routeIn(declared, version))
+  routes.map(route => routeIn(route, version))
 
 /** The route as the version has it: translated from version to version, backwards from the newest. */
-export const routeIn = (declared: AnyRoute, version: Version): AnyRoute =>
+export const routeIn = (route: AnyRoute, version: Version): AnyRoute =>
   VERSIONS.slice(VERSIONS.indexOf(version))
     .filter(older => older !== NEWEST_VERSION)
-    .reduceRight((next, older) => TRANSLATORS[older][next.operationId]?.(next) ?? next, declared)
+    .reduceRight((next, older) => TRANSLATORS[older][next.operationId]?.(next) ?? next, route)

@@ -73,7 +73,7 @@ export const createApiVersionUsage = ({
 }: ApiVersionUsageOptions): ApiVersionUsage => {
   const closing = new AbortController()
   let counts = new Map<string, number>()
-  let known = new Set<string>()
+  let recorded = new Set<string>()
   let day = ''
   let loop: Promise<void> | undefined
 
@@ -87,7 +87,7 @@ export const createApiVersionUsage = ({
         if (row && row.today !== day) await sql(DELETE_OLD)
         return row?.today ?? day
       })
-      if (today !== day) known = new Set()
+      if (today !== day) recorded = new Set()
       day = today
     } catch (error) {
       onFailure(error)
@@ -107,8 +107,8 @@ export const createApiVersionUsage = ({
   return {
     count: (version, route, caller) => {
       let series = seriesOf(version, route, caller)
-      if (!known.has(series)) {
-        if (known.size < seriesMax) known.add(series)
+      if (!recorded.has(series)) {
+        if (recorded.size < seriesMax) recorded.add(series)
         else series = seriesOf(version, route, { tenant: '', client: OTHER_CLIENTS })
       }
       add(counts, series, 1)

@@ -19,12 +19,12 @@ type Dependencies = {
 /** Resolves when the retired versions were read, or reading failed. */
 export const followRetiredVersions = async ({ database, world, onFailure }: Dependencies): Promise<ServedVersions> => {
   const closing = new AbortController()
-  let known: ReadonlySet<string> = new Set()
-  let resolveVersion = resolveVersionWithout(known)
+  let current: ReadonlySet<string> = new Set()
+  let resolveVersion = resolveVersionWithout(current)
   const read = async (): Promise<void> => {
     const retired = await retiredVersions(database.sql)
-    if (retired.symmetricDifference(known).size === 0) return
-    known = retired
+    if (retired.symmetricDifference(current).size === 0) return
+    current = retired
     resolveVersion = resolveVersionWithout(retired)
   }
   const follow = async (): Promise<void> => {

@@ -40,12 +40,12 @@ export const mayHaveErased = async (
 ): Promise<boolean> => {
   const kind = KINDS[resource]
   if (kind === undefined) return false
-  const [found] = await sql<{ outdated: boolean }>(
+  const [row] = await sql<{ outdated: boolean }>(
     `select (select count(*) from personal_texts where kind = $3 and tenant_id = $4 and erased_at is not null)
       > coalesce((select erased from export_erasures where operation_id = $1 and attempt = $2), 0) as outdated`,
     [id, attempt, kind, tenant],
   )
-  return found?.outdated === true
+  return row?.outdated === true
 }
 
 const RESOURCE_OF_KIND = Object.entries(KINDS)
@@ -56,7 +56,7 @@ const RESOURCE_OF_KIND = Object.entries(KINDS)
  * The ids of finished exports whose files may have an erased text, or whose filters have one, at most `limit` of them.
  */
 export const exportsWithErased = async (sql: Sql, limit: number): Promise<readonly string[]> => {
-  const found = await sql<{ id: string }>(
+  const rows = await sql<{ id: string }>(
     `select o.id from
       (select tenant_id, kind, count(*) as erased from personal_texts where erased_at is not null
         group by tenant_id, kind) p
@@ -68,5 +68,5 @@ export const exportsWithErased = async (sql: Sql, limit: number): Promise<readon
       order by o.id limit $1`,
     [limit],
   )
-  return found.map(({ id }) => id)
+  return rows.map(({ id }) => id)
 }

@@ -87,12 +87,12 @@ export const fileSink = (sql: Sql, { id, attempt }: Attempt): FileSink => {
  * some of them. Reads no chunk: Postgres keeps the lengths apart from the bytes.
  */
 export const isComplete = async (sql: Sql, { id, attempt }: Attempt, byteCount: bigint): Promise<boolean> => {
-  const [found] = await sql<{ complete: boolean }>(
+  const [row] = await sql<{ complete: boolean }>(
     `select coalesce(sum(octet_length(bytes)), 0) = $3::bigint as complete from export_chunks
       where operation_id = $1 and attempt = $2`,
     [id, attempt, byteCount],
   )
-  return found?.complete === true
+  return row?.complete === true
 }
 
 const CHUNK = 'from export_chunks where operation_id = $1 and attempt = $2 and seq = $3'

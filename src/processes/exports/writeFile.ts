@@ -4,7 +4,7 @@ import { type Attempt, fileSink, type Progress, saveProgress } from './exportFil
 import type { Ledger } from '../../commands/commandHandler.ts'
 import { readTexts, tokensOf, withTexts } from '../../personalTexts/personalTexts.ts'
 import { positionOf } from '../../feeds/checkpoints.ts'
-import type { Database, FileFormat, Log, Sql } from '../../ports.ts'
+import type { Database, FileFormat, Logger, Sql } from '../../ports.ts'
 import { type ExportedReadModel, exportedReadModels } from './exportedReadModels.ts'
 
 /** Writes the file of one attempt at an export, from a snapshot of its read model. */
@@ -13,7 +13,7 @@ export type ExportDependencies = {
   readonly database: Database
   readonly ledger: Ledger
   readonly formats: Readonly<Record<ExportFormat, FileFormat>>
-  readonly log: Log
+  readonly logger: Logger
 }
 
 /** One attempt at one export. */
@@ -59,7 +59,7 @@ const progressOf = ({ database, ledger: { world } }: ExportDependencies, { id, a
 
 /**
  * The position up to which the file is complete: the checkpoint of the read model, or the position before its first
- * parked event of this tenant or of an unknown one (''). The rows of other keys may be newer than that.
+ * dead letter of this tenant or of an unknown one (''). The rows of other keys may be newer than that.
  */
 const completeUpTo = async (sql: Sql, { name }: ExportedReadModel, tenant: string): Promise<bigint> => {
   const asOf = await positionOf(sql, name)

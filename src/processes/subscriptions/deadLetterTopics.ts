@@ -1,20 +1,20 @@
 import { factsAt } from '../../../projections/facts/queries.ts'
-import { reasonForTenant } from '../../../projections/parkedReasons.ts'
+import { reasonForTenant } from '../../../projections/deadLetterReasons.ts'
 import type { CloudEvent } from '../../../streams/facts.ts'
 import { topicNamesOf } from '../../commands/subscriptions/topicNames.ts'
-import { markAnnounced, type ParkedEvent, unannounced } from '../../feeds/parkedEvents.ts'
+import { markAnnounced, type DeadLetter, unannounced } from '../../feeds/deadLetters.ts'
 import { factMessageOf } from '../../feeds/factMessage.ts'
 import type { FactMessage } from '../../ports.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 
 /**
- * Announces parked facts on the dead letter topic of their subscription, with the headers of the fact and, instead of
+ * Announces dead letters on the dead letter topic of their subscription, with the headers of the fact and, instead of
  * its data, the reason. The data is left out because it may be the cause (too large); GET /events still has the fact.
  */
 
 const BATCH_MAX = 100
 
-const announcementOf = (fact: ParkedEvent, event: CloudEvent | undefined): FactMessage => {
+const announcementOf = (fact: DeadLetter, event: CloudEvent | undefined): FactMessage => {
   const { deadLetterTopic: topic } = topicNamesOf(fact.delivery)
   const headers = event
     ? factMessageOf(topic, event).headers

@@ -5,7 +5,7 @@ import { topicNamesOf } from '../../commands/subscriptions/topicNames.ts'
 import { positionOf } from '../../feeds/checkpoints.ts'
 import { type DeliveryWithParking, openDeliveryWithParking } from '../../feeds/deliveryWithParking.ts'
 import type { Outgoing } from '../../feeds/retriesBeforeParking.ts'
-import { type ParkedEvent, parkedBetween } from '../../feeds/parkedEvents.ts'
+import { type DeadLetter, deadLettersBetween } from '../../feeds/deadLetters.ts'
 import { factMessageOf } from '../../feeds/factMessage.ts'
 import {
   type DeliveryCheckpoint,
@@ -44,7 +44,7 @@ const factsProjectionOf = ({ tenant_id }: SubscriptionDelivery) => ({ delivery: 
 const selectionOf = ({ tenant_id, types, from_time }: SubscriptionDelivery) => ({ tenant: tenant_id, types, from_time })
 
 /**
- * Whether the stream of this key can have facts of these types. Parked events of other streams are not the
+ * Whether the stream of this key can have facts of these types. Dead letters of other streams are not the
  * subscriber's.
  */
 const mayHaveFactsOf = (types: readonly string[], key: string): boolean =>
@@ -70,9 +70,9 @@ const outgoingOf = (topic: string, position: bigint, event: CloudEvent): Outgoin
 type PageItem = { readonly position: bigint; readonly fact: Outgoing | null }
 
 /** The facts of a page and the unreadable events between them, in the order of the log. */
-const withUnreadable = (page: readonly PageItem[], unreadable: readonly ParkedEvent[]): Outgoing[] => {
-  const known = new Set(page.map(({ position }) => position))
-  const missing = unreadable.filter(({ position }) => !known.has(position)).map(unreadableOf)
+const withUnreadable = (page: readonly PageItem[], unreadable: readonly DeadLetter[]): Outgoing[] => {
+  const positions = new Set(page.map(({ position }) => position))
+  const missing = unreadable.filter(({ position }) => !positions.has(position)).map(unreadableOf)
   const facts = page.flatMap(({ fact }) => (fact ? [fact] : []))
   return missing.length === 0 ? facts : [...facts, ...missing].toSorted((a, b) => (a.position < b.position ? -1 : 1))
 }
@@ -87,7 +87,7 @@ const unreadableOf = ({
   attempts: __,
   first_failed_at: ___,
   ...reference
-}: ParkedEvent): Outgoing => ({
+}: DeadLetter): Outgoing => ({
   ...reference,
   message: () => {
     throw new Error(`The facts projection has parked it. ${reason}`)
@@ -96,8 +96,8 @@ const unreadableOf = ({
 
 /** The next facts and the position of the last one; undefined when there are none. */
 const readNext = async (sql: Sql, subscription: SubscriptionDelivery, after: bigint, projectedUpTo: bigint) => {
-  // Parked events are read first: one that the projection writes between the two queries is then in the page.
-  const parked = await parkedBetween(sql, factsProjectionOf(subscription), after, projectedUpTo)
+  // Dead letters are read first: one that the projection writes between the two queries is then in the page.
+  const parked = await deadLettersBetween(sql, factsProjectionOf(subscription), after, projectedUpTo)
   const { text, values } = subscribedFacts({ ...selectionOf(subscription), after, to: projectedUpTo, limit: BATCH_MAX })
   const rows = await sql<Row>(text, values)
   const last = rows.at(-1)
@@ -111,16 +111,16 @@ const readNext = async (sql: Sql, subscription: SubscriptionDelivery, after: big
 }
 
 /**
- * The fact of a parked event; undefined if its type is not subscribed to. `from_time` is not applied: it may be that of
+ * The fact of a dead letter; undefined if its type is not subscribed to. `from_time` is not applied: it may be that of
  * a replay that was requested after the fact was parked.
  */
 const findParked = async (
   sql: Sql,
   subscription: SubscriptionDelivery,
-  { position }: ParkedEvent,
+  { position }: DeadLetter,
 ): Promise<Outgoing | undefined> => {
   const before = position - 1n
-  if ((await parkedBetween(sql, factsProjectionOf(subscription), before, position)).length > 0)
+  if ((await deadLettersBetween(sql, factsProjectionOf(subscription), before, position)).length > 0)
     throw new Error('The facts projection has parked it too.')
   if ((await positionOf(sql, FACTS_PROJECTION)) < position)
     throw new Error('The facts projection has not reached it yet.')
@@ -137,7 +137,7 @@ const findParked = async (
 
 /** Serves the requests of operators beside the delivery, and again when the database did not answer. */
 const serve = async (
-  { ledger: { world }, log }: SubscriptionDependencies,
+  { ledger: { world }, logger }: SubscriptionDependencies,
   delivery: DeliveryWithParking,
   signal: AbortSignal,
 ) => {
@@ -145,7 +145,7 @@ const serve = async (
     try {
       await delivery.serve(signal)
     } catch (error) {
-      if (!(error instanceof Unavailable)) log.warn({ error }, 'a replay of dead letters failed')
+      if (!(error instanceof Unavailable)) logger.warn({ error }, 'a replay of dead letters failed')
       await world.sleep(REPLAY_RETRY_MS, signal)
     }
   }

@@ -1,6 +1,6 @@
 import type { IsStillAllowed } from '../../commands/subscriptions/permission.ts'
 import type { Ledger } from '../../commands/commandHandler.ts'
-import type { Database, FactBus, Log } from '../../ports.ts'
+import type { Database, FactBus, Logger } from '../../ports.ts'
 
 /** The projector, as far as it runs in this process. */
 export type ObservedProjector = {
@@ -29,7 +29,7 @@ export type SubscriptionDependencies = {
   readonly needsAuthorizer?: boolean
   readonly ledger: Ledger
   readonly isStillAllowed: IsStillAllowed
-  readonly log: Log
+  readonly logger: Logger
   /** Without it the tables are looked at again and again. */
   readonly projector?: ObservedProjector
 }

@@ -47,8 +47,8 @@ const createOpenDeliveries = (dependencies: SubscriptionDependencies, epoch: big
   }
   return {
     of: async (subscription: SubscriptionDelivery): Promise<OpenDelivery> => {
-      const known = open.get(subscription.id)
-      if (known) return known
+      const existing = open.get(subscription.id)
+      if (existing) return existing
       const checkpoint = await acquireDelivery(dependencies.database.sql, checkpointOf(subscription, epoch))
       const delivery = await openDelivery(dependencies, subscription, checkpoint)
       open.set(subscription.id, delivery)

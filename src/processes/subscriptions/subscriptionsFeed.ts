@@ -1,6 +1,6 @@
 import { partsOf } from '../../../streams/aggregate.ts'
 import { moveCheckpoint, positionOf, EpochSuperseded, acquireCheckpoint } from '../../feeds/checkpoints.ts'
-import { firstParkedPositions } from '../../feeds/parkedEvents.ts'
+import { firstPositionsOfKeys } from '../../feeds/deadLetters.ts'
 import type { Feed } from '../../feeds/feedLoop.ts'
 import { type SubscriptionDelivery, deliveriesUpTo } from '../../feeds/subscriptionCheckpoints.ts'
 import { AT_ONCE_MS, createTimer, type Timer } from '../../feeds/timer.ts'
@@ -18,7 +18,7 @@ import { NAME } from './permissionMonitor.ts'
  *   delivery.ts            sends the facts of one subscription, batch by batch
  *   permissionMonitor.ts   stops subscriptions whose owner lost the permission
  *   topicProvisioning.ts   creates and deletes topics, grants and revokes rights; topicWork.ts runs that beside the loop
- *   deadLetterTopics.ts    announces parked facts on the dead letter topics
+ *   deadLetterTopics.ts    announces dead letters on the dead letter topics
  *
  * The facts come from the projection that GET /events reads, up to its checkpoint. The subscriptions come from their
  * read model; the log is followed only to find rows that are out of date, so that a subscription that was just paused
@@ -63,7 +63,7 @@ const outOfDate = async (
   const late = subscriptions.filter(({ id }) => newest.has(id))
   if (late.length === 0) return new Set()
   const projectedUpTo = await positionOf(database.sql, READ_MODEL)
-  const parked = await firstParkedPositions(database.sql, READ_MODEL)
+  const parked = await firstPositionsOfKeys(database.sql, READ_MODEL)
   for (const { id } of late) if ((newest.get(id)?.position ?? 0n) <= projectedUpTo && !parked.has(id)) newest.delete(id)
   return new Set(newest.keys())
 }
@@ -79,7 +79,7 @@ const concernsOne = (error: unknown): boolean =>
  * once.
  */
 const reconcilerOf = ({ dependencies, pausedUntilMs, roundRobin }: RunState, deliveries: Deliveries) => {
-  const { ledger, log } = dependencies
+  const { ledger, logger } = dependencies
   let brokerFailures = 0
   return async (subscription: SubscriptionDelivery, projectedUpTo: bigint): Promise<boolean> => {
     roundRobin.hadTurn(subscription)
@@ -91,7 +91,7 @@ const reconcilerOf = ({ dependencies, pausedUntilMs, roundRobin }: RunState, del
     } catch (error) {
       if (!concernsOne(error)) throw error
       pausedUntilMs.set(subscription.id, ledger.world.monotonicMs() + FAILURE_PAUSE_MS)
-      log.warn({ subscription: subscription.id, error }, 'cannot deliver a subscription now')
+      logger.warn({ subscription: subscription.id, error }, 'cannot deliver a subscription now')
       await deliveries.closeAfterFailure(subscription.id)
       if (isBrokerDown(error) && ++brokerFailures >= BROKER_FAILURES_MAX) throw error
       return false

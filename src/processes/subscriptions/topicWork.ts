@@ -37,7 +37,7 @@ export type TopicWork = {
  * Long because its functions share the state of one queue.
  */
 export const createTopicWork = (onEnded: () => void = () => undefined): TopicWork => {
-  const wanted = new Map<string, Task>()
+  const tasks = new Map<string, Task>()
   const running = new Map<string, { readonly task: Task; readonly done: Promise<void> }>()
   const ended = new Set<string>()
   const failures = new Map<string, unknown>()
@@ -46,14 +46,14 @@ export const createTopicWork = (onEnded: () => void = () => undefined): TopicWor
 
   const next = (): Task | undefined => {
     const busy = new Set([...running.values()].map(({ task }) => task.tenant_id))
-    return roundRobin.inOrder([...wanted.values()]).find(({ tenant_id }) => !busy.has(tenant_id))
+    return roundRobin.inOrder([...tasks.values()]).find(({ tenant_id }) => !busy.has(tenant_id))
   }
 
   const beginDue = (): void => {
     while (!isStopped && running.size < AT_ONCE_MAX) {
       const task = next()
       if (task === undefined) return
-      wanted.delete(task.id)
+      tasks.delete(task.id)
       roundRobin.hadTurn(task)
       running.set(task.id, { task, done: run(task) })
     }
@@ -74,11 +74,11 @@ export const createTopicWork = (onEnded: () => void = () => undefined): TopicWor
   return {
     want: ({ id, tenant_id }, work) => {
       const task = { id, tenant_id, work }
-      wanted.set(id, task)
+      tasks.set(id, task)
       roundRobin.joins(task)
       beginDue()
     },
-    drop: id => void wanted.delete(id),
+    drop: id => void tasks.delete(id),
     mayChangeRows: id => {
       if (failures.has(id)) {
         const failure = failures.get(id)
@@ -90,7 +90,7 @@ export const createTopicWork = (onEnded: () => void = () => undefined): TopicWor
     beforeRowsAreRead: () => ended.clear(),
     stop: async () => {
       isStopped = true
-      wanted.clear()
+      tasks.clear()
       await Promise.all([...running.values()].map(({ done }) => done))
     },
   }

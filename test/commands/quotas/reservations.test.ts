@@ -24,8 +24,8 @@ describe('running exports', () => {
   after(() => database.close())
 
   it('are limited to two for each caller, also for concurrent requests', async () => {
-    const asked = Array.from({ length: 20 }, (_, index) => take('one', idOf(index)))
-    const answers = await Promise.all(asked)
+    const requested = Array.from({ length: 20 }, (_, index) => take('one', idOf(index)))
+    const answers = await Promise.all(requested)
     expect(answers.filter(answer => answer === undefined)).to.have.length(2)
     expect(new Set(answers)).to.deep.equal(new Set([undefined, 'caller']))
     expect(await take('another', idOf(30))).to.equal(undefined)
@@ -49,10 +49,10 @@ describe('running exports', () => {
 
   it('are limited for the tenant too, also for concurrent requests of many callers', async () => {
     const tenant = 'many-exporters'
-    const asked = Array.from({ length: 20 }, (_, index) =>
+    const requested = Array.from({ length: 20 }, (_, index) =>
       take(`caller-${index}`, idOf(100 + index), { tenant, max: { tenant: 8 } }),
     )
-    const answers = await Promise.all(asked)
+    const answers = await Promise.all(requested)
     expect(answers.filter(answer => answer === undefined)).to.have.length(8)
     expect(answers.filter(answer => answer === 'tenant')).to.have.length(12)
   })

@@ -9,7 +9,7 @@ type Asked = {
   readonly until?: (answer: Answer) => boolean
 }
 /** `until`: the request is repeated, as the client waits for a state. */
-export type Send = (method: string, path: string, asked?: Asked) => Promise<Answer>
+export type Send = (method: string, path: string, requested?: Asked) => Promise<Answer>
 type Program = (send: Send, version: string) => Promise<void>
 
 const OLDEST = '2026-11-01'

@@ -24,10 +24,10 @@ const matchesText = (recorded: string, actual: string, bindings: Bindings): bool
   const names: string[] = []
   let source = ''
   let end = 0
-  for (const found of recorded.matchAll(TOKEN)) {
-    const [token, name = '', number] = found
+  for (const result of recorded.matchAll(TOKEN)) {
+    const [token, name = '', number] = result
     const bound = bindings.get(token)
-    source += escaped(recorded.slice(end, found.index))
+    source += escaped(recorded.slice(end, result.index))
     if (bound !== undefined) source += escaped(bound)
     else if (names.includes(token)) source += `\\${names.indexOf(token) + 1}`
     else if (number === undefined && name !== 'tenant') source += `(?:${formOf(name)})`
@@ -35,7 +35,7 @@ const matchesText = (recorded: string, actual: string, bindings: Bindings): bool
       names.push(token)
       source += `(${formOf(name)})`
     }
-    end = found.index + token.length
+    end = result.index + token.length
   }
   const matched = new RegExp(`^${source}${escaped(recorded.slice(end))}$`).exec(actual)
   if (matched === null) return false

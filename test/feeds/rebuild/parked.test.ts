@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { partsOf } from '../../../streams/aggregate.ts'
 import { projectorOf } from '../../../src/feeds/projector.ts'
 import type { Run } from '../../../src/feeds/feedLoop.ts'
-import { parkedSummary, type ParkedRequest, requestParked } from '../../../src/feeds/parkedEvents.ts'
+import { deadLetterSummary, type DeadLetterRequest, requestForDeadLetters } from '../../../src/feeds/deadLetters.ts'
 import type { ReadModel } from '../../../src/feeds/readModel.ts'
 import { readModels } from '../../../src/feeds/readModels.ts'
 import { acceptDifferences } from '../../../src/feeds/rebuild/requests.ts'
@@ -12,7 +12,7 @@ import type { MemoryLog } from '../../support/memoryStore.ts'
 import { createRebuildHarness, type RebuildHarness, watchedStore } from './rebuildHarness.ts'
 import { fillLog, foldedRows, rowsIn, useTestPostgres } from '../fixtures.ts'
 
-describe('a rebuild of a read model with parked events', () => {
+describe('a rebuild of a read model with dead letters', () => {
   const postgres = useTestPostgres()
   let log: MemoryLog
   let database: Database
@@ -46,9 +46,9 @@ describe('a rebuild of a read model with parked events', () => {
     serving = run.background?.()
   }
   const parkedCount = async (): Promise<number> =>
-    Number((await parkedSummary(database.sql)).find(of => of.key === key)?.waiting ?? 0n)
-  const ask = async (requested: ParkedRequest): Promise<void> => {
-    await requestParked(database.sql, { delivery: 'payments_v1', key }, requested)
+    Number((await deadLetterSummary(database.sql)).find(of => of.key === key)?.waiting ?? 0n)
+  const ask = async (requested: DeadLetterRequest): Promise<void> => {
+    await requestForDeadLetters(database.sql, { delivery: 'payments_v1', key }, requested)
     await eventually(async () => (await parkedCount()) === 0)
   }
   /** Parks the event of this revision of a payment with three events. */
@@ -94,16 +94,16 @@ describe('a rebuild of a read model with parked events', () => {
       it(`at revision ${revision} has equal rows when a ${requested} of them ends while it runs`, async () => {
         await begin(revision)
         const id = await harness.request('rebuild', 'payments')
-        let asked = false
+        let isRequested = false
         const asking = watchedStore(log, async count => {
-          if (count < 10 || asked) return
-          asked = true
+          if (count < 10 || isRequested) return
+          isRequested = true
           isBroken = requested === 'discard'
           await ask(requested)
         })
         await harness.execute({ models: models(), store: asking })
         const { state, difference, error } = await harness.row(id)
-        expect([asked, state, difference, error]).to.deep.equal([true, 'succeeded', null, null])
+        expect([isRequested, state, difference, error]).to.deep.equal([true, 'succeeded', null, null])
       })
 
     it(`at revision ${revision} that were discarded leaves them out`, async () => {

@@ -99,7 +99,7 @@ describe('a rebuild of a read model', () => {
     expect(await rejectionOf(execute({ database: loses }))).to.equal(lost)
     expect((await row(id)).position > stale).to.equal(true)
     const readBefore: Sql = async <R extends Row>(text: string, values?: readonly unknown[]) =>
-      (await own.sql<R>(text, values)).map(found => ('position' in found ? { ...found, position: stale } : found))
+      (await own.sql<R>(text, values)).map(actual => ('position' in actual ? { ...actual, position: stale } : actual))
     await execute({ database: { ...own, sql: readBefore } })
     const { state, error } = await row(id)
     expect([state, error]).to.deep.equal(['succeeded', null])
@@ -245,8 +245,8 @@ describe('a rebuild of a read model', () => {
   })
 
   it('cannot be rolled back before the first rebuild', async () => {
-    const wanted = { id: 'op_x', kind: 'rollback', projection: 'orders', requested_by: 'operator' } as const
-    expect(await database.transaction(sql => requestRebuild(sql, wanted))).to.deep.equal({
+    const target = { id: 'op_x', kind: 'rollback', projection: 'orders', requested_by: 'operator' } as const
+    expect(await database.transaction(sql => requestRebuild(sql, target))).to.deep.equal({
       ok: false,
       code: 'nothing_kept',
     })
@@ -255,8 +255,8 @@ describe('a rebuild of a read model', () => {
   it('is accepted if an earlier rebuild of the same read model ends at that moment', async () => {
     const answers: object[][] = [[], [], [], [{ id: 'op_new' }]]
     const sql = async (): Promise<never[]> => (answers.shift() ?? []) as never[]
-    const wanted = { id: 'op_new', kind: 'rebuild', projection: 'orders', requested_by: 'operator' } as const
-    expect(await requestRebuild(sql, wanted)).to.deep.equal({ ok: true, id: 'op_new' })
+    const target = { id: 'op_new', kind: 'rebuild', projection: 'orders', requested_by: 'operator' } as const
+    expect(await requestRebuild(sql, target)).to.deep.equal({ ok: true, id: 'op_new' })
     expect(answers).to.deep.equal([])
   })
 

@@ -40,7 +40,7 @@ export const createRebuildHarness = (database: Database, log: MemoryLog) => {
       log,
     )
   const loop = (changes: Partial<RebuildLoop> = {}): RebuildLoop => ({
-    ...{ database, store: log.open(), world, log: QUIET, models: readModels },
+    ...{ database, store: log.open(), world, logger: QUIET, models: readModels },
     ...changes,
   })
   const request = async (kind: RebuildKind, projection: string): Promise<string> => {

@@ -21,8 +21,8 @@ type Outcome = readonly [status: number, code: string | undefined]
 type Identity = {
   readonly name: string
   /** Undefined when the route accepts the identity. */
-  readonly expected: (declared: AnyRoute) => Outcome | undefined
-  readonly ask: (declared: AnyRoute, example: Example) => Promise<Answer>
+  readonly expected: (route: AnyRoute) => Outcome | undefined
+  readonly ask: (route: AnyRoute, example: Example) => Promise<Answer>
 }
 
 const authenticated = routes.filter(({ scope }) => scope !== 'none')
@@ -44,30 +44,29 @@ describe('every route and every wrong identity', () => {
   const variants: Record<string, Variant> = {}
   const keys: Record<string, string> = {}
 
-  const send = (api: string, declared: AnyRoute, { path, body, headers }: Example, credential: object) => {
-    const type = body ? { 'content-type': declared.bodyType ?? 'application/json' } : {}
-    return clientOf(api).request(declared.method, path, {
+  const send = (api: string, route: AnyRoute, { path, body, headers }: Example, credential: object) => {
+    const type = body ? { 'content-type': route.bodyType ?? 'application/json' } : {}
+    return clientOf(api).request(route.method, path, {
       ...(body ? { raw: JSON.stringify(body) } : {}),
       headers: { ...type, ...headers, ...credential },
     })
   }
   const withToken = (make: () => Promise<string>): Identity['ask'] => {
-    return async (declared, example) =>
-      send(service.api, declared, example, { authorization: `Bearer ${await make()}` })
+    return async (route, example) => send(service.api, route, example, { authorization: `Bearer ${await make()}` })
   }
   const asVariant =
     (name: string): Identity['ask'] =>
-    (declared, example) =>
-      send(variants[name]?.api ?? '', declared, example, {})
+    (route, example) =>
+      send(variants[name]?.api ?? '', route, example, {})
 
-  const foreign = (declared: AnyRoute): Outcome | undefined =>
-    namesResource(declared) || refersToResource(declared) ? [404, 'resource_not_found'] : undefined
+  const foreign = (route: AnyRoute): Outcome | undefined =>
+    namesResource(route) || refersToResource(route) ? [404, 'resource_not_found'] : undefined
 
   const identities: readonly Identity[] = [
     {
       name: 'a request without a credential',
       expected: () => [401, 'unauthenticated'],
-      ask: (declared, example) => send(service.api, declared, example, {}),
+      ask: (route, example) => send(service.api, route, example, {}),
     },
     {
       name: 'an expired token',
@@ -82,13 +81,13 @@ describe('every route and every wrong identity', () => {
     {
       name: 'a malformed API key',
       expected: () => [401, 'api_key_invalid'],
-      ask: (declared, example) => send(service.api, declared, example, { 'x-api-key': `lk_dev_${NO_ID}_x_y` }),
+      ask: (route, example) => send(service.api, route, example, { 'x-api-key': `lk_dev_${NO_ID}_x_y` }),
     },
     {
       name: 'two credentials',
       expected: () => [400, 'multiple_credentials'],
-      ask: async (declared, example) =>
-        send(service.api, declared, example, {
+      ask: async (route, example) =>
+        send(service.api, route, example, {
           authorization: `Bearer ${await service.token({ tenant: TENANT })}`,
           'x-api-key': 'lk_any',
         }),
@@ -96,25 +95,25 @@ describe('every route and every wrong identity', () => {
     {
       name: 'a token with every scope but the needed one',
       expected: () => [403, 'insufficient_scope'],
-      ask: (declared, example) => {
-        const scopes = SCOPES.filter(scope => !scopesOf(declared).includes(scope))
-        return withToken(() => service.token({ tenant: TENANT, scopes }))(declared, example)
+      ask: (route, example) => {
+        const scopes = SCOPES.filter(scope => !scopesOf(route).includes(scope))
+        return withToken(() => service.token({ tenant: TENANT, scopes }))(route, example)
       },
     },
     {
       name: 'an API key where the operation is no reading',
-      expected: declared => (isRead(declared) ? undefined : [403, 'credential_not_permitted']),
+      expected: route => (isRead(route) ? undefined : [403, 'credential_not_permitted']),
       ask: asVariant('apiKey'),
     },
     {
       name: 'another tenant’s API key',
-      expected: declared => (isRead(declared) ? foreign(declared) : [403, 'credential_not_permitted']),
-      ask: (declared, example) => send(service.api, declared, example, { 'x-api-key': keys['foreign'] ?? '' }),
+      expected: route => (isRead(route) ? foreign(route) : [403, 'credential_not_permitted']),
+      ask: (route, example) => send(service.api, route, example, { 'x-api-key': keys['foreign'] ?? '' }),
     },
     {
       name: 'a revoked API key',
       expected: () => [401, 'api_key_invalid'],
-      ask: (declared, example) => send(service.api, declared, example, { 'x-api-key': keys['revoked'] ?? '' }),
+      ask: (route, example) => send(service.api, route, example, { 'x-api-key': keys['revoked'] ?? '' }),
     },
     {
       name: 'a user where only workloads are permitted',
@@ -128,14 +127,14 @@ describe('every route and every wrong identity', () => {
     },
     {
       name: 'another tenant’s user',
-      expected: declared => (declared.kinds?.includes('user') === false ? undefined : foreign(declared)),
+      expected: route => (route.kinds?.includes('user') === false ? undefined : foreign(route)),
       ask: withToken(() => service.token({ tenant: OTHER_TENANT, user: true, subject: 'a-user-of-another' })),
     },
     {
       name: 'another tenant’s workload whose headers name this tenant',
       expected: foreign,
-      ask: async (declared, example) =>
-        send(service.api, declared, example, {
+      ask: async (route, example) =>
+        send(service.api, route, example, {
           authorization: `Bearer ${await service.token({ tenant: OTHER_TENANT })}`,
           'x-tenant-id': TENANT,
           'x-forwarded-user': 'tester',
@@ -170,26 +169,26 @@ describe('every route and every wrong identity', () => {
   }
 
   let cases = 0
-  for (const declared of authenticated)
-    describe(`${declared.method} ${declared.path}`, () => {
+  for (const route of authenticated)
+    describe(`${route.method} ${route.path}`, () => {
       let shared: Promise<Example> | undefined
       /** All requests are refused, so that one resource serves them all, each under a key of its own. */
-      const refusedExample = async (): Promise<Example> => withNewKey(await (shared ??= exampleOf(declared)))
+      const refusedExample = async (): Promise<Example> => withNewKey(await (shared ??= exampleOf(route)))
       for (const { name, expected, ask } of identities) {
-        const outcome = expected(declared)
+        const outcome = expected(route)
         if (outcome === undefined) continue
         it(`answers ${outcome.join(' ')} to ${name}`, async () => {
-          const answer = await ask(declared, await refusedExample())
+          const answer = await ask(route, await refusedExample())
           expect([answer.status, answer.body.code], answer.text).to.deep.equal(outcome)
           cases += 1
         })
       }
-      if (namesResource(declared))
+      if (namesResource(route))
         it('answers for resources of another tenant as for missing ones, to the byte', async () => {
           const example = await refusedExample()
           const missing = { ...example, path: example.path.replace(ID, NO_ID) }
           const asOtherTenant = withToken(() => service.token({ tenant: OTHER_TENANT }))
-          const [ofAnother, ofNone] = [await asOtherTenant(declared, example), await asOtherTenant(declared, missing)]
+          const [ofAnother, ofNone] = [await asOtherTenant(route, example), await asOtherTenant(route, missing)]
           const id = example.path.match(ID)?.[0] ?? ''
           const bytesOf = ({ text, body }: Answer) => text.replaceAll(body.correlation_id, '').replaceAll(id, NO_ID)
           expect(bytesOf(ofAnother)).to.equal(bytesOf(ofNone))
@@ -200,8 +199,8 @@ describe('every route and every wrong identity', () => {
 
   describe('together', () => {
     it('have as many cases as the declarations require', () => {
-      const expected = authenticated.flatMap(declared =>
-        identities.filter(one => one.expected(declared) !== undefined),
+      const expected = authenticated.flatMap(route =>
+        identities.filter(one => one.expected(route) !== undefined),
       ).length
       process.stdout.write(`      ${cases} of ${expected} cases of ${authenticated.length} routes\n`)
       expect(cases).to.equal(expected)

@@ -90,9 +90,9 @@ describe('the scope of a resource', () => {
     it(`is needed to create an export of ${resource}, and to read its file and manifest`, async () => {
       const scope = SCOPE_OF[resource]
       const [without, only] = [await clientWith(scopesWithout(scope)), await clientWith([...WAYS, scope])]
-      const asked = { resource, format: 'csv' }
-      expectRefused(await without.post('/exports', asked), scope)
-      expect((await only.post('/exports', asked)).status).to.equal(202)
+      const requested = { resource, format: 'csv' }
+      expectRefused(await without.post('/exports', requested), scope)
+      expect((await only.post('/exports', requested)).status).to.equal(202)
       for (const part of ['content', 'manifest']) {
         const path = `/exports/${exported.get(resource)}/${part}`
         expectRefused(await without.get(path), scope)

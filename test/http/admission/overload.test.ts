@@ -210,10 +210,10 @@ describe('an overloaded service', () => {
     expect(Object.keys(counts).filter(status => !['201', '429', '503', '504'].includes(status))).to.deep.equal([])
     // The effect of a 504 is unknown. Every stored order was acknowledged or got a 504; none was refused.
     const last = created.reduce((a, { position }) => (a > position ? a : position), 0n)
-    const found = (await orderIds(last)).filter(id => !known.has(id))
+    const matches = (await orderIds(last)).filter(id => !known.has(id))
     const acknowledged = new Set(created.map(({ id }) => id))
-    expect([...acknowledged].filter(id => !found.includes(id))).to.deep.equal([])
-    expect(found.filter(id => !acknowledged.has(id)).length).to.be.at.most(counts['504'] ?? 0)
+    expect([...acknowledged].filter(id => !matches.includes(id))).to.deep.equal([])
+    expect(matches.filter(id => !acknowledged.has(id)).length).to.be.at.most(counts['504'] ?? 0)
     return flooded
   }
 
@@ -227,7 +227,7 @@ describe('an overloaded service', () => {
         'content-length': Buffer.byteLength(body),
         'idempotency-key': key,
       }
-      const asked = request(`${service.api}/orders`, { method: 'POST', agent, headers }, answer => {
+      const outgoing = request(`${service.api}/orders`, { method: 'POST', agent, headers }, answer => {
         let text = ''
         answer.setEncoding('utf8').on('data', chunk => (text += chunk))
         answer.on('end', () =>
@@ -238,7 +238,7 @@ describe('an overloaded service', () => {
           }),
         )
       })
-      asked.on('error', reject)
-      asked.end(body)
+      outgoing.on('error', reject)
+      outgoing.end(body)
     })
 })

@@ -51,9 +51,9 @@ describe('asyncapi.json', () => {
       .slice(1)
       .reduce<unknown>((node, name) => (node as Record<string, unknown> | undefined)?.[name], document)
   const channelAt = (address: string): Channel => {
-    const found = Object.values(document.channels).find(channel => channel.address === address)
-    if (found === undefined) throw new Error(`No channel ${address}.`)
-    return found
+    const match = Object.values(document.channels).find(channel => channel.address === address)
+    if (match === undefined) throw new Error(`No channel ${address}.`)
+    return match
   }
 
   it('is a valid, public AsyncAPI 3.0 document', () => {

@@ -20,7 +20,7 @@ type Ask = (
   change?: Partial<Wire> & { readonly add?: Headers; readonly without?: string; readonly api?: string },
 ) => Promise<Answer>
 /** `ask` sends the endpoint's own example, changed as the code needs it. */
-type Provoke = (ask: Ask, declared: AnyRoute) => Promise<Answer>
+type Provoke = (ask: Ask, route: AnyRoute) => Promise<Answer>
 
 /** The service variant whose limit is reached, by operation. */
 const FULL: Readonly<Record<string, string>> = {
@@ -242,46 +242,46 @@ describe('every error code of every endpoint', () => {
       subscriptions: 'sub',
     })[path.split('/')[1]?.split(':')[0] ?? ''] ?? 'ord'
 
-  const askerOf = (declared: AnyRoute, example: Example): Ask => {
-    lastPaths.set(declared.operationId, example.path)
-    if (example.body) lastBodies.set(declared.operationId, example.body)
-    const type = declared.bodyType ?? 'application/json'
+  const askerOf = (route: AnyRoute, example: Example): Ask => {
+    lastPaths.set(route.operationId, example.path)
+    if (example.body) lastBodies.set(route.operationId, example.body)
+    const type = route.bodyType ?? 'application/json'
     const own: Headers = [
-      ...(declared.scope === 'none' ? [] : [['Authorization', `Bearer ${token}`] as const]),
+      ...(route.scope === 'none' ? [] : [['Authorization', `Bearer ${token}`] as const]),
       ...(example.body ? [['Content-Type', type] as const] : []),
       ...Object.entries(example.headers ?? {}),
     ]
     return async (change = {}) => {
       const kept = own.filter(([name]) => name !== change.without)
-      const first = change.add?.[0]?.[0] === 'Authorization' && !change.without && declared.scope === 'none'
+      const first = change.add?.[0]?.[0] === 'Authorization' && !change.without && route.scope === 'none'
       const headers = [...kept, ...(first ? [['Authorization', 'Bearer one'] as const] : []), ...(change.add ?? [])]
       const body = change.body ?? (example.body && JSON.stringify(example.body))
       const wire = {
-        method: declared.method,
+        method: route.method,
         path: change.path ?? example.path,
         headers,
         ...(change.unfinished ? { unfinished: true } : {}),
       }
-      const asked = body === undefined ? wire : { ...wire, body }
+      const requested = body === undefined ? wire : { ...wire, body }
       const to = change.api ?? service.api
       // A machine under load makes any of them shed load; one does so always.
-      return to === api['overloaded'] ? sendOnce(to, asked) : send(to, asked)
+      return to === api['overloaded'] ? sendOnce(to, requested) : send(to, requested)
     }
   }
 
   const covered = new Set<string>()
-  for (const declared of routes)
-    describe(`${declared.method} ${declared.path}`, () => {
-      const { operationId } = declared
+  for (const route of routes)
+    describe(`${route.method} ${route.path}`, () => {
+      const { operationId } = route
       let shared: Promise<Example> | undefined
       it('succeeds', async () => {
         const make = examples[operationId]
         if (make === undefined) throw new Error(`There is no example of ${operationId}.`)
-        const answer = await askerOf(declared, await make(client))()
-        expect(Object.keys(declared.responses)).to.include(String(answer.status))
+        const answer = await askerOf(route, await make(client))()
+        expect(Object.keys(route.responses)).to.include(String(answer.status))
         expect(answer.status).to.be.lessThan(300)
       })
-      for (const code of errorsOf(declared))
+      for (const code of errorsOf(route))
         it(`answers ${statusOf(code)} ${code}`, async () => {
           const own = refusals[operationId]?.[code]
           const make = own ?? examples[operationId]
@@ -292,7 +292,7 @@ describe('every error code of every endpoint', () => {
           const hasOwn = own !== undefined || WITH_OWN_EXAMPLE.has(code)
           const attempt = async (): Promise<Answer> => {
             const example = await (hasOwn ? make(client) : (shared ??= make(client)))
-            return provoke(askerOf(declared, example), declared)
+            return provoke(askerOf(route, example), route)
           }
           // An export that has ended before its cancellation is answered with 200: the next may be caught in time.
           const hasEnded = ({ status }: Answer): boolean =>

@@ -108,9 +108,9 @@ describe('openapi.json', () => {
 
 describe('openapi.json for generators of clients', () => {
   const document = openApiOf(routes, OLDEST_VERSION)
-  type Declared = { readonly parameters?: readonly (Parameter | Reference)[] }
+  type Endpoint = { readonly parameters?: readonly (Parameter | Reference)[] }
   const operations = Object.values(document.paths ?? {}).flatMap(
-    methods => Object.values(methods) as (Declared & { operationId: string })[],
+    methods => Object.values(methods) as (Endpoint & { operationId: string })[],
   )
   const schemasOf = (name: string): Record<string, Schema> =>
     Object.fromEntries(

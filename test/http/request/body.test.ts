@@ -23,9 +23,9 @@ describe('a body', () => {
   })
   after(() => store.close())
 
-  const post = (asked: Asked): Promise<Answer> => client.request('POST', '/orders', asked)
-  const refuses = async (asked: Asked, status: number, code: string, what: string): Promise<Answer> => {
-    const answer = await post(asked)
+  const post = (requested: Asked): Promise<Answer> => client.request('POST', '/orders', requested)
+  const refuses = async (requested: Asked, status: number, code: string, what: string): Promise<Answer> => {
+    const answer = await post(requested)
     expect(answer.body, what).to.include({ status, code })
     return answer
   }

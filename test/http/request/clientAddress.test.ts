@@ -60,7 +60,7 @@ describe('the address of a client', () => {
       '10.1.1.1',
     ],
   ]
-  for (const [what, found, expected] of cases) it(what, () => expect(found()).to.equal(expected))
+  for (const [what, actual, expected] of cases) it(what, () => expect(actual()).to.equal(expected))
 
   it('is found in linear time', async () => {
     for (const part of ['\\"', '"\\', '; ', 'for='])

@@ -69,7 +69,7 @@ describe('a body that the client announces', () => {
     const { answers, interim } = await exchange(service.api, head('POST /orders', ...fields) + ORDER, { answers: 1 })
     expect([answers[0]?.status, interim]).to.deep.equal([201, [100]])
     const form = 'grant_type=client_credentials'
-    const asked = head(
+    const requested = head(
       'POST /oauth/token',
       'Content-Type: application/x-www-form-urlencoded',
       `Content-Length: ${form.length}`,
@@ -78,7 +78,7 @@ describe('a body that the client announces', () => {
     const socket = await dial(service.api)
     let text = ''
     socket.on('data', chunk => (text += String(chunk)))
-    socket.write(asked + form)
+    socket.write(requested + form)
     await eventually(async () => text.includes('"error"'))
     socket.destroy()
     expect(text).to.match(/^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 40[01] /)

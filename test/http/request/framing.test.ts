@@ -18,11 +18,11 @@ const MISSING = 'ord_00000000000000000000000000'
 const TENANT = 'framing'
 
 const lines = (...all: readonly string[]): string => [...all, '', ''].join('\r\n')
-const asked = (line: string, ...fields: readonly string[]): string => lines(line, HOST, TOKEN, ...fields)
-const get = (...fields: readonly string[]): string => asked('GET /orders?limit=1 HTTP/1.1', ...fields)
-const at = (target: string): string => asked(`GET ${target} HTTP/1.1`)
+const requested = (line: string, ...fields: readonly string[]): string => lines(line, HOST, TOKEN, ...fields)
+const get = (...fields: readonly string[]): string => requested('GET /orders?limit=1 HTTP/1.1', ...fields)
+const at = (target: string): string => requested(`GET ${target} HTTP/1.1`)
 const post = (body: string, ...fields: readonly string[]): string =>
-  asked('POST /orders HTTP/1.1', JSON_TYPE, ...fields) + body
+  requested('POST /orders HTTP/1.1', JSON_TYPE, ...fields) + body
 const chunks = (...parts: readonly string[]): string => post(parts.map(part => `${part}\r\n`).join(''), CHUNKED)
 const ORDER = JSON.stringify(anOrder())
 /**
@@ -163,7 +163,7 @@ const targets: readonly Case[] = [
   ['%00 for an id', at('/orders/%00'), '404 resource_not_found'],
   ['an id and %00', at(`/orders/${MISSING}%00`), '404 resource_not_found'],
   ['an id behind an encoded slash', at(`/orders/x%2F${MISSING}`), '404 resource_not_found'],
-  ['an encoded colon', asked(`POST /orders/${MISSING}%3acancel HTTP/1.1`), '404 resource_not_found'],
+  ['an encoded colon', requested(`POST /orders/${MISSING}%3acancel HTTP/1.1`), '404 resource_not_found'],
   ['two spaces before the target', get().replace(' ', '  '), '200'],
   ...[9_000, 20_000, 100_000].map(
     (size): Case => [`a target of ${size} characters`, at(`/orders?x=${'x'.repeat(size)}`), '414 uri_too_long'],
@@ -171,25 +171,29 @@ const targets: readonly Case[] = [
 ]
 
 const methods: readonly Case[] = [
-  ['CONNECT', asked('CONNECT {host} HTTP/1.1'), BAD],
-  ['CONNECT with a path', asked('CONNECT /orders HTTP/1.1') + SMUGGLED, BAD],
-  ['TRACE', asked('TRACE /orders HTTP/1.1', 'X-Secret: x'), '405 method_not_allowed'],
-  ['OPTIONS *', asked('OPTIONS * HTTP/1.1'), NO_ROUTE],
+  ['CONNECT', requested('CONNECT {host} HTTP/1.1'), BAD],
+  ['CONNECT with a path', requested('CONNECT /orders HTTP/1.1') + SMUGGLED, BAD],
+  ['TRACE', requested('TRACE /orders HTTP/1.1', 'X-Secret: x'), '405 method_not_allowed'],
+  ['OPTIONS *', requested('OPTIONS * HTTP/1.1'), NO_ROUTE],
   ...['PROPFIND', 'PURGE', 'M-SEARCH', 'QUERY', 'LINK'].map(
-    (method): Case => [method, asked(`${method} /orders HTTP/1.1`), '405 method_not_allowed'],
+    (method): Case => [method, requested(`${method} /orders HTTP/1.1`), '405 method_not_allowed'],
   ),
   ...['FOO', 'get', 'GETT', 'G\x00T', 'PRI', 'DESCRIBE', 'A'.repeat(40_000)].map(
-    (method): Case => [`the method ${JSON.stringify(method.slice(0, 9))}`, asked(`${method} /orders HTTP/1.1`), BAD],
+    (method): Case => [
+      `the method ${JSON.stringify(method.slice(0, 9))}`,
+      requested(`${method} /orders HTTP/1.1`),
+      BAD,
+    ],
   ),
   ...['HTTP/0.9', 'HTTP/1.2', 'HTTP/2.0', 'HTTP/3.0', 'HTTP/1.10', 'HTTQ/1.1', 'http/1.1', 'HTTP/ 1.1', ''].map(
-    (version): Case => [`the version ${JSON.stringify(version)}`, asked(`GET /orders?limit=1 ${version}`), BAD],
+    (version): Case => [`the version ${JSON.stringify(version)}`, requested(`GET /orders?limit=1 ${version}`), BAD],
   ),
-  ['HTTP/1.0', asked('GET /orders?limit=1 HTTP/1.0'), '200'],
+  ['HTTP/1.0', requested('GET /orders?limit=1 HTTP/1.0'), '200'],
   ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', BAD],
   ['a greeting of TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', BAD],
   ['the PROXY protocol', `PROXY TCP4 1.1.1.1 2.2.2.2 1 2\r\n${get()}`, BAD],
   ['empty lines before a request', `\r\n\r\n${get()}`, '200'],
-  ['tabs between the parts of the request line', asked('GET\t/orders\tHTTP/1.1'), BAD],
+  ['tabs between the parts of the request line', requested('GET\t/orders\tHTTP/1.1'), BAD],
 ]
 
 const inARow: readonly Case[] = [
@@ -278,7 +282,7 @@ describe('raw HTTP', () => {
       const order = await client.post('/orders', anOrder())
       const line = `DELETE /orders/${order.body.id} HTTP/1.1`
       for (const body of ['zz\r\n', '2\r\n{}\r\n0\r\n\r\n', '2\r\n']) {
-        const { codes } = await outcomeOf(asked(line, 'If-Match: *', CHUNKED) + body, 1, false)
+        const { codes } = await outcomeOf(requested(line, 'If-Match: *', CHUNKED) + body, 1, false)
         expect(codes, body).to.deep.equal([BAD])
       }
       expect((await client.get(`/orders/${order.body.id}`)).body.state).to.equal('open')
@@ -288,7 +292,7 @@ describe('raw HTTP', () => {
       const socket = await dial(service.api)
       let text = ''
       socket.on('data', chunk => (text += String(chunk)))
-      socket.write(filled(asked('GET /events HTTP/1.1', 'Accept: text/event-stream')))
+      socket.write(filled(requested('GET /events HTTP/1.1', 'Accept: text/event-stream')))
       await eventually(async () => text.includes('event: order.created'))
       socket.write('GARB AGE\r\n\r\n'.repeat(3))
       const { body: later } = await client.post('/orders', anOrder())

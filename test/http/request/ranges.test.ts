@@ -14,9 +14,9 @@ const ETAG = '"v1"'
 
 /** `first-last` of the range, or the reason why there is none. */
 const parsed = (range: string | undefined, ifRange?: string, length = LENGTH): string => {
-  const found = rangeOf({ range, ifRange }, { etag: ETAG, length })
-  if (found === undefined) return 'whole'
-  return found === 'not satisfiable' ? found : `${found.first}-${found.end - 1n}`
+  const actual = rangeOf({ range, ifRange }, { etag: ETAG, length })
+  if (actual === undefined) return 'whole'
+  return actual === 'not satisfiable' ? actual : `${actual.first}-${actual.end - 1n}`
 }
 
 describe('a Range', () => {
@@ -32,9 +32,9 @@ describe('a Range', () => {
       ...['bytes=0-1,5-6', 'bytes=0-1, bytes=5-6', 'bytes=1 - 2', 'bytes=0-1;', 'bytes=1.0-2', ' bytes=0-1', '0-1', ''],
     ],
   }
-  for (const [wanted, headers] of Object.entries(cases))
-    it(`is ${wanted} in ${headers.length} forms`, () => {
-      for (const header of headers) expect(parsed(header), header).to.equal(wanted)
+  for (const [target, headers] of Object.entries(cases))
+    it(`is ${target} in ${headers.length} forms`, () => {
+      for (const header of headers) expect(parsed(header), header).to.equal(target)
     })
 
   it('is parsed in linear time', async () => {
@@ -58,9 +58,9 @@ describe('a Range', () => {
     const spec = fc.tuple(fc.option(fc.nat(30)), fc.option(fc.nat(30))).map(([a, b]) => `bytes=${a ?? ''}-${b ?? ''}`)
     fc.assert(
       fc.property(spec, fc.bigInt(0n, 20n), (range, length) => {
-        const found = rangeOf({ range, ifRange: undefined }, { etag: ETAG, length })
-        if (typeof found !== 'object') return
-        expect(found.first >= 0n && found.first < found.end && found.end <= length, range).to.equal(true)
+        const actual = rangeOf({ range, ifRange: undefined }, { etag: ETAG, length })
+        if (typeof actual !== 'object') return
+        expect(actual.first >= 0n && actual.first < actual.end && actual.end <= length, range).to.equal(true)
       }),
     )
   })
@@ -142,8 +142,8 @@ describe('the file of an export in parts', () => {
   })
 
   it('is 304 before any range is read, and HEAD has no range', async () => {
-    const known = await part('bytes=0-9', { 'if-none-match': etag })
-    expect(known.status).to.equal(304)
+    const cached = await part('bytes=0-9', { 'if-none-match': etag })
+    expect(cached.status).to.equal(304)
     const head = await client.request('HEAD', `/exports/${id}/content`, { headers: { range: 'bytes=0-9' } })
     expect([head.status, head.headers.get('content-length')]).to.deep.equal([200, String(whole.length)])
   })

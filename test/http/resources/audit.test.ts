@@ -182,12 +182,12 @@ describe('audit records', () => {
         : client.post(`/payments/${resource}:refund`, { reason: 'mine?' }, { 'idempotency-key': newKey(), ...headers })
     /** The stored events at these positions, in the order of the log. */
     const deniedAt = async (positions: readonly bigint[]): Promise<StoredEvent[]> => {
-      const found: StoredEvent[] = []
+      const actual: StoredEvent[] = []
       for await (const item of store.subscribe({ after: 'start', signal: new AbortController().signal })) {
         if (item.kind === 'caught_up') break
-        if (item.kind === 'event' && positions.includes(item.event.position)) found.push(item.event)
+        if (item.kind === 'event' && positions.includes(item.event.position)) actual.push(item.event)
       }
-      return found
+      return actual
     }
     /** A record without the members that differ from request to request. */
     const withoutRequest = ({

@@ -38,19 +38,19 @@ describe('lists', () => {
     const writers = [writer(), writer()]
     // Scans continue until some writes happened during them, however slow the writers are.
     for (let scans = 0; scans < 3 || written <= WRITTEN_MIN; scans++) {
-      const found: string[] = []
+      const actual: string[] = []
       const times: string[] = []
       for (let cursor: string | null = ''; cursor !== null; ) {
         const { body } = await client.get(`/orders?limit=7${cursor === '' ? '' : `&cursor=${cursor}`}`)
         expect(body.items.length).to.be.at.most(7)
         for (const { id, created_at } of body.items) {
-          found.push(id)
+          actual.push(id)
           times.push(created_at)
         }
         cursor = body.page.next_cursor
       }
-      expect(new Set(found).size, 'a row was listed twice').to.equal(found.length)
-      for (const id of ids) expect(found).to.include(id)
+      expect(new Set(actual).size, 'a row was listed twice').to.equal(actual.length)
+      for (const id of ids) expect(actual).to.include(id)
       expect(times, 'newest first').to.deep.equal(times.toSorted().toReversed())
     }
     writing = false

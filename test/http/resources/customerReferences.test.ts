@@ -188,11 +188,11 @@ describe('the customer reference of an order', () => {
       const approved = await client.post(`/invoices/${invoice.body.id}:approve`, {}, ifMatch)
       const upTo = { 'if-min-position': approved.headers.get('ledger-position') ?? '', prefer: 'wait=9' }
       const filtered = `/accounts?customer_reference=${encodeURIComponent(text)}`
-      const found = (await client.get(filtered, upTo)).body.items
-      expect(found.map((account: Answer['body']) => account.customer_reference)).to.deep.equal([text])
-      const path = `/accounts/${found[0].code}`
+      const items = (await client.get(filtered, upTo)).body.items
+      expect(items.map((account: Answer['body']) => account.customer_reference)).to.deep.equal([text])
+      const path = `/accounts/${items[0].code}`
       const before = await client.get(path, upTo)
-      expect(before.body).to.deep.equal(found[0])
+      expect(before.body).to.deep.equal(items[0])
       const balance = await client.get('/trial-balance', upTo)
       await erase(text)
       await eventually(async () => (await client.get(path, upTo)).body.customer_reference === null)
@@ -239,7 +239,7 @@ describe('the customer reference of an order', () => {
       const created = await create(text)
       const before = await askFor(owner, { resource: 'orders', format: 'jsonl' })
       const { rows } = await fetched(service, owner, { id: before, tenant: TENANT })
-      const rowOf = (found: readonly object[]) => found.find(row => Reflect.get(row, 'id') === created.body.id)
+      const rowOf = (actual: readonly object[]) => actual.find(row => Reflect.get(row, 'id') === created.body.id)
       expect(rowOf(rows)).to.include({ customer_reference: text })
       await erase(text)
       expect((await download(service, before, TENANT)).status).to.equal(410)

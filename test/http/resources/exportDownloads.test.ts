@@ -20,9 +20,9 @@ describe('downloads of exports', () => {
   let id: string
   const path = (): string => `/exports/${id}/content`
   const finished = async (): Promise<string> => {
-    const asked = await askFor(client, { resource: 'orders', format: 'jsonl' })
-    expect((await ended(client, asked)).body.state).to.equal('succeeded')
-    return asked
+    const requested = await askFor(client, { resource: 'orders', format: 'jsonl' })
+    expect((await ended(client, requested)).body.state).to.equal('succeeded')
+    return requested
   }
   const finishedInTwoChunks = async (): Promise<string> => {
     const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`member_${n}`, 'x'.repeat(500)]))

@@ -9,7 +9,7 @@ import { type ServiceProcess, startProcess, temporaryDirectory } from '../../sup
 
 const TENANT = 'exporters'
 const BYTES_MAX = 1024
-const WANTED = { resource: 'orders', format: 'csv' }
+const TARGET = { resource: 'orders', format: 'csv' }
 
 describe('the quota of exports', () => {
   let dataDir: string
@@ -42,15 +42,15 @@ describe('the quota of exports', () => {
 
   it('names the limit of the caller or of its tenant, and a deleted export makes room at once', async () => {
     const [one, two, three] = [await as('one'), await as('two'), await as('three')]
-    const accepted = [await one.post('/exports', WANTED), await one.post('/exports', WANTED)]
-    expectRefused(await one.post('/exports', WANTED), 'You have 2 unfinished exports, the maximum.')
-    accepted.push(await two.post('/exports', WANTED))
+    const accepted = [await one.post('/exports', TARGET), await one.post('/exports', TARGET)]
+    expectRefused(await one.post('/exports', TARGET), 'You have 2 unfinished exports, the maximum.')
+    accepted.push(await two.post('/exports', TARGET))
     expect(accepted.map(({ status }) => status)).to.deep.equal([202, 202, 202])
-    expectRefused(await three.post('/exports', WANTED), 'Your tenant has 3 unfinished exports, the maximum.')
-    expect((await (await as('one', 'another')).post('/exports', WANTED)).status).to.equal(202)
+    expectRefused(await three.post('/exports', TARGET), 'Your tenant has 3 unfinished exports, the maximum.')
+    expect((await (await as('one', 'another')).post('/exports', TARGET)).status).to.equal(202)
     expect((await remove(three, accepted[0]?.body.id)).status).to.equal(204)
     const next = await eventually(async () => {
-      const answer = await three.post('/exports', WANTED)
+      const answer = await three.post('/exports', TARGET)
       return answer.status === 202 && answer
     })
     for (const { body } of [...accepted, next]) await remove(one, body.id)
@@ -58,7 +58,7 @@ describe('the quota of exports', () => {
 
   it('ends an unfinished export at DELETE: it is cancelled, has no file, and can be deleted again', async () => {
     const client = await as('deleting', 'deleting')
-    const { body } = await client.post('/exports', WANTED)
+    const { body } = await client.post('/exports', TARGET)
     const deleted = [await remove(client, body.id), await remove(client, body.id)]
     expect(deleted.map(({ status }) => status)).to.deep.equal([204, 204])
     const operation = await client.get(`/operations/${body.id}`)
@@ -73,19 +73,19 @@ describe('the quota of exports', () => {
   it('refuses exports when the files of the tenant have EXPORT_BYTES_PER_TENANT, until some are deleted', async () => {
     const client = await as('full', 'full')
     await client.post('/orders', anOrder())
-    const { body } = await client.post('/exports', WANTED)
+    const { body } = await client.post('/exports', TARGET)
     await eventually(async () => (await client.get('/operations')).body.items.length === 1)
     const fill = (state: string, bytes: number) =>
       database.sql('update operations_v1 set state = $2, byte_count = $3 where id = $1', [body.id, state, bytes])
     await fill('succeeded', BYTES_MAX - 1)
-    const accepted = await client.post('/exports', WANTED)
+    const accepted = await client.post('/exports', TARGET)
     expect(accepted.status, accepted.text).to.equal(202)
     await remove(client, accepted.body.id)
     await fill('succeeded', BYTES_MAX)
-    expectRefused(await client.post('/exports', WANTED), `limit of ${BYTES_MAX} bytes`)
-    expect((await client.post('/exports', WANTED)).body.detail).to.include('DELETE /exports/{id}')
+    expectRefused(await client.post('/exports', TARGET), `limit of ${BYTES_MAX} bytes`)
+    expect((await client.post('/exports', TARGET)).body.detail).to.include('DELETE /exports/{id}')
     await fill('expired', BYTES_MAX)
-    expect((await client.post('/exports', WANTED)).status).to.equal(202)
+    expect((await client.post('/exports', TARGET)).status).to.equal(202)
   })
 
   it('has a limit of bytes with a unit, 10 GiB by default', () => {

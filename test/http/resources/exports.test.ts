@@ -67,16 +67,16 @@ describe('exports', () => {
   describe('POST /exports', () => {
     it('answers 202 with an operation that can be read at once and is kept for 30 days', async () => {
       const before = Date.now()
-      const asked = await client.post('/exports', { resource: 'orders', format: 'csv', metadata: { month: 'May' } })
-      expect(asked.status).to.equal(202)
-      expect(asked.headers.get('location')).to.equal(`/operations/${asked.body.id}`)
-      expect(asked.body).to.include({ kind: 'export', state: 'pending', version: 0, result: null, error: null })
-      expect(asked.body.metadata).to.deep.equal({ month: 'May' })
-      expect(asked.body.progress).to.deep.equal({ done: 0, total: null, unit: 'rows', rate: null, eta_seconds: null })
-      expect(Date.parse(asked.body.expires_at)).to.be.within(before + 30 * DAY_MS, Date.now() + 30 * DAY_MS)
-      const read = await client.get(`/operations/${asked.body.id}`)
-      expect(read.body.version).to.be.at.least(asked.body.version)
-      expect(BigInt(asked.headers.get('ledger-position') ?? 0) > written).to.equal(true)
+      const reply = await client.post('/exports', { resource: 'orders', format: 'csv', metadata: { month: 'May' } })
+      expect(reply.status).to.equal(202)
+      expect(reply.headers.get('location')).to.equal(`/operations/${reply.body.id}`)
+      expect(reply.body).to.include({ kind: 'export', state: 'pending', version: 0, result: null, error: null })
+      expect(reply.body.metadata).to.deep.equal({ month: 'May' })
+      expect(reply.body.progress).to.deep.equal({ done: 0, total: null, unit: 'rows', rate: null, eta_seconds: null })
+      expect(Date.parse(reply.body.expires_at)).to.be.within(before + 30 * DAY_MS, Date.now() + 30 * DAY_MS)
+      const read = await client.get(`/operations/${reply.body.id}`)
+      expect(read.body.version).to.be.at.least(reply.body.version)
+      expect(BigInt(reply.headers.get('ledger-position') ?? 0) > written).to.equal(true)
     })
 
     it('creates one export per Idempotency-Key, and shows the outcome of the key', async () => {
@@ -125,8 +125,8 @@ describe('exports', () => {
         const answer = await client.post('/exports', body)
         answers.push(answer)
         expect(answer.body, JSON.stringify(body)).to.include({ status: 400, code: 'validation_failed' })
-        const found = answer.body.errors.map(({ pointer }: { pointer: string }) => pointer)
-        expect(found, JSON.stringify(body)).to.have.members(pointers)
+        const actual = answer.body.errors.map(({ pointer }: { pointer: string }) => pointer)
+        expect(actual, JSON.stringify(body)).to.have.members(pointers)
       }
       expect(await writtenBy(store, { after, answers, withAuditRecords: true })).to.deep.equal([])
     })
@@ -202,8 +202,8 @@ describe('exports', () => {
       expect(headers.get('content-disposition')).to.equal(`attachment; filename="invoices-${id}.csv"`)
       expect(headers.get('etag')).to.equal(`"${manifest.sha256}"`)
       expect(headers.get('cache-control')).to.equal('private, no-cache, no-transform')
-      const known = await download(service, id, TENANT, { 'if-none-match': `W/"x", "${manifest.sha256}"` })
-      expect([known.status, known.bytes.length]).to.deep.equal([304, 0])
+      const cached = await download(service, id, TENANT, { 'if-none-match': `W/"x", "${manifest.sha256}"` })
+      expect([cached.status, cached.bytes.length]).to.deep.equal([304, 0])
       const head = await client.request('HEAD', `/exports/${id}/content`)
       expect([head.status, head.text, head.headers.get('content-length')]).to.deep.equal([
         200,
@@ -430,8 +430,8 @@ describe('exports', () => {
 
     it('can be cancelled before they begin, and are unchanged by a cancellation after their end', async () => {
       const key = { 'idempotency-key': newKey() }
-      const asked = await slow.post('/exports', { resource: 'payments', format: 'csv' }, key)
-      const cancelled = await slow.post(`/operations/${asked.body.id}:cancel`, {})
+      const reply = await slow.post('/exports', { resource: 'payments', format: 'csv' }, key)
+      const cancelled = await slow.post(`/operations/${reply.body.id}:cancel`, {})
       expect(['cancelled', 'succeeded']).to.include(cancelled.body.state)
       const done = await ended(slow, await askFor(slow, { resource: 'orders', format: 'csv' }))
       const late = await slow.post(`/operations/${done.body.id}:cancel`, {})
@@ -442,17 +442,17 @@ describe('exports', () => {
     it('fail after three failed attempts, with a problem', async () => {
       await onChunk(`raise exception 'broken'`)
       const headers = { 'x-correlation-id': `broken-${newKey()}` }
-      const asked = await slow.post('/exports', { resource: 'payments', format: 'csv' }, headers)
-      const failed = await ended(slow, asked.body.id)
+      const reply = await slow.post('/exports', { resource: 'payments', format: 'csv' }, headers)
+      const failed = await ended(slow, reply.body.id)
       expect(failed.body).to.include({ state: 'failed', result: null })
       expect(failed.body.error).to.include({
         code: 'internal_error',
         status: 500,
-        instance: `/operations/${asked.body.id}`,
+        instance: `/operations/${reply.body.id}`,
         correlation_id: headers['x-correlation-id'],
       })
       const events = []
-      for await (const { type } of store.readStream(`operation-${asked.body.id}`)) events.push(type)
+      for await (const { type } of store.readStream(`operation-${reply.body.id}`)) events.push(type)
       expect(events).to.deep.equal([
         'ExportRequested',
         ...['OperationStarted', 'OperationAttemptFailed', 'OperationStarted', 'OperationAttemptFailed'],

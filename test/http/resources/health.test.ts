@@ -137,9 +137,9 @@ describe('GET /readyz', () => {
     const database = openDatabase({ connectionString: service.addresses.postgres, poolMax: 1 })
     try {
       await database.sql('insert into feed_errors (name, error) values ($1, $2)', ['a-feed', SECRET])
-      const found = await checkErrors(database)
-      expect(found.status).to.equal('finding')
-      expect(found.detail).to.include(`a-feed, since `).and.to.include(SECRET)
+      const actual = await checkErrors(database)
+      expect(actual.status).to.equal('finding')
+      expect(actual.detail).to.include(`a-feed, since `).and.to.include(SECRET)
       await database.sql('delete from feed_errors where name = $1', ['a-feed'])
       expect(await checkErrors(database)).to.include({ status: 'ok' })
     } finally {

@@ -30,10 +30,10 @@ describe('the outcome of a key', () => {
       { invoice_id: invoiceId, amount: 1, currency: 'USD' },
       { 'idempotency-key': `"${key}"` },
     )
-    const found = await outcome(key)
-    expect(found).to.deep.include({ status: 'succeeded' })
-    expect(found.links.result).to.equal(paid.headers.get('location'))
-    expect((await client.get(found.links.operation)).body).to.deep.include({
+    const keyOutcome = await outcome(key)
+    expect(keyOutcome).to.deep.include({ status: 'succeeded' })
+    expect(keyOutcome.links.result).to.equal(paid.headers.get('location'))
+    expect((await client.get(keyOutcome.links.operation)).body).to.deep.include({
       state: 'succeeded',
       result: { href: `/payments/${paid.body.id}` },
     })
@@ -46,8 +46,8 @@ describe('the outcome of a key', () => {
     expect((await outcome(key, 'create_order')).status).to.equal('succeeded')
     expect((await outcome(key)).status).to.equal('never_seen')
     const other = clientOf(service.api, await service.token({ tenant: 'keys', subject: 'another' }))
-    const asked = await other.get(`/idempotency-keys/${key}?operation=create_order`)
-    expect(asked.body.status).to.equal('never_seen')
+    const reply = await other.get(`/idempotency-keys/${key}?operation=create_order`)
+    expect(reply.body.status).to.equal('never_seen')
   })
 
   for (const { operationId, idempotencyKey } of routes)

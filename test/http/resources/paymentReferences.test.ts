@@ -30,7 +30,7 @@ describe('the reference of a payment', () => {
   const tokenOf = async (id: string): Promise<unknown> => (await eventsOf(`payment-${id}`))[0]?.data['reference']
   const untilErased = (id: string) =>
     eventually(async () => (await client.get(`/payments/${id}`)).body.reference === null)
-  const found = async (text: string, position: string): Promise<readonly string[]> => {
+  const response = async (text: string, position: string): Promise<readonly string[]> => {
     const headers = { 'if-min-position': position, prefer: 'wait=9' }
     const list = await client.get(`/payments?reference=${encodeURIComponent(text)}`, headers)
     expect(list.status, list.text).to.equal(200)
@@ -49,9 +49,9 @@ describe('the reference of a payment', () => {
     expect(recordOf(await paid(text, key))).to.deep.equal(recordOf(answer))
     expect(recordOf(await paid(text, key, elsewhere))).to.deep.equal(recordOf(answer))
     const position = answer.headers.get('ledger-position') ?? ''
-    expect(await found(text, position)).to.deep.equal([`${id} ${text}`])
-    expect(await found(aReference(), position)).to.deep.equal([])
-    expect(await found(String(await tokenOf(id)), position), 'a token is no reference').to.deep.equal([])
+    expect(await response(text, position)).to.deep.equal([`${id} ${text}`])
+    expect(await response(aReference(), position)).to.deep.equal([])
+    expect(await response(String(await tokenOf(id)), position), 'a token is no reference').to.deep.equal([])
     const history = await client.get(`/payments/${id}/history`)
     expect(history.body.items.map((item: Answer['body']) => item.data.reference)).to.deep.equal([text, text])
     expect(history.text).not.to.include('reference_stream')
@@ -89,17 +89,17 @@ describe('the reference of a payment', () => {
   it('is in no event of an export that it filters, and in its manifest', async () => {
     const text = aReference()
     const { body } = await paid(text)
-    const wanted = { resource: 'payments', format: 'jsonl', filters: { reference: text } } as const
+    const request = { resource: 'payments', format: 'jsonl', filters: { reference: text } } as const
     const key = newKey()
-    const asked = await client.post('/exports', wanted, { 'idempotency-key': key })
-    const { id } = asked.body
+    const reply = await client.post('/exports', request, { 'idempotency-key': key })
+    const { id } = reply.body
     const owner = clientOf(service.api, await service.token({ tenant: TENANT }))
     const { manifest, rows } = await fetched(service, owner, { id, tenant: TENANT })
     expect(manifest.filters).to.deep.equal({ reference: text })
     expect(rows.map(row => [Reflect.get(row, 'id'), Reflect.get(row, 'reference')])).to.deep.equal([[body.id, text]])
     expect(JSON.stringify((await eventsOf(`operation-${id}`)).map(({ data }) => data))).not.to.include(text)
     switched.state.isDown = true
-    const repeated = await elsewhere.post('/exports', wanted, { 'idempotency-key': key })
+    const repeated = await elsewhere.post('/exports', request, { 'idempotency-key': key })
     // The key belongs to the caller, who is the same in both processes.
     expect([repeated.status, isReplay(repeated), repeated.body.id]).to.deep.equal([202, true, id])
     switched.state.isDown = false
@@ -134,7 +134,7 @@ describe('the reference of a payment', () => {
     expect(read.headers.get('etag')).to.not.equal(answer.headers.get('etag'))
     const replayed = await paid(text, key)
     expect([replayed.status, isReplay(replayed), replayed.body]).to.deep.equal([201, true, read.body])
-    expect(await found(text, answer.headers.get('ledger-position') ?? '')).to.deep.equal([])
+    expect(await response(text, answer.headers.get('ledger-position') ?? '')).to.deep.equal([])
     for (const by of [client, elsewhere]) {
       const again = await paid(text, newKey(), by)
       expect([again.status, again.body.code]).to.deep.equal([409, 'payment_reference_conflict'])

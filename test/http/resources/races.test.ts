@@ -25,10 +25,10 @@ describe('concurrent requests', () => {
 
   /** The correlation ids of the requests whose refusal is an event of the invoice. */
   const recordedIn = async (invoiceId: string): Promise<Set<unknown>> => {
-    const found = new Set<unknown>()
+    const actual = new Set<unknown>()
     for await (const { type, metadata } of store.readStream(`invoice-${invoiceId}`))
-      if (type === 'PaymentRefused') found.add(metadata['$correlationId'])
-    return found
+      if (type === 'PaymentRefused') actual.add(metadata['$correlationId'])
+    return actual
   }
 
   /** The paid amount of the invoice at each of its revisions: never more than is due. */

@@ -44,8 +44,8 @@ const CASES: Readonly<Record<string, Case>> = {
     stream: 'operation-',
     request: async client => {
       const key = { 'idempotency-key': newKey() }
-      const wanted = { resource: 'payments', format: 'csv', filters: { reference: `INV ${newKey()}` } }
-      return () => client.post('/exports', wanted, key)
+      const body = { resource: 'payments', format: 'csv', filters: { reference: `INV ${newKey()}` } }
+      return () => client.post('/exports', body, key)
     },
   },
 }

@@ -57,12 +57,12 @@ describe('responses', () => {
   const ask = (path: string, headers: Record<string, string> = {}, given: { method?: string; body?: string } = {}) =>
     new Promise<Raw>((resolve, reject) => {
       const sent = { authorization: `Bearer ${token}`, ...(given.body ? { 'content-type': 'application/json' } : {}) }
-      const asked = request(`${service.api}${path}`, {
+      const outgoing = request(`${service.api}${path}`, {
         method: given.method ?? 'GET',
         headers: { ...sent, ...headers },
       })
-      asked.on('error', reject)
-      asked.on('response', incoming => {
+      outgoing.on('error', reject)
+      outgoing.on('response', incoming => {
         const chunks: Buffer[] = []
         incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
         incoming.on('end', () => {
@@ -70,7 +70,7 @@ describe('responses', () => {
           resolve({ status: incoming.statusCode ?? 0, headers: new Headers(pairs), bytes: Buffer.concat(chunks) })
         })
       })
-      asked.end(given.body)
+      outgoing.end(given.body)
     })
 
   const decode = { br: brotliDecompressSync, gzip: gunzipSync }
@@ -118,8 +118,8 @@ describe('responses', () => {
       expect(bytes.length).to.be.above(1_024)
     }
     const etag = read.headers.get('etag') ?? ''
-    const known = await ask(`/orders/${id}`, { 'accept-encoding': 'br', 'if-none-match': etag })
-    expect([known.status, known.headers.get('content-encoding'), known.bytes.length]).to.deep.equal([304, null, 0])
+    const cached = await ask(`/orders/${id}`, { 'accept-encoding': 'br', 'if-none-match': etag })
+    expect([cached.status, cached.headers.get('content-encoding'), cached.bytes.length]).to.deep.equal([304, null, 0])
   })
 
   it('that contain a secret are sent uncompressed, whatever their length', async () => {
@@ -155,9 +155,9 @@ describe('responses', () => {
   })
 
   it('with the file of an export are sent uncompressed, since ranges are those of its bytes', async () => {
-    const asked = await client.post('/exports', { resource: 'orders', format: 'csv' })
-    await eventually(async () => (await client.get(`/operations/${asked.body.id}`)).body.state === 'succeeded')
-    const path = `/exports/${asked.body.id}/content`
+    const reply = await client.post('/exports', { resource: 'orders', format: 'csv' })
+    await eventually(async () => (await client.get(`/operations/${reply.body.id}`)).body.state === 'succeeded')
+    const path = `/exports/${reply.body.id}/content`
     const whole = await ask(path, { 'accept-encoding': 'br, gzip' })
     const part = await ask(path, { 'accept-encoding': 'br, gzip', range: 'bytes=0-9' })
     expect([whole, part].map(({ headers }) => headers.get('content-encoding'))).to.deep.equal([null, null])

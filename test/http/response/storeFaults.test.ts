@@ -24,14 +24,14 @@ const losing = (appends: number, effect: Effect = 'none') => {
   }
   const store = (real: EventStore): EventStore => ({
     ...real,
-    append: async (...asked) => {
+    append: async (...requested) => {
       check()
       left -= 1
-      return real.append(...asked)
+      return real.append(...requested)
     },
-    async *readStream(...asked) {
+    async *readStream(...requested) {
       if (left <= 0) throw new Unavailable('event store', { effect: 'none', cause: new Error('planted') })
-      yield* real.readStream(...asked)
+      yield* real.readStream(...requested)
     },
   })
   return { store, restore: () => void (left = Number.POSITIVE_INFINITY) }
@@ -123,7 +123,7 @@ describe('an event store that fails in the middle of a request', () => {
     const { invoiceId } = await approvedInvoice(client)
     const store = (real: EventStore): EventStore => ({
       ...real,
-      append: (...asked) => sleep(SLOW_APPEND_MS).then(() => real.append(...asked)),
+      append: (...requested) => sleep(SLOW_APPEND_MS).then(() => real.append(...requested)),
     })
     const headers = { 'idempotency-key': newKey(), prefer: 'wait=6' }
     const answer = await through({ store }, slow =>

@@ -26,8 +26,8 @@ describe('a streamed response', () => {
       void sendReply(req, response, { status: 200, stream, contentType: 'text/event-stream' })
     })
     await once(server.listen(0, '127.0.0.1'), 'listening')
-    const asked = get({ port: (server.address() as AddressInfo).port, host: '127.0.0.1' })
-    const [response] = (await once(asked, 'response')) as [IncomingMessage]
+    const outgoing = get({ port: (server.address() as AddressInfo).port, host: '127.0.0.1' })
+    const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
     return response
   }
 

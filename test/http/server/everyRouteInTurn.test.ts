@@ -86,8 +86,8 @@ describe('beside a tenant with a hundred callers, a request of another tenant', 
   })
   after(() => variant.close())
 
-  const send = (client: Client, declared: AnyRoute, { path, body, headers }: Example) =>
-    client.request(declared.method, path, { ...(body && { body }), ...(headers && { headers }) })
+  const send = (client: Client, route: AnyRoute, { path, body, headers }: Example) =>
+    client.request(route.method, path, { ...(body && { body }), ...(headers && { headers }) })
 
   const exampleOf = async ({ operationId }: AnyRoute, client: Client): Promise<Example> => {
     const make = examples[operationId]
@@ -95,15 +95,15 @@ describe('beside a tenant with a hundred callers, a request of another tenant', 
     return make(client)
   }
 
-  for (const declared of routes)
-    it(`to ${declared.operationId} waits for ${BEFORE_MAX} of its requests at most`, async () => {
+  for (const route of routes)
+    it(`to ${route.operationId} waits for ${BEFORE_MAX} of its requests at most`, async () => {
       const honest = as(TENANT)
       // Callers of public routes are strangers, whatever credential they send.
-      const own = declared.scope === 'none' ? LIST_ORDERS : declared
-      const [example, greedy] = [await exampleOf(own, honest), await exampleOf(declared, as(GREEDY))]
+      const own = route.scope === 'none' ? LIST_ORDERS : route
+      const [example, greedy] = [await exampleOf(own, honest), await exampleOf(route, as(GREEDY))]
       unaccounted.length = 0
       gated.close()
-      const sent = Array.from({ length: GREEDY_CALLERS }, (_, n) => send(as(GREEDY, `caller-${n}`), declared, greedy))
+      const sent = Array.from({ length: GREEDY_CALLERS }, (_, n) => send(as(GREEDY, `caller-${n}`), route, greedy))
       await eventually(() => gated.waiting() === GREEDY_CALLERS)
       const answer = send(honest, own, example)
       await eventually(() => gated.waiting() === GREEDY_CALLERS + 1)

@@ -95,10 +95,10 @@ describe('slow and misbehaving peers', () => {
 
   const timesOfReads = async (): Promise<number[]> => {
     const took: number[] = []
-    for (let asked = 0; asked < 50; asked++) {
-      const askedAtMs = performance.now()
+    for (let calls = 0; calls < 50; calls++) {
+      const requestedAtMs = performance.now()
       expect((await client.get('/orders?limit=1')).status).to.equal(200)
-      took.push(performance.now() - askedAtMs)
+      took.push(performance.now() - requestedAtMs)
     }
     return took.toSorted((a, b) => a - b)
   }
@@ -215,9 +215,9 @@ describe('slow and misbehaving peers', () => {
     const closing = await startVariant(service, { drainMs: LONG_DRAIN_MS })
     const disconnecting = await pipelinedStreams(closing.api)
     disconnecting.destroy()
-    const askedAtMs = performance.now()
+    const requestedAtMs = performance.now()
     await closing.close()
-    expect(performance.now() - askedAtMs, 'the shutdown waited for a disconnected client').to.be.below(
+    expect(performance.now() - requestedAtMs, 'the shutdown waited for a disconnected client').to.be.below(
       LONG_DRAIN_MS / 2,
     )
   })

@@ -11,9 +11,9 @@ import { inVersion, routeIn } from '../../../src/http/translation/translation.ts
 type Body = Readonly<Record<string, unknown>>
 
 const routeOf = (operationId: string): AnyRoute => {
-  const found = routes.find(declared => declared.operationId === operationId)
-  if (found === undefined) throw new Error(`No operation is called ${operationId}.`)
-  return found
+  const match = routes.find(route => route.operationId === operationId)
+  if (match === undefined) throw new Error(`No operation is called ${operationId}.`)
+  return match
 }
 
 /** The body of a response, translated down by the route of the version. */

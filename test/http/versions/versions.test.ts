@@ -20,8 +20,8 @@ import { startVariant } from '../../support/serviceVariants.ts'
 
 /** The client with API-Version on every request. */
 const speaking = (client: Client, version: Version): Client => {
-  const request: Client['request'] = (method, path, asked = {}) =>
-    client.request(method, path, { ...asked, headers: { ...asked.headers, 'api-version': version } })
+  const request: Client['request'] = (method, path, requested = {}) =>
+    client.request(method, path, { ...requested, headers: { ...requested.headers, 'api-version': version } })
   return {
     request,
     get: (path, headers = {}) => request('GET', path, { headers }),
@@ -46,14 +46,14 @@ describe('versions side by side', () => {
 
   it('answer by the version that is asked for, the oldest by default, errors included', async () => {
     const anonymous = clientOf(service.api)
-    for (const [asked, expected] of [
+    for (const [requested, expected] of [
       [client, OLDEST_VERSION],
       [older, OLDEST_VERSION],
       [newer, NEWEST_VERSION],
       [speaking(anonymous, NEWEST_VERSION), NEWEST_VERSION],
     ] as const)
       for (const path of ['/orders?limit=1', '/orders?limit=0', '/orders/ord_0', '/nowhere', '/livez'])
-        expect(versionOf(await asked.get(path)), `${expected} ${path}`).to.equal(expected)
+        expect(versionOf(await requested.get(path)), `${expected} ${path}`).to.equal(expected)
     expect(versionOf(await newer.request('DELETE', '/orders')), '405').to.equal(NEWEST_VERSION)
   })
 
@@ -136,14 +136,14 @@ describe('versions side by side', () => {
     const { invoiceId } = await approvedInvoice(client)
     const histories = await Promise.all([older, newer].map(one => one.get(`/invoices/${invoiceId}/history`)))
     expect(histories[1]?.text).to.equal(histories[0]?.text)
-    const asked = await newer.post(
+    const reply = await newer.post(
       '/exports',
       { resource: 'invoices', format: 'jsonl' },
       { 'idempotency-key': newKey() },
     )
     const operation = await eventually(async () => {
-      const found = await newer.get(`/operations/${asked.body.id}`)
-      return found.body.state === 'succeeded' && found
+      const answer = await newer.get(`/operations/${reply.body.id}`)
+      return answer.body.state === 'succeeded' && answer
     })
     const files = await Promise.all([older, newer].map(one => one.get(operation.body.result.href)))
     expect(files[1]?.text).to.equal(files[0]?.text).and.to.include('"amount_due":')

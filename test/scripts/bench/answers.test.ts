@@ -4,7 +4,7 @@ import {
   checkAnswers,
   createAnswers,
   differencesBetween,
-  type Found,
+  type ReadModelContent,
   WrongAnswers,
 } from '../../../scripts/bench/answers.ts'
 import { createCaller, PARTS_PER_INVOICE, withClient } from '../../../scripts/bench/apiClient.ts'
@@ -18,7 +18,7 @@ const answered: AnsweredPayment[] = [
   { id: 'pay_2', invoice_id: 'inv_1', amount: 100, reference: 'r2' },
   { id: 'pay_3', invoice_id: 'inv_2', amount: 100, reference: 'r3' },
 ]
-const found: Found = {
+const actual: ReadModelContent = {
   payments: answered.map(payment => ({ ...payment, state: 'succeeded' })),
   invoices: [
     { id: 'inv_1', amount_due: 200, amount_paid: 200, amount_pending: 0 },
@@ -27,14 +27,14 @@ const found: Found = {
   ],
   successes: new Map(answered.map(({ id }) => [id, 1])),
 }
-const [first, second, third] = found.payments
-const [full, half, unpaid] = found.invoices
+const [first, second, third] = actual.payments
+const [full, half, unpaid] = actual.invoices
 
 describe('the check of a benchmark', () => {
   before(() => sharedService())
 
   it('finds no difference when exactly the answered payments exist', () => {
-    expect(differencesBetween(answered, found)).to.deep.equal([])
+    expect(differencesBetween(answered, actual)).to.deep.equal([])
   })
 
   const wrong: readonly (readonly [
@@ -80,13 +80,13 @@ describe('the check of a benchmark', () => {
     [
       'a success was published twice',
       answered,
-      { successes: new Map([...found.successes, ['pay_1', 2]]) },
+      { successes: new Map([...actual.successes, ['pay_1', 2]]) },
       /pay_1 has 2 facts/,
     ],
     [
       'a success was not published',
       answered,
-      { successes: new Map([...found.successes].slice(1)) },
+      { successes: new Map([...actual.successes].slice(1)) },
       /pay_1 has 0 facts/,
     ],
     [
@@ -111,7 +111,7 @@ describe('the check of a benchmark', () => {
   ]
   for (const [name, answers, changed, words] of wrong)
     it(`reports when ${name}`, () => {
-      const differences = differencesBetween(answers, { ...found, ...changed })
+      const differences = differencesBetween(answers, { ...actual, ...changed })
       expect(differences.filter(difference => words.test(difference))).to.have.length(1)
     })
 

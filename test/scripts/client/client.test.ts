@@ -213,12 +213,12 @@ describe('a request of the client', () => {
       const abort = new AbortController()
       const { signal } = abort
       const client = createLedgerClient(place === 'client' ? { ...options, signal } : options)
-      const asked = client.request('POST /orders', {
+      const requested = client.request('POST /orders', {
         body: { currency: 'USD', lines: [] },
         ...(place === 'request' && { signal }),
       })
       abort.abort(reason)
-      expect(await rejectionOf(asked)).to.equal(reason)
+      expect(await rejectionOf(requested)).to.equal(reason)
     }
   })
 

@@ -156,8 +156,8 @@ describe('the retries of the client', () => {
   it('end with the error of a token, unless an effect is unknown', async () => {
     const refused = new Error('no token')
     const token = (failing: number) => {
-      let asked = 0
-      return () => (++asked === failing ? Promise.reject(refused) : 'token')
+      let calls = 0
+      return () => (++calls === failing ? Promise.reject(refused) : 'token')
     }
     const first = scripted(['lost'], { token: token(1) })
     expect([await rejectionOf(first.retrying('/payments', payment)), first.seen.length]).to.deep.equal([refused, 0])

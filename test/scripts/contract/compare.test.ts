@@ -39,7 +39,7 @@ describe('the comparison of contracts', () => {
     expect(breaking.filter(rule => !planted.has(rule))).to.deep.equal([])
   })
 
-  it('names a difference in a shared schema once, with its places, the reason and the way out', () => {
+  it('names a difference in a shared schema once, with its places, the reason and the remedy', () => {
     const planted = BREAKING.find(({ change }) => change === 'a field of a response is removed')
     if (planted === undefined) throw new Error('There is no such planted change.')
     const findings = compareContracts(released, withChange(released, planted))

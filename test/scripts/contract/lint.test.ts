@@ -32,7 +32,7 @@ describe('the linters of the contract', () => {
         for (const [, plant] of faults) plant(copy)
       },
     }
-    const found = (await lint(withChange(candidate, change))).join('\n')
-    for (const [fault, , sentence] of faults) expect(found, fault).to.match(sentence)
+    const actual = (await lint(withChange(candidate, change))).join('\n')
+    for (const [fault, , sentence] of faults) expect(actual, fault).to.match(sentence)
   })
 })

@@ -68,7 +68,7 @@ describe('npm run contract', () => {
     expect([code, JSON.parse(output).ok], output).to.deep.equal([0, true])
   })
 
-  it('fails for a breaking candidate with a sentence about the field, the reason and the way out', async () => {
+  it('fails for a breaking candidate with a sentence about the field, the reason and the remedy', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'ledger-contract-'))
     const planted = BREAKING.find(({ rule }) => rule === 'field-removed')
     if (planted === undefined) throw new Error('No field is removed.')

@@ -10,7 +10,7 @@ import { removeFolder } from '../../support/folders.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../../support/service.ts'
 import { ledger } from './fixtures.ts'
 
-/** `evidence accept` beside a running service, whose sealing has the tree in its memory. */
+/** `evidence accept` beside a running service, whose signing has the tree in its memory. */
 
 const ORDERS = 40
 const WAIT_MS = 60_000
@@ -65,8 +65,8 @@ describe('ledger evidence accept while the service runs', () => {
     expect(code, stderr).to.equal(0)
     return JSON.parse(stdout)
   }
-  /** The sealing signs new events, each head of the file follows the one before, and nothing is found. */
-  const expectSealing = async (generation: number): Promise<void> => {
+  /** Head signing signs new events, each head of the file follows the one before, and nothing is found. */
+  const expectSigning = async (generation: number): Promise<void> => {
     expect((await headFrom(await order())).generation).to.equal(generation)
     const all = await heads()
     for (const [n, head] of all.entries()) {
@@ -86,12 +86,12 @@ describe('ledger evidence accept while the service runs', () => {
   it('goes on with the new generation of a service in which nothing else happens', async () => {
     await plantRestart()
     const { generation } = await accept()
-    // The record of the acceptance is an event, which the sealing covers by itself.
+    // The record of the acceptance is an event, which head signing covers by itself.
     await eventually(async () => {
       const last = (await heads()).at(-1)
       return last?.generation === generation && last.restart === undefined
     }, WAIT_MS)
-    await expectSealing(generation)
+    await expectSigning(generation)
   })
 
   for (const kept of [25, 12])
@@ -106,9 +106,9 @@ describe('ledger evidence accept while the service runs', () => {
       const loads = [load(), load()]
       const { generation, kept_size } = await accept()
       expect(kept_size).to.be.at.most(kept)
-      await expectSealing(generation)
+      await expectSigning(generation)
       isOver = true
       await Promise.all(loads)
-      await expectSealing(generation)
+      await expectSigning(generation)
     })
 })

@@ -77,7 +77,7 @@ describe('ledger consume', () => {
     const { code, report } = await verify()
     expect([code, report.ok]).to.deep.equal([0, true])
   }
-  const foundIn = (report: { topics: { missing: Found[]; surplus: (Found & { why: string })[] }[] }) => ({
+  const contentIn = (report: { topics: { missing: Found[]; surplus: (Found & { why: string })[] }[] }) => ({
     missing: report.topics.flatMap(({ missing }) => missing),
     surplus: report.topics.flatMap(({ surplus }) => surplus),
   })
@@ -268,7 +268,7 @@ describe('ledger consume', () => {
       await change('ledger.order.v1', lines => lines.toSpliced(123, 1))
       const { code, report } = await verify()
       expect([code, report.ok]).to.deep.equal([1, false])
-      const { missing, surplus } = foundIn(report)
+      const { missing, surplus } = contentIn(report)
       expect([missing.map(namesOf), surplus]).to.deep.equal([[namesOf(lost)], []])
       const words = await ledger(['consume', 'verify', '--copy', folder, '--tenant', tenant])
       expect(words.stdout)
@@ -287,7 +287,7 @@ describe('ledger consume', () => {
       const { code, report } = await verify()
       const lost = [...orders.filter((_, n) => gone.has(n)).map(line => JSON.parse(line) as Fact), ...payments]
       expect(code).to.equal(1)
-      const { missing, surplus } = foundIn(report)
+      const { missing, surplus } = contentIn(report)
       expect(missing.map(({ id }) => id)).to.have.members(lost.map(({ id }) => id))
       expect(surplus).to.deep.equal([])
     })
@@ -299,7 +299,7 @@ describe('ledger consume', () => {
       await change('ledger.order.v1', lines => lines.toSpliced(60, 0, line, JSON.stringify(stray)))
       const { code, report } = await verify()
       expect(code).to.equal(1)
-      const { missing, surplus } = foundIn(report)
+      const { missing, surplus } = contentIn(report)
       expect(missing).to.deep.equal([])
       expect(surplus.map(({ id, why }) => [id, why])).to.have.deep.members([
         [(JSON.parse(line) as Fact).id, 'twice'],
@@ -312,7 +312,7 @@ describe('ledger consume', () => {
       const [line = ''] = (await linesOf('ledger.order.v1')).slice(10, 11)
       const stray = { ...(JSON.parse(line) as Fact), id: newKey() }
       await change('ledger.order.v1', lines => lines.toSpliced(10, 1, JSON.stringify(stray)))
-      const { missing, surplus } = foundIn((await verify()).report)
+      const { missing, surplus } = contentIn((await verify()).report)
       expect(missing.map(namesOf)).to.deep.equal([namesOf(JSON.parse(line) as Fact)])
       expect(surplus.map(({ id }) => id)).to.deep.equal([stray.id])
     })

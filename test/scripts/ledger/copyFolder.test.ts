@@ -100,9 +100,9 @@ describe('copyFolder', () => {
       ['linked', 0o700],
       ['linked/heads.jsonl', 0o600],
     ] as const) {
-      const found = await lstat(join(to, path))
-      expect(found.isSymbolicLink(), path).to.equal(false)
-      expect(found.mode & 0o777, path).to.equal(mode)
+      const actual = await lstat(join(to, path))
+      expect(actual.isSymbolicLink(), path).to.equal(false)
+      expect(actual.mode & 0o777, path).to.equal(mode)
     }
     expect(await readFile(join(to, 'evidence/heads.jsonl'), 'utf8')).to.equal('heads')
   })

@@ -24,26 +24,26 @@ const factAt = (position: number, id = `id-${position}`): Fact => ({
 })
 
 const serviceOf = (facts: readonly Fact[]) => {
-  let asked = 0
+  let calls = 0
   let listed = 0
   const inRange = ({ from, to }: Range) =>
     facts.filter(({ position }) => BigInt(position) >= from && BigInt(position) <= to)
   const api: Api = {
     page: () => Promise.reject(new Error('No request for a page is expected.')),
     manifest: async (_, range) => {
-      asked += 1
+      calls += 1
       return digestOf(inRange(range).map(entryOf))
     },
     manifests: () => {
       throw new Error('No request for a whole proof is expected.')
     },
     facts: async function* (range) {
-      const wanted = inRange(range)
-      listed += wanted.length
-      yield* wanted
+      const target = inRange(range)
+      listed += target.length
+      yield* target
     },
   }
-  return { api, asked: () => asked, listed: () => listed }
+  return { api, asked: () => calls, listed: () => listed }
 }
 
 const positions = fc.uniqueArray(fc.nat({ max: 600 }), { maxLength: FACTS_MAX, size: 'max' })
@@ -74,9 +74,9 @@ describe('the search for differences of a copy', () => {
           })
           const { api } = serviceOf(facts)
           const entries = inOrder(copy.map(entryOf))
-          const found = await differencesIn(api, TOPIC, { from: 0n, to: BigInt(to) }, entries)
-          expect(ids(found.missing)).to.deep.equal(missing.toSorted())
-          expect(ids(found.surplus)).to.deep.equal(surplus.toSorted())
+          const differences = await differencesIn(api, TOPIC, { from: 0n, to: BigInt(to) }, entries)
+          expect(ids(differences.missing)).to.deep.equal(missing.toSorted())
+          expect(ids(differences.surplus)).to.deep.equal(surplus.toSorted())
         },
       ),
       { numRuns: RUNS },
@@ -85,18 +85,18 @@ describe('the search for differences of a copy', () => {
   it('terminates when the copy has one fact a hundred times', async () => {
     const { api } = serviceOf([factAt(7)])
     const entries = Array.from({ length: 100 }, () => entryOf(factAt(7)))
-    const found = await differencesIn(api, TOPIC, { from: 0n, to: 1_000n }, entries)
-    expect([found.missing.length, found.surplus.length]).to.deep.equal([0, 99])
+    const differences = await differencesIn(api, TOPIC, { from: 0n, to: 1_000n }, entries)
+    expect([differences.missing.length, differences.surplus.length]).to.deep.equal([0, 99])
   })
 
   it('makes few requests when one fact is missing', async () => {
     const facts = Array.from({ length: 10_000 }, (_, n) => factAt(7 * n))
-    const { api, asked, listed } = serviceOf(facts)
+    const { api, asked: requested, listed } = serviceOf(facts)
     const entries = facts.filter((_, n) => n !== 4_711).map(entryOf)
-    const found = await differencesIn(api, TOPIC, { from: 0n, to: 2n ** 40n }, entries)
-    expect(ids(found.missing)).to.deep.equal(['id-32977'])
+    const differences = await differencesIn(api, TOPIC, { from: 0n, to: 2n ** 40n }, entries)
+    expect(ids(differences.missing)).to.deep.equal(['id-32977'])
     // Two requests for each halving, down to a range of fifty facts.
-    expect(asked()).to.be.at.most(2 * 40)
+    expect(requested()).to.be.at.most(2 * 40)
     expect(listed()).to.be.at.most(50)
   })
 })

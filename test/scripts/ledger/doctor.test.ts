@@ -164,8 +164,8 @@ describe('npm run ledger -- doctor', () => {
       status: 'finding',
       detail: 'No process holds worker (last host:1). projector: host:1 since then.',
     })
-    expect(neededLeases({ hasKafka: true, seals: true })).to.have.members([...FEED_LEASES])
-    expect(neededLeases({ hasKafka: false, seals: false })).to.have.members(['projector', 'worker', 'rebuild'])
+    expect(neededLeases({ hasKafka: true, signs: true })).to.have.members([...FEED_LEASES])
+    expect(neededLeases({ hasKafka: false, signs: false })).to.have.members(['projector', 'worker', 'rebuild'])
     const topics = new Map(MANIFEST_TOPICS.map(topic => [topic, TOPIC_PARTITIONS]))
     expect(topicsCheck(topics).status).to.equal('ok')
     expect(topicsCheck(new Map([...topics, ['ledger.order.v1', 6]]))).to.include({

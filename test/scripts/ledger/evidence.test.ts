@@ -37,7 +37,7 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
     expect(code, stderr).to.equal(0)
     return out
   }
-  /** Whether a head has sealed the last order. */
+  /** Whether a head has signed the last order. */
   const isSealed = async (position: bigint): Promise<boolean> =>
     (await linesOf(join(service.dataDir, 'evidence', 'heads.jsonl')).catch(() => []))
       .map(line => JSON.parse(line) as HeadLine)
@@ -235,7 +235,7 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
       lines.map((line, n) => (n === 1 ? line.replace(/"leaf":"./, otherDigit) : line)),
     )
     const { findings } = await verify(folder)
-    expect(findings[0]?.detail).to.match(/in leaves\.jsonl was changed; its event is as it was sealed\.$/)
+    expect(findings[0]?.detail).to.match(/in leaves\.jsonl was changed; its event is as it was signed\.$/)
   })
 
   it('names heads that are forged, missing or truncated', async () => {
@@ -278,7 +278,7 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
     const out = join(await emptyFolder(), 'evidence')
     for (const [tenant, reason] of [
       ['Acme ', /^A tenant is 1 to 63/],
-      ['acmee', /^No sealed event is of a tenant acmee\.$/m],
+      ['acmee', /^No signed event is of a tenant acmee\.$/m],
     ] as const) {
       const { code, stderr } = await ledger(['export', '--evidence', '--out', out, '--tenant', tenant])
       expect(code, stderr).to.equal(2)
@@ -357,7 +357,7 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
     const text = await readFile(join(bytes, 'events.jsonl'))
     text[100] = 0xff
     await writeFile(join(bytes, 'events.jsonl'), text)
-    expect((await verify(bytes)).findings[0]?.detail).to.match(/as it was sealed: the line is not UTF-8\.$/)
+    expect((await verify(bytes)).findings[0]?.detail).to.match(/as it was signed: the line is not UTF-8\.$/)
     await writeFile(join(bytes, 'events.jsonl'), text.subarray(0, (await stat(join(whole, 'events.jsonl'))).size - 9))
     expect((await verify(bytes)).kinds).to.deep.equal(['edited'])
     await rm(join(bytes, 'events.jsonl'))

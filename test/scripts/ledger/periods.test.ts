@@ -87,7 +87,7 @@ describe('npm run ledger -- periods', () => {
     try {
       const { code, stderr } = await close(tenant, CLOSED_DAY)
       expect(code).to.equal(2)
-      expect(stderr).to.include('may lack 1 parked events: replay or discard them first')
+      expect(stderr).to.include('may lack 1 dead letters: replay or discard them first')
     } finally {
       await database.sql('delete from parked_facts where tenant_id = $1', [tenant])
     }
@@ -110,8 +110,8 @@ describe('npm run ledger -- periods', () => {
     const behind: typeof database.sql = async (text, values) =>
       text.includes('is_listed') ? [] : database.sql(text, values)
     const dependencies = { ledger: log, sql: behind, bookedUpTo: () => store.head() }
-    const asked = { through: CLOSED_DAY, reason: 'audited' }
-    expect(await closePeriod(dependencies, asked, contextAt(tenant, new Date().toISOString()))).to.include({
+    const requested = { through: CLOSED_DAY, reason: 'audited' }
+    expect(await closePeriod(dependencies, requested, contextAt(tenant, new Date().toISOString()))).to.include({
       kind: 'closed',
     })
   })

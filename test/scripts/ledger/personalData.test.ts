@@ -52,8 +52,8 @@ describe('npm run ledger -- personal-data', () => {
     expect([again.code, again.stdout]).to.deep.equal([0, `${token} was erased before.\n`])
     expect((await personalData('show', '--token', token)).stdout).to.match(new RegExp(`^${token}  erased 2\\S+Z\\n$`))
     const records = await eventually(async () => {
-      const found = await auditRecords(token)
-      return found.length === 4 && found
+      const recordNames = await auditRecords(token)
+      return recordNames.length === 4 && recordNames
     })
     const by = userInfo().username
     expect(records).to.deep.equal([

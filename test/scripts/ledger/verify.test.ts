@@ -65,8 +65,8 @@ describe('npm run ledger -- verify', () => {
       const { code, stdout } = await ledger(['verify', '--json'], await emptyFolder(), env)
       const { ok, checks } = JSON.parse(stdout)
       expect([code, ok]).to.deep.equal([1, false])
-      const found = checks.map(({ check, findings }: Checked) => [check, findings.map(({ kind }) => kind)])
-      expect(found).to.deep.equal([
+      const actual = checks.map(({ check, findings }: Checked) => [check, findings.map(({ kind }) => kind)])
+      expect(actual).to.deep.equal([
         ['log', ['not_compared']],
         ['books', ['not_compared']],
         ['evidence', ['not_compared']],

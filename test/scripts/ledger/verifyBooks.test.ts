@@ -31,7 +31,7 @@ describe('ledger verify, books', () => {
       await sql('set local session_replication_role = replica')
       await sql(statement)
     })
-  const foundAfter = async (statement: string): Promise<Outcome['findings']> => {
+  const contentAfter = async (statement: string): Promise<Outcome['findings']> => {
     await tamper(statement)
     return (await verify()).findings
   }
@@ -67,7 +67,7 @@ describe('ledger verify, books', () => {
     const [entry] = await database.sql<{ position: bigint; event_id: string }>(
       `select position, event_id from journal_entries_v1 where kind = 'payment_received' order by position limit 1`,
     )
-    const findings = await foundAfter(
+    const findings = await contentAfter(
       `update journal_postings_v1 set amount = 401 where position = ${entry?.position} and line = 0`,
     )
     expect(findings).to.have.length(1)
@@ -98,7 +98,7 @@ describe('ledger verify, books', () => {
       ],
       [`update book_customers_v1 set customer_reference = 'other' where id like 'inv_%1'`, 'customer_reference'],
     ] as const) {
-      const findings = await foundAfter(statement)
+      const findings = await contentAfter(statement)
       expect(
         findings.map(({ place }) => place?.['column']),
         statement,
@@ -112,12 +112,12 @@ describe('ledger verify, books', () => {
   })
 
   it('names a row that is missing, and one without an event', async () => {
-    const missing = await foundAfter(
+    const missing = await contentAfter(
       `delete from account_balances_v1 where account = 'cash.USD' and position = (
         select min(position) from account_balances_v1 where account = 'cash.USD')`,
     )
     expect(missing.map(({ kind }) => kind)).to.deep.equal(['missing'])
-    const surplus = await foundAfter(`insert into accounts_v1 values ('acme', 'cash.CHF', 'cash', 'CHF', null, 1)`)
+    const surplus = await contentAfter(`insert into accounts_v1 values ('acme', 'cash.CHF', 'cash', 'CHF', null, 1)`)
     expect(surplus.map(({ kind }) => kind)).to.deep.equal(['surplus', 'missing'])
   })
 
@@ -128,7 +128,7 @@ describe('ledger verify, books', () => {
 
   it('names rows of positions that the books have not reached, since they are served', async () => {
     const beyond = log.head() + 1_000n
-    const findings = await foundAfter(
+    const findings = await contentAfter(
       `insert into account_balances_v1 (tenant_id, account, position, change, debits, credits, pending)
         values ('acme', 'cash.USD', ${beyond}, 5, 5, 0, 0);
        insert into accounts_v1 values ('acme', 'cash.CHF', 'cash', 'CHF', null, ${beyond})`,

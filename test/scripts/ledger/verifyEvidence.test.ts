@@ -16,7 +16,7 @@ import {
   provableHead,
   type Restart,
   restartRows,
-  sealedBefore,
+  signedBefore,
   storeHead,
   storeKey,
   storeRestart,
@@ -24,7 +24,7 @@ import {
 import { leafOf } from '../../../src/evidence/record.ts'
 import { cutTree, rootAt } from '../../../src/evidence/tree.ts'
 import type { Database, EventStore, NewEvent, StoredEvent } from '../../../src/ports.ts'
-import { sealingFeed } from '../../../src/processes/sealing.ts'
+import { headSigningFeed } from '../../../src/processes/headSigning.ts'
 import { createTables } from '../../../src/schema/tables.ts'
 import { useTestPostgres } from '../../feeds/fixtures.ts'
 import { drive } from '../../processes/harness.ts'
@@ -44,8 +44,8 @@ const storeOf = (events: readonly StoredEvent[]): EventStore => ({
   ...createMemoryLog().open(),
   head: () => Promise.resolve(events.at(-1)?.position ?? 0n),
   async *readStream(stream, { from = 0n, limit = Number.MAX_SAFE_INTEGER, direction } = {}) {
-    const found = events.filter(event => event.stream === stream && event.revision >= from)
-    yield* (direction === 'backwards' ? found.toReversed() : found).slice(0, limit)
+    const matches = events.filter(event => event.stream === stream && event.revision >= from)
+    yield* (direction === 'backwards' ? matches.toReversed() : matches).slice(0, limit)
   },
   async *subscribe() {
     for (const event of events) if (!event.stream.startsWith('$')) yield { kind: 'event', event }
@@ -64,7 +64,7 @@ describe('the evidence check of ledger verify', () => {
   const headsFile = (): string => join(folder, 'heads.jsonl')
   const start = (on: MemoryLog) => {
     epoch += 1n
-    const feed = sealingFeed({
+    const feed = headSigningFeed({
       database,
       store: on.open(),
       world: createVirtualWorld(),
@@ -76,7 +76,7 @@ describe('the evidence check of ledger verify', () => {
     })
     return drive(feed, on, epoch)
   }
-  const seal = async (on: MemoryLog, size: number): Promise<void> => {
+  const sign = async (on: MemoryLog, size: number): Promise<void> => {
     const run = await start(on)
     await run.processNew()
     await eventually(async () => (await lastHead(database.sql))?.tree_size === size)
@@ -106,14 +106,14 @@ describe('the evidence check of ledger verify', () => {
     await createTables(database, 'evidence')
     folder = await temporaryDirectory()
     log = await logOf(EVENTS)
-    await seal(log, EVENTS)
+    await sign(log, EVENTS)
   })
   afterEach(() => removeFolder(folder))
 
   const changed = (change: (events: StoredEvent[]) => StoredEvent[]): EventStore => storeOf(change([...log.events]))
   const at = (n: number): StoredEvent => log.events[n] as StoredEvent
 
-  it('finds nothing in a log as it was sealed, also with newer events', async () => {
+  it('finds nothing in a log as it was signed, also with newer events', async () => {
     expect(await verify(log.open())).to.deep.equal([])
     await log.open().append('order-new', [eventOf(EVENTS)], 'no_stream')
     expect(await verify(log.open())).to.deep.equal([])
@@ -178,8 +178,8 @@ describe('the evidence check of ledger verify', () => {
     expect(await absence({ $maxCount: 4 }, newer)).to.deep.equal([['missing', 5]])
     expect(await absence({ $maxCount: 3 }, newer)).to.deep.equal([['scavenged', 5]])
     expect(await absence({ $maxCount: 1 }), 'the last event of a stream is kept').to.deep.equal([['missing', 5]])
-    const [sealed] = await headsAfter(database.sql)
-    const ageSeconds = Math.floor((Date.now() - Date.parse(sealed?.time ?? '')) / 1_000)
+    const [signed] = await headsAfter(database.sql)
+    const ageSeconds = Math.floor((Date.now() - Date.parse(signed?.time ?? '')) / 1_000)
     expect(await absence({ $maxAge: ageSeconds + 3_600 })).to.deep.equal([['missing', 5]])
     expect(await absence({ $maxAge: ageSeconds - 3_600 })).to.deep.equal([['scavenged', 5]])
   })
@@ -224,7 +224,7 @@ describe('the evidence check of ledger verify', () => {
     return signHead({ ...first, generation, tree_size: keptSize, root, previous_size: keptSize, restart: begins }, by)
   }
 
-  it('names a restart that no acceptance has signed, and the sealing signs nothing over the changed log', async () => {
+  it('names a restart that no acceptance has signed, and head signing signs nothing over the changed log', async () => {
     await plantRestart(6)
     const forged = await logOf(6)
     for (let n = 6; n < EVENTS; n += 1) await forged.open().append(`order-${n}`, [eventOf(n + 50)], 'no_stream')
@@ -232,7 +232,7 @@ describe('the evidence check of ledger verify', () => {
     expect((await verify(forged.open())).map(([kind]) => kind)).to.deep.equal(['truncated', 'unsigned_restart'])
   })
 
-  it('names a planted restart whose heads have a planted key, and the sealing takes none of them', async () => {
+  it('names a planted restart whose heads have a planted key, and head signing takes none of them', async () => {
     const mallory = signingKeyOf(generateKeyPairSync('ed25519').privateKey)
     await plantRestart(6)
     await storeKey(database.sql, mallory)
@@ -298,11 +298,11 @@ describe('the evidence check of ledger verify', () => {
 
     it('waits for a follower that is behind, and accepts no cut of its log', async () => {
       const [whole, behind] = [log.open(), storeOf(log.events.slice(0, 4))]
-      let asked = 0
+      let calls = 0
       const follower: EventStore = {
         ...whole,
-        head: () => ((asked += 1) < 3 ? behind.head() : whole.head()),
-        subscribe: options => (asked < 3 ? behind : whole).subscribe(options),
+        head: () => ((calls += 1) < 3 ? behind.head() : whole.head()),
+        subscribe: options => (calls < 3 ? behind : whole).subscribe(options),
       }
       expect((await rejectionOf(accept(log, follower))).message).to.match(/nothing to accept/)
     })
@@ -312,7 +312,7 @@ describe('the evidence check of ledger verify', () => {
       await accept(restored)
       expect(await provableHead(database.sql)).to.include({ generation: 2, tree_size: 6 })
       expect(await headOfSize(database.sql, EVENTS)).to.equal(undefined)
-      await seal(restored, 7)
+      await sign(restored, 7)
       expect(await provableHead(database.sql)).to.include({ generation: 2, tree_size: 7 })
       expect(await headOfSize(database.sql, 7)).to.include({ generation: 2 })
     })
@@ -322,8 +322,8 @@ describe('the evidence check of ledger verify', () => {
       const time = '2020-01-01T00:00:00.000Z'
       const text = `update evidence_heads set head = jsonb_set(head, '{time}', to_jsonb($1::text)) where generation = 1`
       await database.sql(text, [time])
-      expect(await sealedBefore(database.sql, 5)).to.equal(Date.parse(time))
-      expect(await sealedBefore(database.sql, 6), 'an abandoned event').to.equal(undefined)
+      expect(await signedBefore(database.sql, 5)).to.equal(Date.parse(time))
+      expect(await signedBefore(database.sql, 6), 'an abandoned event').to.equal(undefined)
     })
 
     it('takes no reason that a line of the file of heads has no place for', async () => {
@@ -342,18 +342,18 @@ describe('the evidence check of ledger verify', () => {
         operation: 'accept_restored_log',
         resource: `head of ${EVENTS} events: a restore`,
       })
-      await seal(restored, 7)
+      await sign(restored, 7)
       const [begins] = await headsAfter(database.sql, { generation: 1, tree_size: EVENTS })
       expect(begins).to.include({ generation: 2, previous_size: 6 })
       expect(begins?.restart).to.include({ kept_size: 6, abandoned_size: EVENTS, audit_record: restart.audit_record })
       await restored.open().append('order-later', [eventOf(50)], 'no_stream')
-      await seal(restored, 8)
+      await sign(restored, 8)
       expect(await verify(restored.open())).to.deep.equal([])
       const cut = storeOf(restored.events.slice(0, 7))
       expect(await verify(cut), 'later heads are compared too').to.deep.equal([['truncated', 7]])
     })
 
-    it('signs who accepted which loss and why, and the sealing goes on from it', async () => {
+    it('signs who accepted which loss and why, and head signing goes on from it', async () => {
       const restored = await logOf(6)
       await accept(restored)
       const written = await openHeadFile(headsFile()).last()
@@ -369,11 +369,11 @@ describe('the evidence check of ledger verify', () => {
     it('compares the heads of every generation that a restart has not abandoned', async () => {
       await writeFile(headsFile(), '')
       await database.sql('truncate evidence_leaves, evidence_nodes, evidence_heads')
-      await seal(await logOf(4), 4)
-      await seal(log, EVENTS)
+      await sign(await logOf(4), 4)
+      await sign(log, EVENTS)
       const restored = await logOf(6)
       await accept(restored)
-      await seal(restored, 7)
+      await sign(restored, 7)
       expect(await verify(restored.open())).to.deep.equal([])
       const { signature: _s, key: _k, ...first } = (await headOfSize(database.sql, 4)) as Head
       const other = signHead({ ...first, root: 'ab'.repeat(32) }, key)
@@ -384,21 +384,21 @@ describe('the evidence check of ledger verify', () => {
 
     it('keeps no events that were changed together with their leaves', async () => {
       await log.open().append('order-new', [eventOf(EVENTS)], 'no_stream')
-      await seal(log, EVENTS + 1)
+      await sign(log, EVENTS + 1)
       const forged = await logOf(EVENTS)
       await forged.open().append('order-new', [eventOf(99)], 'no_stream')
       const hash = leafOf(forged.events[EVENTS] as StoredEvent).hash
       await database.sql('update evidence_leaves set hash = $1 where leaf = $2', [hash, BigInt(EVENTS)])
       expect(await accept(forged)).to.include({ kept_size: EVENTS, abandoned_size: EVENTS + 1 })
-      await seal(forged, EVENTS + 2)
+      await sign(forged, EVENTS + 2)
       expect(await verify(forged.open())).to.deep.equal([])
     })
 
     it('keeps no changed event before a missing one, where only the next head shows the change', async () => {
       await writeFile(headsFile(), '')
       await database.sql('truncate evidence_leaves, evidence_nodes, evidence_heads')
-      await seal(await logOf(4), 4)
-      await seal(log, EVENTS)
+      await sign(await logOf(4), 4)
+      await sign(log, EVENTS)
       const forged = { ...at(5), data: { n: 99 } } as StoredEvent
       await database.sql('update evidence_leaves set hash = $1 where leaf = 5', [leafOf(forged).hash])
       const store = changed(events => events.with(5, forged).toSpliced(7, 1))
@@ -413,7 +413,7 @@ describe('the evidence check of ledger verify', () => {
       const other = createMemoryLog(() => AT_MS)
       await other.open().append('order-x', [eventOf(70)], 'no_stream')
       expect(await accept(other)).to.include({ kept_size: 0 })
-      await seal(other, 2)
+      await sign(other, 2)
       expect(await verify(other.open())).to.deep.equal([])
     })
 
@@ -421,7 +421,7 @@ describe('the evidence check of ledger verify', () => {
       await plantRestart(6)
       const restored = await logOf(EVENTS)
       expect(await accept(restored)).to.include({ generation: 2, kept_size: 6, abandoned_size: EVENTS })
-      await seal(restored, EVENTS + 1)
+      await sign(restored, EVENTS + 1)
       expect(await verify(restored.open())).to.deep.equal([])
     })
 
@@ -436,7 +436,7 @@ describe('the evidence check of ledger verify', () => {
       database = { ...database, transaction }
       expect((await rejectionOf(start(restored))).message).to.include('evidence accept')
       expect(await accept(restored)).to.include({ generation: 2, kept_size: 6 })
-      await seal(restored, 7)
+      await sign(restored, 7)
       expect(await verify(restored.open())).to.deep.equal([])
     })
 
@@ -445,9 +445,9 @@ describe('the evidence check of ledger verify', () => {
       for (const name of tables) await database.sql(`create table backup_${name} as select * from evidence_${name}`)
       const restored = await logOf(6)
       await accept(restored)
-      await seal(restored, 7)
+      await sign(restored, 7)
       await restored.open().append('order-later', [eventOf(50)], 'no_stream')
-      await seal(restored, 8)
+      await sign(restored, 8)
       const lines = await readFile(headsFile(), 'utf8')
       for (const name of tables) {
         await database.sql(`truncate evidence_${name}`)
@@ -458,7 +458,7 @@ describe('the evidence check of ledger verify', () => {
       expect(await readFile(headsFile(), 'utf8')).to.equal(lines)
       await restored.open().append('order-last', [eventOf(51)], 'no_stream')
       epoch += 1n
-      await seal(restored, 9)
+      await sign(restored, 9)
       expect(await verify(restored.open())).to.deep.equal([])
     })
 
@@ -479,7 +479,7 @@ describe('the evidence check of ledger verify', () => {
       await database.sql('truncate evidence_leaves, evidence_nodes, evidence_heads, evidence_restarts')
       await removeFolder(headsFile())
       const twin = await logOf(EVENTS)
-      await seal(twin, EVENTS)
+      await sign(twin, EVENTS)
       const again = await accept(restored)
       expect(again.audit_record).to.equal(first.audit_record)
       expect(restored.events).to.have.length(7)

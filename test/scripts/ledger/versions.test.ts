@@ -63,8 +63,8 @@ describe('npm run ledger -- versions', () => {
         requests.filter(one => one.tenant_id === 'counted').map(one => `${one.requests} ${one.route}`),
       ])
     const listed = await eventually(async () => {
-      const found = versionsOf(await ledger(['versions', '--json']))
-      return found.every(({ requests }) => requests.some(one => one.tenant_id === 'counted')) && found
+      const actual = versionsOf(await ledger(['versions', '--json']))
+      return actual.every(({ requests }) => requests.some(one => one.tenant_id === 'counted')) && actual
     })
     expect(own(listed)).to.deep.equal([
       [OLDEST_VERSION, ['1 GET /orders', '1 GET /orders/{id}']],

@@ -33,9 +33,9 @@ type Balance = {
 const comparable = (log: SimulatedLog) => {
   const known = new Map<string, boolean>()
   const canRead = (stream: string): boolean => {
-    const found = known.get(stream) ?? isReadable(log.stream(stream))
-    known.set(stream, found)
-    return found
+    const match = known.get(stream) ?? isReadable(log.stream(stream))
+    known.set(stream, match)
+    return match
   }
   return ({ stream, data }: StoredEvent): boolean => {
     const order = data['order_id']
@@ -67,10 +67,10 @@ const wrongSums = (
     const sumOf = (side: string): bigint =>
       before.reduce((sum, { direction, amount }) => (direction === side ? sum + amount : sum), 0n)
     const expected = [sumOf('debit'), sumOf('credit')].join('/')
-    const found = [debits, credits].join('/')
-    return found === expected
+    const actual = [debits, credits].join('/')
+    return actual === expected
       ? []
-      : [wrong(`${tenant_id} ${account} at ${position}: ${found}, the postings ${expected}`)]
+      : [wrong(`${tenant_id} ${account} at ${position}: ${actual}, the postings ${expected}`)]
   })
 }
 
@@ -84,20 +84,20 @@ export const checkBooks = async (log: SimulatedLog, engine: Engine, settledAt: s
   const folded = foldedBooks(bookedEvents(booked.filter(isComparable)))
   const byPosition = new Map(entries.map(entry => [String(entry.position), entry]))
   const stored = new Map(log.events.map(event => [String(event.position), event]))
-  const found: Violation[] = []
+  const violations: Violation[] = []
   for (const expected of folded.entries) {
     const row = byPosition.get(String(expected.position))
     if ((stored.get(String(expected.position))?.storedAt ?? '') >= settledAt) continue
-    if (row === undefined) found.push(wrong(`they lack ${membersOf(expected)}`))
+    if (row === undefined) violations.push(wrong(`they lack ${membersOf(expected)}`))
     else if (membersOf(row) !== membersOf(expected))
-      found.push(wrong(`${membersOf(row)}, the log ${membersOf(expected)}`))
+      violations.push(wrong(`${membersOf(row)}, the log ${membersOf(expected)}`))
     else if (linesOf(postings, expected.position) !== linesOf(folded.postings, expected.position))
-      found.push(
+      violations.push(
         wrong(`${linesOf(postings, expected.position)}, the log ${linesOf(folded.postings, expected.position)}`),
       )
   }
   for (const { position, event_id } of entries)
     if (stored.get(String(position))?.id !== event_id)
-      found.push(wrong(`entry ${event_id} at ${position} is of no event`))
-  return [...found, ...wrongSums(entries, postings, balances)]
+      violations.push(wrong(`entry ${event_id} at ${position} is of no event`))
+  return [...violations, ...wrongSums(entries, postings, balances)]
 }

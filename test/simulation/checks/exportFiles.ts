@@ -29,7 +29,7 @@ export const checkExportFiles = async (
   lostSince: string | undefined,
 ): Promise<readonly Violation[]> => {
   const completed = log.events.filter(({ type }) => type === 'ExportCompleted')
-  const found: Violation[] = []
+  const violations: Violation[] = []
   for (const { stream, data, metadata, storedAt } of completed) {
     const tenant = metadata['tenant'] as string
     const { id } = partsOf(stream)
@@ -40,7 +40,7 @@ export const checkExportFiles = async (
     const mayBeLost = lostSince !== undefined && storedAt >= lostSince
     if (isDeleted ? isGone : isWhole || (isGone && mayBeLost)) continue
     const detail = `${id}: ${status}${isCut ? ', cut off' : ''}${isDeleted ? ', deleted' : ''}`
-    found.push(violation('the file of an export is whole, or 410', detail))
+    violations.push(violation('the file of an export is whole, or 410', detail))
   }
-  return found
+  return violations
 }

@@ -60,10 +60,10 @@ const sameSet = (
   arrived: readonly string[],
   { where, settledAt }: { readonly where: string; readonly settledAt: string },
 ): Violation[] => {
-  const [wanted, there] = [new Set(expected.map(({ event }) => event.id)), new Set(arrived)]
+  const [target, there] = [new Set(expected.map(({ event }) => event.id)), new Set(arrived)]
   const due = expected.filter(({ storedAt }) => storedAt < settledAt)
   const missing = due.map(({ event }) => event.id).filter(id => !there.has(id))
-  const phantoms = arrived.filter(id => !wanted.has(id))
+  const phantoms = arrived.filter(id => !target.has(id))
   return [
     ...(missing.length > 0 ? [violation('no committed fact is left out', `${where} lacks ${missing.join()}`)] : []),
     ...(phantoms.length > 0

@@ -19,12 +19,12 @@ const checkWaits = (waits: readonly Wait[]): readonly Violation[] =>
       violation('no tenant waits for the turns of another', `${tenant} waited ${Math.round(waitedMs)} ms for a turn`),
     )
 
-const askedWaitMs = ({ headers = {} }: Attempt['sent']): number =>
+const waitMs = ({ headers = {} }: Attempt['sent']): number =>
   Number(/wait=(\d+)/.exec(headers['prefer'] ?? '')?.[1] ?? 0) * 1_000
 
 const checkAnswers = (attempts: readonly Attempt[]): readonly Violation[] =>
   attempts
-    .filter(({ sent, beganMs, endedMs }) => endedMs - beganMs > ANSWERED_WITHIN_MS + askedWaitMs(sent))
+    .filter(({ sent, beganMs, endedMs }) => endedMs - beganMs > ANSWERED_WITHIN_MS + waitMs(sent))
     .map(({ sent, beganMs, endedMs }) =>
       violation(
         'beside a greedy tenant the others are answered in time',

@@ -43,15 +43,18 @@ export const checkOtherLogs = async ({ events }: SimulatedLog, engine: Engine): 
     'a backup that has grown': true,
     'another log': true,
   }
-  const found = {
+  const actual = {
     'the same log': await isRefused(engine, events),
     'an older backup': await isRefused(engine, backup),
     'a backup that has grown': await isRefused(engine, regrown),
     'another log': await isRefused(engine, another),
   }
   return (Object.keys(expected) as (keyof typeof expected)[])
-    .filter(name => expected[name] !== found[name])
+    .filter(name => expected[name] !== actual[name])
     .map(name =>
-      violation('the service accepts only the log of its tables', `${name} is ${found[name] ? 'refused' : 'accepted'}`),
+      violation(
+        'the service accepts only the log of its tables',
+        `${name} is ${actual[name] ? 'refused' : 'accepted'}`,
+      ),
     )
 }

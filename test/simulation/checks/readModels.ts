@@ -14,7 +14,7 @@ const columnsAsText = (row: object, columns: readonly string[]): string =>
   asText(columns.map(column => (row as Record<string, unknown>)[column] ?? null))
 
 export const checkReadModels = async (log: SimulatedLog, engine: Engine, settledAt: string): Promise<Violation[]> => {
-  const found: Violation[] = []
+  const violations: Violation[] = []
   const streams = [...new Set(log.events.map(({ stream }) => stream))]
   for (const projection of Object.values(projections)) {
     const { name, category, columns } = projection
@@ -28,9 +28,10 @@ export const checkReadModels = async (log: SimulatedLog, engine: Engine, settled
       byId.delete(id)
       const isRecent = (log.stream(stream).at(-1)?.storedAt ?? '') >= settledAt
       if (expected === undefined || isRecent) continue
-      if (row === undefined) found.push(violation('a read model is the fold of the streams', `${name} lacks ${id}`))
+      if (row === undefined)
+        violations.push(violation('a read model is the fold of the streams', `${name} lacks ${id}`))
       else if (columnsAsText(row, names) !== columnsAsText(expected, names))
-        found.push(
+        violations.push(
           violation(
             'a read model is the fold of the streams',
             `${name}: ${columnsAsText(row, names)}, the log ${columnsAsText(expected, names)}`,
@@ -38,7 +39,7 @@ export const checkReadModels = async (log: SimulatedLog, engine: Engine, settled
         )
     }
     for (const id of byId.keys())
-      found.push(violation('a read model is the fold of the streams', `${name} has ${id}, which has no stream`))
+      violations.push(violation('a read model is the fold of the streams', `${name} has ${id}, which has no stream`))
   }
-  return found
+  return violations
 }

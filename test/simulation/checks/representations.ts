@@ -17,8 +17,8 @@ import { violation, type Violation } from './violation.ts'
 
 const ETAG = /^"(\d+)[.-]/
 const revisionIn = (etag: string | undefined): bigint | undefined => {
-  const found = ETAG.exec(etag ?? '')?.[1]
-  return found === undefined ? undefined : BigInt(found)
+  const matches = ETAG.exec(etag ?? '')?.[1]
+  return matches === undefined ? undefined : BigInt(matches)
 }
 
 type View = { readonly projection: AnyProjection; readonly render: (row: never) => object }

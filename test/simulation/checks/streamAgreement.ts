@@ -70,21 +70,21 @@ const amountsAgree = ({ invoices, payments }: FoldedAggregates): Violation[] => 
     const own = byInvoice.get(id as never) ?? []
     const sum = (status: PaymentState['status']): bigint =>
       own.reduce((total, one) => (one.status === status && 'terms' in one ? total + one.terms.amount : total), 0n)
-    const found: Violation[] = []
+    const violations: Violation[] = []
     if (paid + pending > due)
-      found.push(violation('payments never exceed what is due', `${id}: ${paid} + ${pending} of ${due}`))
+      violations.push(violation('payments never exceed what is due', `${id}: ${paid} + ${pending} of ${due}`))
     if (paid !== sum('succeeded'))
-      found.push(
+      violations.push(
         violation('an invoice is paid by its payments', `${id}: paid ${paid}, the payments ${sum('succeeded')}`),
       )
     if (pending !== sum('accepted'))
-      found.push(
+      violations.push(
         violation(
           'an invoice reserves its pending payments',
           `${id}: pending ${pending}, the payments ${sum('accepted')}`,
         ),
       )
-    return found
+    return violations
   })
 }
 

@@ -1,9 +1,9 @@
 import type { Answer, Caller } from '../http.ts'
 import type { Client, Request } from './client.ts'
-import type { Kind, Known, KnownResources } from './knownResources.ts'
+import type { Kind, Known, Resources } from './resources.ts'
 
 /** An action: one logical request of a client, with its retries and, in some cases, concurrent copies and mistakes. */
-export type Actor = { readonly client: Client; readonly resources: KnownResources; readonly caller: Caller }
+export type Actor = { readonly client: Client; readonly resources: Resources; readonly caller: Caller }
 export type Action = (actor: Actor) => Promise<void>
 
 const KEY_REUSE_CHANCE = 0.12

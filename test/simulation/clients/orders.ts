@@ -1,6 +1,6 @@
 import type { Random } from '../random.ts'
 import { type Action, etagOf, keyOf, sendWithCopies } from './actor.ts'
-import type { Known } from './knownResources.ts'
+import type { Known } from './resources.ts'
 
 /** Actions on orders and on the invoices that are raised from them. */
 

@@ -5,21 +5,21 @@ import { type Action, keyOf, sendWithCopies } from './actor.ts'
 const READABLE = ['order', 'invoice', 'payment'] as const
 export const readResource: Action = async ({ client, resources, caller }) => {
   const kind = client.random.pick(READABLE)
-  const known = resources.pick(kind, caller.tenant, client.random)
-  if (known === undefined) return
+  const existing = resources.pick(kind, caller.tenant, client.random)
+  if (existing === undefined) return
   resources.learn(
     kind,
     caller.tenant,
-    await client.sendWithRetries({ operation: `read_${kind}`, caller, id: known.id }),
+    await client.sendWithRetries({ operation: `read_${kind}`, caller, id: existing.id }),
   )
 }
 
 export const listResources: Action = async ({ client, resources, caller }) => {
   const kind = client.random.pick(READABLE)
-  const known = resources.pick(kind, caller.tenant, client.random, ({ position }) => position !== undefined)
+  const existing = resources.pick(kind, caller.tenant, client.random, ({ position }) => position !== undefined)
   const headers =
-    known?.position !== undefined && client.random.chance(0.5)
-      ? { 'if-min-position': known.position, prefer: 'wait=2' }
+    existing?.position !== undefined && client.random.chance(0.5)
+      ? { 'if-min-position': existing.position, prefer: 'wait=2' }
       : {}
   await client.sendWithRetries({ operation: `list_${kind}s`, caller, query: { limit: '100' }, headers })
 }
@@ -45,8 +45,8 @@ export const createExport: Action = async actor => {
 export const endExport: Action = async actor => {
   const { client, resources, caller } = actor
   const operation = client.random.pick(['cancel_operation', 'delete_export', 'delete_export'])
-  const known = resources.pick('operation', caller.tenant, client.random)
-  if (known) await sendWithCopies(actor, { operation, caller, id: known.id })
+  const existing = resources.pick('operation', caller.tenant, client.random)
+  if (existing) await sendWithCopies(actor, { operation, caller, id: existing.id })
 }
 
 const FACT_TYPES = ['order.created', 'invoice.approved', 'invoice.paid', 'payment.succeeded', 'payment.failed']
@@ -63,11 +63,11 @@ export const createSubscription: Action = async actor => {
 
 export const changeSubscription: Action = async actor => {
   const { client, resources, caller } = actor
-  const known = resources.pick('subscription', caller.tenant, client.random)
-  if (known === undefined) return createSubscription(actor)
+  const existing = resources.pick('subscription', caller.tenant, client.random)
+  if (existing === undefined) return createSubscription(actor)
   const command = client.random.pick(['pause', 'resume', 'replay', 'resume', 'delete'])
   const body = command === 'replay' ? { from: 'beginning' } : undefined
-  await client.sendWithRetries({ operation: `${command}_subscription`, caller, id: known.id, body })
+  await client.sendWithRetries({ operation: `${command}_subscription`, caller, id: existing.id, body })
 }
 
 export const issueApiKey: Action = async actor => {
@@ -85,8 +85,8 @@ export const issueApiKey: Action = async actor => {
 const HISTORIES = ['order', 'invoice', 'payment'] as const
 export const readAuditRecords: Action = async ({ client, resources, caller }) => {
   const kind = client.random.pick(HISTORIES)
-  const known = resources.pick(kind, caller.tenant, client.random)
-  if (known) await client.sendWithRetries({ operation: `read_${kind}_history`, caller, id: known.id })
+  const existing = resources.pick(kind, caller.tenant, client.random)
+  if (existing) await client.sendWithRetries({ operation: `read_${kind}_history`, caller, id: existing.id })
   await client.sendWithRetries({ operation: 'list_audit_records', caller, query: { limit: '100' } })
 }
 

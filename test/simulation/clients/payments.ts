@@ -1,6 +1,6 @@
 import type { Random } from '../random.ts'
 import { type Action, keyOf, sendWithCopies } from './actor.ts'
-import type { Known } from './knownResources.ts'
+import type { Known } from './resources.ts'
 import { approveInvoice } from './orders.ts'
 
 /** Actions on payments: creation, settlement and refunds. */

@@ -34,9 +34,9 @@ const ask = ({ api, agent, signal, counts }: Attacker, token: string, order?: ob
       answer.on('error', () => undefined).on('close', resolve)
     }
     const method = body ? 'POST' : 'GET'
-    const asked = request(`${api}/${body ? 'orders' : 'events'}`, { agent, method, headers, signal }, receive)
-    asked.on('error', () => resolve())
-    asked.end(body)
+    const outgoing = request(`${api}/${body ? 'orders' : 'events'}`, { agent, method, headers, signal }, receive)
+    outgoing.on('error', () => resolve())
+    outgoing.end(body)
   })
 
 const holdStream = async (attacker: Attacker, token: string): Promise<void> => {

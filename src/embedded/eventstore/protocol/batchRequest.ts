@@ -58,10 +58,10 @@ const timeoutIn = (bytes: Uint8Array): number | undefined => {
 /** The last value of a field, which is the one that counts. */
 const bytesOfField = (message: Uint8Array, field: number): Uint8Array | undefined => {
   const reader = new BinaryReader(message)
-  let found: Uint8Array | undefined
+  let bytes: Uint8Array | undefined
   while (reader.nextField()) {
-    if (reader.getFieldNumber() === field) found = reader.readBytes()
+    if (reader.getFieldNumber() === field) bytes = reader.readBytes()
     else reader.skipField()
   }
-  return found
+  return bytes
 }

@@ -25,10 +25,10 @@ const PAGE_EVENTS = 32
 
 /** `Read`: pages of a stream or of `$all`, or a subscription to either. */
 export const read =
-  (log: Log) =>
+  (logger: Log) =>
   (call: ReadCall): void => {
     const writer = openBackpressureWriter(call)
-    void serve(log, call.request.getOptions(), writer)
+    void serve(logger, call.request.getOptions(), writer)
       .catch(
         (error: unknown): Failure =>
           error instanceof SyntaxError ? invalidArgument(error.message) : unavailable('none'),
@@ -36,11 +36,11 @@ export const read =
       .then(failure => writer.end(failure))
   }
 
-const serve = (log: Log, options: Options | undefined, writer: BackpressureWriter): Promise<Failure | undefined> => {
+const serve = (logger: Log, options: Options | undefined, writer: BackpressureWriter): Promise<Failure | undefined> => {
   if (options?.hasStream() === true)
-    return options.hasSubscription() ? subscribeToStream(log, options, writer) : serveStream(log, options, writer)
+    return options.hasSubscription() ? subscribeToStream(logger, options, writer) : serveStream(logger, options, writer)
   if (options?.hasAll() === true)
-    return options.hasSubscription() ? subscribeToAll(log, options, writer) : serveAll(log, options, writer)
+    return options.hasSubscription() ? subscribeToAll(logger, options, writer) : serveAll(logger, options, writer)
   return Promise.resolve(invalidArgument('Either a stream or $all must be read.'))
 }
 
@@ -57,19 +57,19 @@ const sendAll = async (
   }
 }
 
-const serveStream = async (log: Log, options: Options, writer: BackpressureWriter): Promise<Failure | undefined> => {
+const serveStream = async (logger: Log, options: Options, writer: BackpressureWriter): Promise<Failure | undefined> => {
   const stream = streamName(options.getStream()?.getStreamIdentifier())
-  const entry = await entryFor(log, stream)
-  const found = (await isOfTombstoned(log, stream)) ? 'deleted' : existence(entry)
-  if (found === 'deleted') return streamDeleted(stream)
-  if (found === 'not_found') {
+  const entry = await entryFor(logger, stream)
+  const status = (await isOfTombstoned(logger, stream)) ? 'deleted' : existence(entry)
+  if (status === 'deleted') return streamDeleted(stream)
+  if (status === 'not_found') {
     await writer.send(streamNotFoundMessage(stream))
     return undefined
   }
-  const asked = { stream, direction: directionOf(options), from: revisionOf(options), count: countOf(options) }
-  const first = knowsPositions(options) ? firstPosition(entry, asked) : undefined
+  const range = { stream, direction: directionOf(options), from: revisionOf(options), count: countOf(options) }
+  const first = knowsPositions(options) ? firstPosition(entry, range) : undefined
   if (first !== undefined) await writer.send(firstStreamPositionMessage(first))
-  await sendAll(readStream(log, entry, asked), encoderOf(log, options), writer)
+  await sendAll(readStream(logger, entry, range), encoderOf(logger, options), writer)
   if (knowsPositions(options) && !writer.gone.aborted) await writer.send(lastStreamPositionMessage(entry.head))
   return undefined
 }
@@ -91,19 +91,19 @@ const firstPosition = (
 }
 
 /** The metadata of a tombstoned stream is as inaccessible as the stream itself. */
-const isOfTombstoned = async (log: Log, stream: string): Promise<boolean> =>
-  isMetastream(stream) && existence(await entryFor(log, originalOf(stream))) === 'deleted'
+const isOfTombstoned = async (logger: Log, stream: string): Promise<boolean> =>
+  isMetastream(stream) && existence(await entryFor(logger, originalOf(stream))) === 'deleted'
 
-const serveAll = async (log: Log, options: Options, writer: BackpressureWriter): Promise<Failure | undefined> => {
+const serveAll = async (logger: Log, options: Options, writer: BackpressureWriter): Promise<Failure | undefined> => {
   const filter = filterIn(options)
   const from = positionOf(options)
-  if (typeof from === 'bigint' && !(await mayBegin(log, from))) return readRefused()
-  const pages = readAll(log, {
+  if (typeof from === 'bigint' && !(await mayBegin(logger, from))) return readRefused()
+  const pages = readAll(logger, {
     direction: directionOf(options),
     from,
     count: countOf(options),
     ...(filter !== undefined && { filter }),
   })
-  await sendAll(pages, encoderOf(log, options), writer)
+  await sendAll(pages, encoderOf(logger, options), writer)
   return undefined
 }

@@ -18,11 +18,11 @@ export const formOf = (options: Options): UuidForm =>
 /** Encodes an event for this reader. Links are resolved on request, which may need a read of the log. */
 export type Encoder = (record: StoredRecord) => ReadResp | Promise<ReadResp>
 
-export const encoderOf = (log: Log, options: Options): Encoder => {
+export const encoderOf = (logger: Log, options: Options): Encoder => {
   const form = formOf(options)
   if (!options.getResolveLinks()) return record => eventMessage(record, form)
   const resolved = async (link: StoredRecord): Promise<ReadResp> =>
-    linkMessage({ event: await targetOf(log, link), link }, form)
+    linkMessage({ event: await targetOf(logger, link), link }, form)
   return record => (isLink(record) ? resolved(record) : eventMessage(record, form))
 }
 
@@ -33,23 +33,23 @@ export const countOf = (options: Options): number => Math.min(Number(options.get
 
 /** The requested revision; `start` by default. */
 export const revisionOf = (options: Options): bigint | 'start' | 'end' => {
-  const asked = options.getStream()
-  if (asked?.hasRevision() === true) return BigInt(asked.getRevision())
-  return asked?.hasEnd() === true ? 'end' : 'start'
+  const stream = options.getStream()
+  if (stream?.hasRevision() === true) return BigInt(stream.getRevision())
+  return stream?.hasEnd() === true ? 'end' : 'start'
 }
 
 /** The requested commit position; prepare and commit positions are equal here. */
 export const positionOf = (options: Options): bigint | 'start' | 'end' => {
-  const asked = options.getAll()
-  const position = asked?.getPosition()
+  const all = options.getAll()
+  const position = all?.getPosition()
   if (position !== undefined) return BigInt(position.getCommitPosition())
-  return asked?.hasEnd() === true ? 'end' : 'start'
+  return all?.hasEnd() === true ? 'end' : 'start'
 }
 
 export const filterIn = (options: Options): Filter | undefined => {
-  const asked = options.getFilter()
-  const byStream = asked?.getStreamIdentifier()
-  const expression = byStream ?? asked?.getEventType()
+  const filter = options.getFilter()
+  const byStream = filter?.getStreamIdentifier()
+  const expression = byStream ?? filter?.getEventType()
   if (expression === undefined) return undefined
   const on = byStream === undefined ? 'type' : 'stream'
   return filterOf({ on, regex: expression.getRegex(), prefixes: expression.getPrefixList() })

@@ -19,15 +19,15 @@ const SEARCH_WINDOW_EVENTS = 32
  * can be lost or sent twice between them. Long because the loop's steps share its position and its checkpoint.
  */
 export const subscribeToAll = async (
-  log: Log,
+  logger: Log,
   options: Options,
   writer: BackpressureWriter,
 ): Promise<Failure | undefined> => {
-  const encode = encoderOf(log, options)
+  const encode = encoderOf(logger, options)
   const filter = filterIn(options)
-  const asked = positionOf(options)
-  if (typeof asked === 'bigint' && !(await mayBegin(log, asked))) return subscriptionRefused()
-  let position = asked === 'start' ? 0n : asked === 'end' ? log.tail.head() : asked
+  const start = positionOf(options)
+  if (typeof start === 'bigint' && !(await mayBegin(logger, start))) return subscriptionRefused()
+  let position = start === 'start' ? 0n : start === 'end' ? logger.tail.head() : start
   const interval = checkpointIntervalOf(options)
   let sinceCheckpoint = 0
   let checkpointDue = false
@@ -40,9 +40,9 @@ export const subscribeToAll = async (
   const deliver = async (record: StoredRecord): Promise<void> => {
     position = record.position
     sinceCheckpoint += 1
-    const wanted = filter === undefined || filter(record)
-    checkpointDue = !wanted
-    if (wanted) await writer.send(await encode(record))
+    const matches = filter === undefined || filter(record)
+    checkpointDue = !matches
+    if (matches) await writer.send(await encode(record))
     if (filter !== undefined && sinceCheckpoint >= interval) await checkpoint()
   }
 
@@ -50,22 +50,22 @@ export const subscribeToAll = async (
   let limit = FIRST_PAGE_EVENTS
   let ahead: ReturnType<typeof allPage> | undefined
   for (let live = false; !writer.gone.aborted; ) {
-    const page = await (ahead ?? allPage(log, 'forwards', position, limit))
+    const page = await (ahead ?? allPage(logger, 'forwards', position, limit))
     const last = page.at(-1)
     if (last !== undefined) limit = Math.max(nextLimit(page), FIRST_PAGE_EVENTS)
     // The next page is read while this one is delivered. If the reader leaves, its rejection is ignored.
-    ahead = last && last.position < log.tail.head() ? allPage(log, 'forwards', last.position, limit) : undefined
+    ahead = last && last.position < logger.tail.head() ? allPage(logger, 'forwards', last.position, limit) : undefined
     ahead?.catch(() => undefined)
     for (const record of page) {
       if (writer.gone.aborted) return undefined
       await deliver(record)
     }
-    if (position < log.tail.head()) continue
+    if (position < logger.tail.head()) continue
     // A checkpoint at the head of an idle log, whose last events the filter may have excluded.
     if (checkpointDue) await checkpoint()
     if (!live) await writer.send(caughtUpMessage())
     live = true
-    await log.tail.untilAfter(position, writer.gone)
+    await logger.tail.untilAfter(position, writer.gone)
   }
   return undefined
 }
@@ -78,38 +78,38 @@ const checkpointIntervalOf = (options: Options): number => {
 
 /** The same for one stream, which need not exist yet. */
 export const subscribeToStream = async (
-  log: Log,
+  logger: Log,
   options: Options,
   writer: BackpressureWriter,
 ): Promise<Failure | undefined> => {
-  const encode = encoderOf(log, options)
+  const encode = encoderOf(logger, options)
   const stream = streamName(options.getStream()?.getStreamIdentifier())
-  const asked = revisionOf(options)
-  const entry = await entryFor(log, stream)
-  if (asked !== 'end' && existence(entry) === 'deleted') return streamDeleted(stream)
-  let revision = asked === 'start' ? NO_REVISION : asked === 'end' ? entry.head : asked
+  const start = revisionOf(options)
+  const entry = await entryFor(logger, stream)
+  if (start !== 'end' && existence(entry) === 'deleted') return streamDeleted(stream)
+  let revision = start === 'start' ? NO_REVISION : start === 'end' ? entry.head : start
 
   await writer.send(confirmationMessage(randomUUID()))
   for (let live = false; !writer.gone.aborted; ) {
-    const asOf = log.tail.head()
-    for await (const record of visibleAfter(log, stream, revision)) {
+    const asOf = logger.tail.head()
+    for await (const record of visibleAfter(logger, stream, revision)) {
       revision = record.revision
       await writer.send(await encode(record))
       if (writer.gone.aborted) return undefined
     }
-    const now = await entryFor(log, stream)
+    const now = await entryFor(logger, stream)
     if (now.head > revision && existence(now) === 'deleted') return streamDeleted(stream)
     // Without a stream there is no CaughtUp message, unless the read starts at the end.
-    const isThere = asked === 'end' || existence(now) === 'found'
+    const isThere = start === 'end' || existence(now) === 'found'
     if (!live && isThere) await writer.send(caughtUpMessage())
     live ||= isThere
-    await log.tail.untilAfter(asOf, writer.gone)
+    await logger.tail.untilAfter(asOf, writer.gone)
   }
   return undefined
 }
 
-async function* visibleAfter(log: Log, stream: string, revision: bigint): AsyncGenerator<StoredRecord> {
-  const entry = await entryFor(log, stream)
+async function* visibleAfter(logger: Log, stream: string, revision: bigint): AsyncGenerator<StoredRecord> {
+  const entry = await entryFor(logger, stream)
   if (existence(entry) !== 'found') return
   const { truncation, head } = entry
   const first = firstVisible(truncation, head)
@@ -117,7 +117,7 @@ async function* visibleAfter(log: Log, stream: string, revision: bigint): AsyncG
     const recent = entry.recent[0] !== undefined && from >= entry.recent[0].revision
     const page = recent
       ? entry.recent.filter(record => record.revision >= from)
-      : await log.reader.streamPage({ stream, direction: 'forwards', from, to: head, limit: FIRST_PAGE_EVENTS })
+      : await logger.reader.streamPage({ stream, direction: 'forwards', from, to: head, limit: FIRST_PAGE_EVENTS })
     const last = page.at(-1)
     if (last === undefined) return
     for (const record of page) if (!isExpired(record, truncation, Date.now())) yield record

@@ -57,12 +57,12 @@ const caughtUp = async (call: AnyCall): Promise<void> => {
   if (current >= (await ledger.store.head())) return
   const release = await concurrencyLimits.take('waits', principal)
   try {
-    const wanted = await lastMissing(call, current, leftMs())
-    if (wanted === 'none') return
-    if (wanted === 'unknown') throw behind(current)
-    await tail.waitUntilReached(BOOKS, wanted, leftMs())
+    const target = await lastMissing(call, current, leftMs())
+    if (target === 'none') return
+    if (target === 'unknown') throw behind(current)
+    await tail.waitUntilReached(BOOKS, target, leftMs())
     const reached = await positionOf(database.sql, BOOKS)
-    if (reached < wanted) throw behind(reached)
+    if (reached < target) throw behind(reached)
   } finally {
     release()
   }
@@ -80,7 +80,7 @@ const requireComplete = async (call: AnyCall): Promise<void> => {
   await sql('insert into complete_read_models (name) values ($1) on conflict do nothing', [BOOKS])
 }
 
-/** The position of the first parked event of the tenant, or of an unknown tenant; null without one. */
+/** The position of the first dead letter of the tenant, or of an unknown tenant; null without one. */
 const firstParked = async ({ database, principal }: AnyCall): Promise<bigint | null> => {
   const [parked] = await database.sql<{ position: bigint | null }>(
     `select min(position) as position from parked_facts where delivery = $1 and tenant_id in ($2, '')`,
@@ -103,7 +103,7 @@ const lastEntryAt = async ({ database, principal }: AnyCall, time: string): Prom
 
 /**
  * The position of the tenant's last entry at the time. Entries are written in the order of their times, so that a later
- * entry proves that none is missing before it, except those of parked events between the two, whose times are not
+ * entry proves that none is missing before it, except those of dead letters between the two, whose times are not
  * known.
  */
 const atTime = async (call: AnyCall, time: string): Promise<bigint> => {
@@ -127,8 +127,8 @@ const atPosition = async (call: AnyCall, position: bigint): Promise<bigint> => {
 }
 
 /**
- * The checkpoint, or the position before the first parked event, up to which the books are complete: the position of an
- * answer without `as_of`. Parked events are read after the checkpoint, which moves in the transaction that parks them.
+ * The checkpoint, or the position before the first dead letter, up to which the books are complete: the position of an
+ * answer without `as_of`. Dead letters are read after the checkpoint, which moves in the transaction that parks them.
  */
 const atPresent = async (call: AnyCall, reached: bigint): Promise<bigint> => {
   const parked = await firstParked(call)

@@ -38,10 +38,10 @@ export const readBooksPage = async <R extends Row>(
   call: Call<unknown, ListQuery, unknown>,
   { page, keyOf, render, ofItem }: BookList<R>,
 ): Promise<Reply> => {
-  const { limit, cursor, ...asked } = call.query
-  const { as_of: _, as_of_position: __, ...filters } = asked
+  const { limit, cursor, ...criteria } = call.query
+  const { as_of: _, as_of_position: __, ...filters } = criteria
   const { tenant } = call.principal
-  const binding = { tenant, path: call.path, filters: definedOnly(asked) }
+  const binding = { tenant, path: call.path, filters: definedOnly(criteria) }
   const key = keyInCursor(call, cursor, { binding, schema: cursorSchema })
   const position = await booksAt(call, call.query, key && BigInt(key.position))
   if (ofItem !== undefined) await firstRow(call, ofItem(tenant, position))
@@ -49,12 +49,12 @@ export const readBooksPage = async <R extends Row>(
   const rows = await call.lists.sql<PageRow<R, string>>(text, values)
   const { items, next } = pageOfRows(rows, limit, keyOf)
   const nextCursor =
-    next === undefined ? null : call.cursors.seal(binding, { position: position.toString(), after: next })
+    next === undefined ? null : call.cursors.encrypt(binding, { position: position.toString(), after: next })
   const texts = await textsFor(call, items)
   const listed = { items: items.map(row => render(withTexts(row, texts))), hasMore: nextCursor !== null, nextCursor }
   return pageReply(
     call,
-    { ...listed, asOfPosition: position.toString(), parameters: { ...asked, limit } },
+    { ...listed, asOfPosition: position.toString(), parameters: { ...criteria, limit } },
     { ...PRIVATE_CACHING, ...(call.minPosition === undefined ? {} : waitApplied(call)) },
   )
 }

@@ -1,7 +1,7 @@
 import { type FeedPlace, isAfter } from '../../../../projections/facts/queries.ts'
 import { withSchemaBaseUrl } from '../../../../streams/facts.ts'
 import type { SharedFact } from '../../reading/caughtUpStreams.ts'
-import { bindingOf, type EventsCall, type Found, sealPlace, typesFor } from './readFacts.ts'
+import { bindingOf, type EventsCall, type FactRow, cursorAt, typesFor } from './readFacts.ts'
 
 /** The output of one event stream: facts and comments, and the places that follow from them. */
 
@@ -10,16 +10,16 @@ const COMMENT_EVERY_MS = 15_000
 const PIECE_BYTES = 16 * 1024
 
 /** A fact of the history, or one of the tail with the frames that its streams share. */
-export type Sendable = Found & Partial<Pick<SharedFact, 'frames' | 'type' | 'subject'>>
+export type Sendable = FactRow & Partial<Pick<SharedFact, 'frames' | 'type' | 'subject'>>
 
-const frameOf = (call: EventsCall, fact: Found): Buffer => {
+const frameOf = (call: EventsCall, fact: FactRow): Buffer => {
   const data = JSON.stringify(withSchemaBaseUrl(fact.event, call.schemaBaseUrl))
-  return Buffer.from(`id: ${sealPlace(call, fact)}\nevent: ${fact.event.type}\ndata: ${data}\n\n`)
+  return Buffer.from(`id: ${cursorAt(call, fact)}\nevent: ${fact.event.type}\ndata: ${data}\n\n`)
 }
 
 /**
  * The frames of a tenant's facts, one for each of its filters and versions: all streams with the same filters send the
- * same bytes. The ids are sealed for the tenant and those filters.
+ * same bytes. The ids are made for the tenant and those filters.
  */
 const createFrames = (call: EventsCall): ((fact: Sendable) => Buffer) => {
   const key = JSON.stringify([call.apiVersion, bindingOf(call)])
@@ -54,7 +54,7 @@ export const createSender = (call: EventsCall, from: FeedPlace, send: (chunk: Bu
   const frame = createFrames(call)
   const isWanted = createFilter(call)
   let place = from
-  let knownToReader = from
+  let readerPlace = from
   let quietSinceMs = world.monotonicMs()
 
   const skipTo = (to: FeedPlace): void => {
@@ -62,7 +62,7 @@ export const createSender = (call: EventsCall, from: FeedPlace, send: (chunk: Bu
   }
   /** An id without data is no event, but advances Last-Event-ID past facts that the filters exclude. */
   const comment = (): Buffer => {
-    const id = isAfter(place, knownToReader) ? `id: ${sealPlace(call, place)}\n` : ''
+    const id = isAfter(place, readerPlace) ? `id: ${cursorAt(call, place)}\n` : ''
     return Buffer.from(`: still here\n${id}\n`)
   }
   const commentWaitMs = (): number => COMMENT_EVERY_MS - (world.monotonicMs() - quietSinceMs)
@@ -76,9 +76,9 @@ export const createSender = (call: EventsCall, from: FeedPlace, send: (chunk: Bu
     sendPiece: async (facts: readonly Sendable[]): Promise<readonly Sendable[]> => {
       const frames: Buffer[] = []
       let bytes = 0
-      let taken = 0
-      for (; taken < facts.length && bytes < PIECE_BYTES; taken += 1) {
-        const fact = facts[taken] as Sendable
+      let index = 0
+      for (; index < facts.length && bytes < PIECE_BYTES; index += 1) {
+        const fact = facts[index] as Sendable
         if (!isAfter(fact, place)) continue
         place = fact
         if (!isWanted(fact)) continue
@@ -87,11 +87,11 @@ export const createSender = (call: EventsCall, from: FeedPlace, send: (chunk: Bu
       if (frames.length === 0 && commentWaitMs() <= 0) frames.push(comment())
       const [first, ...others] = frames
       if (first !== undefined) {
-        knownToReader = place
+        readerPlace = place
         quietSinceMs = world.monotonicMs()
         await send(others.length === 0 ? first : Buffer.concat(frames))
       }
-      return facts.slice(taken)
+      return facts.slice(index)
     },
   }
 }

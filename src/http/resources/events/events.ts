@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { cloudEventSchema, withSchemaBaseUrl } from '../../../../streams/facts.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
 import { eventStream } from './eventStream.ts'
-import { type EventsCall, query, readFacts, requireTypes, sealPlace, startPlaceOf } from './readFacts.ts'
+import { type EventsCall, query, readFacts, requireTypes, cursorAt, startPlaceOf } from './readFacts.ts'
 import { pageBody } from '../paging.ts'
 import { type AnyRoute, type Reply, route } from '../../route.ts'
 
@@ -40,7 +40,7 @@ const page = async (call: EventsCall): Promise<Reply> => {
   const items = facts.map(({ event }) => withSchemaBaseUrl(event, call.schemaBaseUrl))
   return {
     status: 200,
-    body: pageBody({ items, hasMore, nextCursor: sealPlace(call, end), asOfPosition: asOf.toString() }),
+    body: pageBody({ items, hasMore, nextCursor: cursorAt(call, end), asOfPosition: asOf.toString() }),
   }
 }
 

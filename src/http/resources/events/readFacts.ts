@@ -37,7 +37,7 @@ export const typesFor = ({ principal, query: { type } }: EventsCall): readonly s
 }
 
 /**
- * The tenant and the filters that a place is sealed for. The scopes of the caller are no part of it, so that a cursor
+ * The tenant and the filters that a cursor is made for. The scopes of the caller are no part of it, so that a cursor
  * outlives a change of them. The facts before the cursor that were left out for want of a scope are not read again.
  */
 export const bindingOf = ({ principal, query: { type, subject } }: EventsCall) => ({
@@ -49,8 +49,8 @@ export const bindingOf = ({ principal, query: { type, subject } }: EventsCall) =
 
 const cursorSchema = z.object({ after: z.string(), seq: z.string().default('0') })
 
-export const sealPlace = (call: EventsCall, { arrival, seq }: FeedPlace): string =>
-  call.cursors.seal(bindingOf(call), { after: String(arrival), seq: String(seq) })
+export const cursorAt = (call: EventsCall, { arrival, seq }: FeedPlace): string =>
+  call.cursors.encrypt(bindingOf(call), { after: String(arrival), seq: String(seq) })
 
 /** The place to begin after: that of the cursor, else the requested position, else the beginning. */
 export const startPlaceOf = (call: EventsCall, cursor: string | undefined): FeedPlace => {
@@ -60,9 +60,9 @@ export const startPlaceOf = (call: EventsCall, cursor: string | undefined): Feed
     : { arrival: BigInt(key.after), seq: BigInt(key.seq) }
 }
 
-export type Found = FeedPlace & { readonly event: CloudEvent }
+export type FactRow = FeedPlace & { readonly event: CloudEvent }
 type FactsBatch = {
-  readonly facts: readonly Found[]
+  readonly facts: readonly FactRow[]
   /** The place that the next reading begins after. */
   readonly end: FeedPlace
   readonly hasMore: boolean
@@ -75,8 +75,8 @@ export const readFacts = async (call: EventsCall, after: FeedPlace, limit: numbe
   const { subject, from_time } = call.query
   const { tenant } = call.principal
   const rows = await run(factsPage({ tenant, after, limit: limit + 1, types: typesFor(call), subject, from_time }))
-  const found = rows.filter((row): row is FactsPageRow & Found => row.event !== null)
-  const facts = found.slice(0, limit)
-  const last = found.length > limit ? facts.at(-1) : rows.at(-1)
-  return { facts, end: last ?? after, hasMore: found.length > limit || rows.at(-1)?.is_cut === true }
+  const factRows = rows.filter((row): row is FactsPageRow & FactRow => row.event !== null)
+  const facts = factRows.slice(0, limit)
+  const last = factRows.length > limit ? facts.at(-1) : rows.at(-1)
+  return { facts, end: last ?? after, hasMore: factRows.length > limit || rows.at(-1)?.is_cut === true }
 }

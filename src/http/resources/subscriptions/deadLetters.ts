@@ -10,7 +10,7 @@ import { type AnyRoute, route } from '../../route.ts'
 import { pageQuery, pageSchema } from '../paging.ts'
 import { deadLetterSchema, deadLetterView, subscriptionView } from './subscriptionSchemas.ts'
 
-/** GET /subscriptions/{id}/dead-letters: the parked facts of a subscription. */
+/** GET /subscriptions/{id}/dead-letters: the dead letters of a subscription. */
 
 const cursorSchema = z.object({ after: z.string() })
 
@@ -35,16 +35,16 @@ const listDeadLetters = route({
     const after = BigInt(keyInCursor(call, query.cursor, { binding, schema: cursorSchema })?.after ?? -1)
     const asOf = await statusOf(call, row)
     const { text, values } = deadLetterPage(params.id, after, query.limit + 1)
-    const found = await lists.sql<DeadLetterRow>(text, values)
-    const page = found.slice(0, query.limit)
-    const hasMore = found.length > page.length
+    const rows = await lists.sql<DeadLetterRow>(text, values)
+    const page = rows.slice(0, query.limit)
+    const hasMore = rows.length > page.length
     return pageReply(
       call,
       {
         items: page.map(deadLetterView),
         hasMore,
         // Never null, as at GET /events, so that a reader can continue from the end of the list.
-        nextCursor: cursors.seal(binding, { after: String(page.at(-1)?.position ?? after) }),
+        nextCursor: cursors.encrypt(binding, { after: String(page.at(-1)?.position ?? after) }),
         asOfPosition: subscriptionView(row, asOf).position,
         parameters: { limit: query.limit },
       },

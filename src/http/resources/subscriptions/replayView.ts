@@ -59,14 +59,14 @@ export const replayView = async (call: AnyCall, operation: OperationId): Promise
 export const initialReplayView = (id: SubscriptionId, started: Replayed): OperationView =>
   render(id, { state: 'pending', started, completed: undefined, status: undefined })
 
-type Found = {
+type Replay = {
   readonly state: OperationView['state']
   readonly started: Replayed
   readonly completed: Recorded<SubscriptionEvent> | undefined
   readonly status: DeliveryStatus | undefined
 }
 
-const render = (id: SubscriptionId, { state, started, completed, status }: Found): OperationView => {
+const render = (id: SubscriptionId, { state, started, completed, status }: Replay): OperationView => {
   const { replay, from_position: from, to_position: to } = started.event.data
   const total = Math.max(0, Number(to - from + 1n))
   const delivered = status?.is_current === true ? Number(status.position - from + 1n) : 0

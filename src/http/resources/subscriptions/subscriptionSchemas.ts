@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { reasonForTenant } from '../../../../projections/parkedReasons.ts'
+import { reasonForTenant } from '../../../../projections/deadLetterReasons.ts'
 import { resourceView } from '../../../../projections/projection.ts'
 import type { SubscriptionRow } from '../../../../projections/subscriptions/projection.ts'
 import {
@@ -88,7 +88,7 @@ export const subscriptionSchema = z
       .int()
       .min(0)
       .meta({
-        description: `The number of parked facts, which wait for an operator; ${PARKED_MAX} means that many or more.`,
+        description: `The number of dead letters, which wait for an operator; ${PARKED_MAX} means that many or more.`,
       }),
     stop_reason: z
       .string()

@@ -132,7 +132,7 @@ export const prepareCursors = async ({ client, service }: BadInputFixtures): Pro
     ofOtherTenant: await cursorTo(other, lists.orders),
     sealed: (name, agoMs, given = secret) => {
       const sealer: Cursors = createCursors(given, () => Date.now() - agoMs)
-      return sealer.seal(...contentOf(name, lists[name]))
+      return sealer.encrypt(...contentOf(name, lists[name]))
     },
   }
 }

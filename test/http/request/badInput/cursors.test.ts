@@ -331,7 +331,7 @@ describe('a cursor', () => {
   it('is valid until its last millisecond', () => {
     let now = 1_000
     const cursors = createCursors(SECRET, () => now)
-    const cursor = cursors.seal(binding, { after: 'x' })
+    const cursor = cursors.encrypt(binding, { after: 'x' })
     now += 3 * DAY_MS
     expect(cursors.open(binding, cursor)).to.deep.equal({ after: 'x' })
     now++
@@ -342,7 +342,7 @@ describe('a cursor', () => {
 
   it('differs each time, and does not reveal its content', () => {
     const cursors = createCursors(SECRET, Date.now)
-    const sealed = new Set(Array.from({ length: 200 }, () => cursors.seal(binding, { after: 'visible' })))
+    const sealed = new Set(Array.from({ length: 200 }, () => cursors.encrypt(binding, { after: 'visible' })))
     expect(sealed.size).to.equal(200)
     for (const cursor of sealed) {
       expect(cursor).to.match(/^[\w-]+$/)
@@ -352,7 +352,7 @@ describe('a cursor', () => {
 
   it('is refused with any one bit flipped', () => {
     const cursors = createCursors(SECRET, Date.now)
-    const cursor = cursors.seal(binding, { after: 'x' })
+    const cursor = cursors.encrypt(binding, { after: 'x' })
     const { length } = Buffer.from(cursor, 'base64url')
     for (let at = 0; at < length; at++)
       for (let bit = 0; bit < 8; bit++)

@@ -29,7 +29,7 @@ const prepare = async ({ client, service }: BadInputFixtures): Promise<void> => 
   const open = await client.post('/orders', anOrder())
   const invoiced = await client.post('/orders', anOrder())
   const draft = await client.post('/invoices', { order_id: invoiced.body.id })
-  const asked = await client.post('/exports', { resource: 'orders', format: 'csv' })
+  const reply = await client.post('/exports', { resource: 'orders', format: 'csv' })
   token = await service.token({ tenant: TENANT })
   Object.assign(ids, {
     ord: open.body.id,
@@ -37,7 +37,7 @@ const prepare = async ({ client, service }: BadInputFixtures): Promise<void> => 
     inv: draft.body.id,
     approved: invoiceId,
     pay: paid.body.id,
-    op: asked.body.id,
+    op: reply.body.id,
   })
 }
 

@@ -60,8 +60,8 @@ describe('the books over HTTP', () => {
   }
   /** The account of a customer, whose code has a token. */
   const receivablesOf = async (client: Client, customer: string, currency = 'USD'): Promise<string> => {
-    const found = await itemsOf(client, `/accounts?customer_reference=${encodeURIComponent(customer)}`)
-    return String(found.find(item => item['currency'] === currency)?.['code'])
+    const items = await itemsOf(client, `/accounts?customer_reference=${encodeURIComponent(customer)}`)
+    return String(items.find(item => item['currency'] === currency)?.['code'])
   }
   const balances = (posted: number, pending: number, available: number) => ({ exponent: 2, posted, pending, available })
 

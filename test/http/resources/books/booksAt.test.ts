@@ -35,7 +35,7 @@ describe('the position as of which the books are answered', () => {
 
   /** As a request asks; a virtual world does not wait in real time. */
   const ask = (
-    asked: AsOf,
+    requested: AsOf,
     world: World = createVirtualWorld(),
     pinned?: bigint,
     minPosition?: bigint,
@@ -50,11 +50,11 @@ describe('the position as of which the books are answered', () => {
         prefer: { respondAsync: false, waitMs: undefined },
         minPosition,
       } as never,
-      asked,
+      requested,
       pinned,
     )
-  const expectBehind = async (asked: AsOf, pinned?: bigint): Promise<Chai.Assertion> =>
-    expect(await rejectionOf(ask(asked, undefined, pinned))).to.include({ code: 'projection_behind' })
+  const expectBehind = async (requested: AsOf, pinned?: bigint): Promise<Chai.Assertion> =>
+    expect(await rejectionOf(ask(requested, undefined, pinned))).to.include({ code: 'projection_behind' })
   const feed = (upTo = log.head()): Promise<void> =>
     feedAll(
       projectorOf({ database, store: log.open(), world: realWorld() }, [booksReadModel], () => undefined),
@@ -115,7 +115,7 @@ describe('the position as of which the books are answered', () => {
     )
 
   for (const tenant of ['acme', ''])
-    it(`is before the first parked event of ${tenant === '' ? 'an unknown tenant' : 'the tenant'}`, async () => {
+    it(`is before the first dead letter of ${tenant === '' ? 'an unknown tenant' : 'the tenant'}`, async () => {
       await feed()
       await ask({})
       const [first = 0n, second = 0n, third = 0n] = approvals()
@@ -130,8 +130,8 @@ describe('the position as of which the books are answered', () => {
       expect(await ask({ as_of_position: String(second - 1n) })).to.equal(second - 1n)
       expect(await ask({}, undefined, second - 1n)).to.equal(second - 1n)
       expect(await ask({ as_of: '2020-01-01T00:00:00Z' })).to.equal(0n)
-      for (const asked of [{ as_of: row?.at }, { as_of: LATER }, { as_of_position: String(second) }])
-        await expectBehind(asked)
+      for (const requested of [{ as_of: row?.at }, { as_of: LATER }, { as_of_position: String(second) }])
+        await expectBehind(requested)
       await expectBehind({}, second)
       expect(await ask({}, undefined, undefined, second - 1n)).to.equal(second - 1n)
       expect(await rejectionOf(ask({}, undefined, undefined, second))).to.include({ code: 'projection_behind' })
@@ -150,9 +150,9 @@ describe('the position as of which the books are answered', () => {
   it('waits for the projector', async () => {
     await feed(approvals()[1])
     await database.sql(`insert into complete_read_models (name) values ('journal_entries_v1')`)
-    const asked = ask({ as_of: LATER }, slowWorld())
+    const requested = ask({ as_of: LATER }, slowWorld())
     await feed()
-    expect(await asked).to.equal(approvals().at(-1))
+    expect(await requested).to.equal(approvals().at(-1))
   })
 
   it('is refused for a position that the log has not reached, and for a time together with a position', async () => {

@@ -66,9 +66,9 @@ describe('GET /events/manifest of a long history', () => {
       authenticate: async () => ({ ...caller, tenant }),
       services: usual => {
         const sql: Sql = async <R extends Row>(text: string, values?: readonly unknown[]) => {
-          const found = await usual.bulk.sql<R>(text, values)
-          rows += found.length
-          return found
+          const actual = await usual.bulk.sql<R>(text, values)
+          rows += actual.length
+          return actual
         }
         return { ...usual, bulk: { sql } }
       },
@@ -109,13 +109,13 @@ describe('GET /events/manifest of a long history', () => {
         let counted = 0
         for (const to of ends) {
           while (from <= to) {
-            const wanted = positionsIn(from, to)
-            const asked = await ask(`&from=${from}&to=${to}`)
-            const isTooLong = wanted.length > FACTS_MAX
-            const end = isTooLong ? (wanted[FACTS_MAX] ?? 0n) - 1n : to
-            expect(asked.status, asked.text).to.equal(isTooLong ? 400 : 200)
-            if (isTooLong) expect(asked.body.errors[0].detail).to.include(`may end at ${end}.`)
-            const { body } = isTooLong ? await ask(`&from=${from}&to=${end}`) : asked
+            const target = positionsIn(from, to)
+            const requested = await ask(`&from=${from}&to=${to}`)
+            const isTooLong = target.length > FACTS_MAX
+            const end = isTooLong ? (target[FACTS_MAX] ?? 0n) - 1n : to
+            expect(requested.status, requested.text).to.equal(isTooLong ? 400 : 200)
+            if (isTooLong) expect(requested.body.errors[0].detail).to.include(`may end at ${end}.`)
+            const { body } = isTooLong ? await ask(`&from=${from}&to=${end}`) : requested
             const count = positionsIn(from, end).length
             expect(body.items[0]).to.include({ count, sha256: digestOf(from, end), to_position: String(end) })
             counted += count

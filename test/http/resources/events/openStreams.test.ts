@@ -119,7 +119,7 @@ describe('event streams and waiting requests', () => {
     let atOnce = 0
     let atOnceMax = 0
     let ofRequests: string[]
-    let asked = 0
+    let calls = 0
 
     before(async () => {
       ofRequests = []
@@ -135,7 +135,7 @@ describe('event streams and waiting requests', () => {
           }
         }
       variant = await startVariant(service, {
-        authenticate: async (): Promise<Principal> => ({ ...caller, tenant, subject: `reader-${asked++ % 6}` }),
+        authenticate: async (): Promise<Principal> => ({ ...caller, tenant, subject: `reader-${calls++ % 6}` }),
         services: usual => ({
           ...usual,
           database: {
@@ -173,7 +173,7 @@ describe('event streams and waiting requests', () => {
     const FILTERS = 2
     const followed = `followed-${newKey().slice(0, 8)}`
     let variant: Variant
-    let asked = 0
+    let calls = 0
     let reads = 0
     let sealed = 0
     const serialized = new Map<string, number>()
@@ -199,15 +199,15 @@ describe('event streams and waiting requests', () => {
         authenticate: async (): Promise<Principal> => ({
           ...caller,
           tenant: followed,
-          subject: `follower-${asked++ % 10}`,
+          subject: `follower-${calls++ % 10}`,
         }),
         services: usual => ({
           ...usual,
           cursors: {
             ...usual.cursors,
-            seal: (binding, key) => {
+            encrypt: (binding, key) => {
               sealed += 1
-              return usual.cursors.seal(binding, key)
+              return usual.cursors.encrypt(binding, key)
             },
           },
           tail: createTail({

@@ -95,8 +95,8 @@ describe('API keys of a tenant', () => {
     const repeated = await rotate(first, used)
     expect([outcome(repeated), repeated.text]).to.deep.equal([200, rotated.text])
     expect(outcome(await rotate(second, free))).to.equal('quota_exceeded')
-    const found = await client.get(`/idempotency-keys/${free}?operation=rotate_api_key`)
-    expect(found.body.status).to.equal('never_seen')
+    const answer = await client.get(`/idempotency-keys/${free}?operation=rotate_api_key`)
+    expect(answer.body.status).to.equal('never_seen')
   })
 
   it('can be rotated at the limit, and count once when a request is repeated', async () => {

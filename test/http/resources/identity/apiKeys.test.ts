@@ -186,7 +186,7 @@ describe('API keys', () => {
       const { id, secret } = (await issue({ scopes: READ_SCOPES })).body
       const holder = clientOf(service.api)
       const header = { 'x-api-key': secret }
-      const asked = [
+      const requested = [
         await holder.post('/orders', anOrder(), header),
         await holder.post('/api-keys', aKey(), header),
         await holder.get('/api-keys', header),
@@ -194,7 +194,7 @@ describe('API keys', () => {
         await holder.post(`/api-keys/${id}:rotate`, {}, header),
         await holder.request('DELETE', `/api-keys/${id}`, { headers: header }),
       ]
-      for (const answer of asked) expect(refused(answer)).to.deep.equal([403, 'credential_not_permitted'])
+      for (const answer of requested) expect(refused(answer)).to.deep.equal([403, 'credential_not_permitted'])
     })
 
     it('alone: 400 together with a token', async () => {
@@ -376,9 +376,9 @@ describe('API keys', () => {
       const [now, then] = [await client.get(`/api-keys/${id}`), await clientOf(later, 'any').get(`/api-keys/${id}`)]
       expect([now.body.state, then.body.state]).to.deep.equal(['active', 'expired'])
       expect(then.headers.get('etag')).to.not.equal(now.headers.get('etag'))
-      const known = { 'if-none-match': now.headers.get('etag') ?? '' }
-      expect((await client.get(`/api-keys/${id}`, known)).status).to.equal(304)
-      expect((await clientOf(later, 'any').get(`/api-keys/${id}`, known)).status).to.equal(200)
+      const cached = { 'if-none-match': now.headers.get('etag') ?? '' }
+      expect((await client.get(`/api-keys/${id}`, cached)).status).to.equal(304)
+      expect((await clientOf(later, 'any').get(`/api-keys/${id}`, cached)).status).to.equal(200)
     })
 
     it('and a replay of the request that issued them has the same response', async () => {
@@ -395,8 +395,8 @@ describe('API keys', () => {
       for (let index = 0; index < 3; index += 1) ids.push((await manager.post('/api-keys', aKey())).body.id)
       await manager.request('DELETE', `/api-keys/${ids[2]}`)
       const listed = async (state: string, api: string): Promise<string[]> => {
-        const asked = clientOf(api, await service.token({ tenant }))
-        const { body } = await asked.get(`/api-keys?state=${state}`, await upToDate())
+        const requested = clientOf(api, await service.token({ tenant }))
+        const { body } = await requested.get(`/api-keys?state=${state}`, await upToDate())
         return body.items.map(({ id }: { id: string }) => id)
       }
       const later = await anotherInstance(91 * DAY_MS, tenant)

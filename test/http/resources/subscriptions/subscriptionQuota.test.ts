@@ -6,7 +6,7 @@ import { caller, startVariant, type Variant } from '../../../support/serviceVari
 
 const TENANT = 'subscription-quota'
 const MAX = 5
-const ASKED = 20
+const REQUEST = 20
 
 describe('the number of subscriptions of a tenant', () => {
   let variant: Variant
@@ -27,7 +27,7 @@ describe('the number of subscriptions of a tenant', () => {
   after(() => variant.close())
 
   it('does not exceed its limit with concurrent requests, before the read model has them', async () => {
-    const answers = await inParallel(ASKED, Array.from({ length: ASKED }), () => create())
+    const answers = await inParallel(REQUEST, Array.from({ length: REQUEST }), () => create())
     const created = answers.filter(({ status }) => status === 201)
     expect(created).to.have.length(MAX)
     for (const { body: refused, headers } of answers.filter(({ status }) => status !== 201)) {

@@ -38,10 +38,10 @@ describe('the lists of payments for a bank statement', () => {
   after(tidyUp)
 
   it('are complete up to the head of the log at the start', async () => {
-    const asked: IncomingHttpHeaders[] = []
+    const headersOfRequests: IncomingHttpHeaders[] = []
     const api = await serving((request, response) => {
-      asked.push(request.headers)
-      const isBehind = asked.length === 1
+      headersOfRequests.push(request.headers)
+      const isBehind = headersOfRequests.length === 1
       response.writeHead(isBehind ? 503 : 200, {
         'content-type': isBehind ? 'application/problem+json' : 'application/json',
         'retry-after': '0',
@@ -58,7 +58,10 @@ describe('the lists of payments for a bank statement', () => {
     const payments = createLedgerPayments({ api, head: 42n, token: async () => 'token', signal })
     expect(await payments.named('R-1')).to.deep.equal([])
     expect(await Array.fromAsync(payments.pending())).to.deep.equal([])
-    const waits = asked.map(headers => [headers['if-min-position'], /^wait=\d+$/.test(String(headers.prefer))])
+    const waits = headersOfRequests.map(headers => [
+      headers['if-min-position'],
+      /^wait=\d+$/.test(String(headers.prefer)),
+    ])
     expect(waits).to.deep.equal(Array.from({ length: 3 }, () => ['42', true]))
   })
 })

@@ -219,8 +219,8 @@ describe('the reconciliation of a bank statement', () => {
     expect(settled).to.deep.equal([])
     const named = [{ reference: 'INV-1' }, { reference: 'INV-2' }]
     const long = parts.map(({ amount }, index) => ({ amount, text: `rent INV-${index + 1}` }))
-    const found = await statusesOf(named, [ntry({ amount: '20.00', bankId: 'B', parts: long })])
-    expect([found.statuses, found.settled.length]).to.deep.equal([['matched', 'matched'], 2])
+    const actual = await statusesOf(named, [ntry({ amount: '20.00', bankId: 'B', parts: long })])
+    expect([actual.statuses, actual.settled.length]).to.deep.equal([['matched', 'matched'], 2])
   })
 
   it('settles, of several payments in one text, one that has the amount and is not settled', async () => {

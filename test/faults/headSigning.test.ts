@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
-import { SEALING_CRASH_POINTS } from '../../src/lib/crashPoints.ts'
+import { SIGNING_CRASH_POINTS } from '../../src/lib/crashPoints.ts'
 import { canonicalRecord } from '../../src/evidence/record.ts'
 import { hashOfLeaf, type HeadLine, isSignedBy, naiveRoot } from '../evidence/independent.ts'
 import { anOrder, clientOf } from '../support/client.ts'
@@ -11,7 +11,7 @@ import { eventually } from '../support/eventually.ts'
 import { removeFolder } from '../support/folders.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 
-/** The sealing process is killed at each of its steps, and the next one goes on. */
+/** Head signing process is killed at each of its steps, and the next one goes on. */
 
 describe('a process that is killed while it seals', () => {
   let dataDir: string
@@ -60,7 +60,7 @@ describe('a process that is killed while it seals', () => {
     return leaves
   }
 
-  for (const point of SEALING_CRASH_POINTS)
+  for (const point of SIGNING_CRASH_POINTS)
     it(`at ${point}: the next one signs a head over all events, and no head contradicts another`, async () => {
       const healthy = await start()
       const before = await order(healthy)

@@ -1,4 +1,4 @@
-import { parkedSummary } from '../../../src/feeds/parkedEvents.ts'
+import { deadLetterSummary } from '../../../src/feeds/deadLetters.ts'
 import type { Database } from '../../../src/ports.ts'
 import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { type Check, finding, ok } from './finding.ts'
@@ -8,8 +8,8 @@ import { type Check, finding, ok } from './finding.ts'
 const CHECK = 'dead letters'
 
 /** Checks whether facts wait for an operator. */
-export const checkParked = async ({ sql }: Database): Promise<Check> => {
-  const keys = (await relationExists(sql, 'parked_facts')) ? await parkedSummary(sql) : []
+export const checkDeadLetters = async ({ sql }: Database): Promise<Check> => {
+  const keys = (await relationExists(sql, 'parked_facts')) ? await deadLetterSummary(sql) : []
   if (keys.length === 0) return ok(CHECK, 'none')
   const since = keys.map(({ first_failed_at }) => first_failed_at).toSorted()[0]
   const many = keys.length === 1 ? '1 key waits' : `${keys.length} keys wait`

@@ -1,4 +1,4 @@
-import { checkContinues, reaches, SealedEventsLost } from '../evidence/continuity.ts'
+import { checkContinues, reaches, SignedEventsLost } from '../evidence/continuity.ts'
 import { newestHead } from '../evidence/headAdoption.ts'
 import type { HeadFile } from '../evidence/headFile.ts'
 import { FIRST_GENERATION, follows, type Head, type SigningKey, signHead } from '../evidence/heads.ts'
@@ -6,7 +6,7 @@ import { storeHead, storeKey } from '../evidence/headStore.ts'
 import { newestLeaves } from '../evidence/leaves.ts'
 import type { Frontier } from '../evidence/merkle.ts'
 import { type Leaf, leafOf } from '../evidence/record.ts'
-import { SEALING, consistencyProof, growthFrom, growthOf, loadFrontier, rootAt } from '../evidence/tree.ts'
+import { HEAD_SIGNING, consistencyProof, growthFrom, growthOf, loadFrontier, rootAt } from '../evidence/tree.ts'
 import { logIn } from '../logIdentity/logIdentity.ts'
 import { acquireCheckpoint, fenceCheckpoint, FIRST_PARAMETER, moveCheckpointWith } from '../feeds/checkpoints.ts'
 import { type Feed, type Run, UNHURRIED_GATHER_MS } from '../feeds/feedLoop.ts'
@@ -14,29 +14,29 @@ import { type PreparedEvents, preparedEvents } from '../feeds/preparedEvents.ts'
 import type { Database, EventStore, World } from '../ports.ts'
 
 /**
- * The process that seals the log: each event becomes a leaf of the tree in Postgres, and while there are new leaves a head is
+ * The process that signs the log: each event becomes a leaf of the tree in Postgres, and while there are new leaves a head is
  * signed every few seconds. It runs beside the writes and never holds them up; one process at a time has its lease.
  *
- *   sealed      the leaves of a batch, their nodes and the checkpoint are written by one statement
+ *   signed      the leaves of a batch, their nodes and the checkpoint are written by one statement
  *   published   the head of the tree is on the disk in the file of heads, and then in Postgres
  *
  * The tree is a function of the log, so that a process that was replaced while it slept can publish no head that another
  * one contradicts. A process that was killed between the file and Postgres finds its head in the file at the next start.
- * A log that has lost sealed events stops the process (SealedEventsLost) until an operator accepts it.
+ * A log that has lost signed events stops the process (SignedEventsLost) until an operator accepts it.
  */
 
 /** The leaves that are looked for in the log, newest first: the newest may have been removed by a setting of their streams. */
 const CHECKED_LEAVES = 20
 
 /** The figures of the metrics. */
-export type SealingProgress = {
+export type SigningProgress = {
   /** Called after each batch and after each head: the leaves that no head covers yet, and the time of the newest head. */
   readonly progressed: (unsigned: number, headAtMs: number | undefined) => void
   /** Called at the end of a run: from now on the figures of another process may be true. */
   readonly ended: () => void
 }
 
-export type SealingDependencies = SealingProgress & {
+export type SigningDependencies = SigningProgress & {
   readonly database: Database
   readonly store: EventStore
   readonly world: World
@@ -48,7 +48,7 @@ export type SealingDependencies = SealingProgress & {
 }
 
 /** The state of a run. */
-type Sealed = {
+type Tree = {
   frontier: Frontier
   /** The position of the last leaf. */
   position: bigint
@@ -63,15 +63,15 @@ type Opened = {
   readonly key: SigningKey
   readonly log: string
   readonly epoch: bigint
-  readonly sealed: Sealed
+  readonly tree: Tree
   readonly signal: AbortSignal
 }
 
-const open = async (dependencies: SealingDependencies, epoch: bigint, signal: AbortSignal): Promise<Opened> => {
+const open = async (dependencies: SigningDependencies, epoch: bigint, signal: AbortSignal): Promise<Opened> => {
   const { database, store, world, headFile, signingKey } = dependencies
   const { sql } = database
   const key = await signingKey()
-  await acquireCheckpoint(sql, SEALING, epoch)
+  await acquireCheckpoint(sql, HEAD_SIGNING, epoch)
   await storeKey(sql, key)
   const head = await newestHead(sql, headFile, key)
   const leaves = await newestLeaves(sql, CHECKED_LEAVES)
@@ -79,40 +79,40 @@ const open = async (dependencies: SealingDependencies, epoch: bigint, signal: Ab
   const frontier = await loadFrontier(sql)
   const log = (await logIn(store)) ?? ''
   // An acceptance may have cut the tree while it was read.
-  await fenceCheckpoint(SEALING, epoch)(sql)
+  await fenceCheckpoint(HEAD_SIGNING, epoch)(sql)
   const position = leaves[0]?.position ?? 0n
-  const sealed = { frontier, position, head, isCompared: false, wake: Promise.withResolvers<void>() }
-  return { key, log, epoch, sealed, signal }
+  const tree = { frontier, position, head, isCompared: false, wake: Promise.withResolvers<void>() }
+  return { key, log, epoch, tree, signal }
 }
 
 /**
  * Whether the tree has reached the newest head, with which it is compared once: the tables may be older than the file of
- * heads. Throws SealedEventsLost where they differ.
+ * heads. Throws SignedEventsLost where they differ.
  */
-const agreesWithHead = async (dependencies: SealingDependencies, sealed: Sealed): Promise<boolean> => {
+const agreesWithHead = async (dependencies: SigningDependencies, tree: Tree): Promise<boolean> => {
   const { database, store, world } = dependencies
-  const { head, frontier, position } = sealed
-  if (head === undefined || sealed.isCompared) return true
+  const { head, frontier, position } = tree
+  if (head === undefined || tree.isCompared) return true
   if (frontier.size >= head.tree_size) {
     const root = (await rootAt(database.sql, head.tree_size)).toString('hex')
     if (root !== head.root)
-      throw new SealedEventsLost(`The log differs from the head of ${head.tree_size} events, signed at ${head.time}.`)
-    sealed.isCompared = true
+      throw new SignedEventsLost(`The log differs from the head of ${head.tree_size} events, signed at ${head.time}.`)
+    tree.isCompared = true
     return true
   }
   const signedUpTo = BigInt(head.position)
   if (position >= signedUpTo || !(await reaches(store, signedUpTo, world)))
-    throw new SealedEventsLost(
+    throw new SignedEventsLost(
       `The log has ${frontier.size} events up to position ${await store.head()}, and the head signed at ${head.time} has ${head.tree_size} up to position ${head.position}.`,
     )
   return false
 }
 
 const nextHead = async (
-  { database: { sql }, world }: SealingDependencies,
-  { key, log, sealed }: Opened,
+  { database: { sql }, world }: SigningDependencies,
+  { key, log, tree }: Opened,
 ): Promise<Head> => {
-  const { frontier, position, head } = sealed
+  const { frontier, position, head } = tree
   const previous = head?.tree_size ?? 0
   const unsigned = {
     v: 1 as const,
@@ -129,7 +129,7 @@ const nextHead = async (
 }
 
 /** The two halves of a run end after each other: the later one reports nothing more. */
-const report = ({ progressed }: SealingProgress, { sealed: { frontier, head }, signal }: Opened): void => {
+const report = ({ progressed }: SigningProgress, { tree: { frontier, head }, signal }: Opened): void => {
   if (!signal.aborted) progressed(frontier.size - (head?.tree_size ?? 0), head && Date.parse(head.time))
 }
 
@@ -138,14 +138,14 @@ const report = ({ progressed }: SealingProgress, { sealed: { frontier, head }, s
  * where the file has another last head than the one that this run continues from.
  */
 const appendHead = (
-  { database, headFile, world }: SealingDependencies,
-  { epoch, sealed }: Opened,
+  { database, headFile, world }: SigningDependencies,
+  { epoch, tree }: Opened,
   head: Head,
 ): Promise<void> =>
   database.transaction(async sql => {
-    await fenceCheckpoint(SEALING, epoch)(sql)
+    await fenceCheckpoint(HEAD_SIGNING, epoch)(sql)
     const last = await headFile.last()
-    if (last?.signature !== sealed.head?.signature)
+    if (last?.signature !== tree.head?.signature)
       throw new Error(
         `The file ${headFile.path} does not end with the newest head any more: it was changed or removed.`,
       )
@@ -160,17 +160,17 @@ const appendHead = (
   })
 
 /** Signs a head over all leaves, if there are new ones. */
-const publish = async (dependencies: SealingDependencies, opened: Opened): Promise<void> => {
+const publish = async (dependencies: SigningDependencies, opened: Opened): Promise<void> => {
   const { database, store, world } = dependencies
-  const { sealed } = opened
-  if (!(await agreesWithHead(dependencies, sealed)) || sealed.frontier.size <= (sealed.head?.tree_size ?? 0)) return
+  const { tree } = opened
+  if (!(await agreesWithHead(dependencies, tree)) || tree.frontier.size <= (tree.head?.tree_size ?? 0)) return
   const { sql } = database
   await checkContinues({ store, sql, world }, await newestLeaves(sql, CHECKED_LEAVES))
   const head = await nextHead(dependencies, opened)
   world.crashPoint('before_head')
   await appendHead(dependencies, opened, head)
-  sealed.head = head
-  sealed.isCompared = true
+  tree.head = head
+  tree.isCompared = true
   report(dependencies, opened)
 }
 
@@ -178,58 +178,58 @@ const GROWTH = growthFrom(FIRST_PARAMETER)
 
 const processBatchOf =
   (
-    dependencies: SealingDependencies,
+    dependencies: SigningDependencies,
     opened: Opened,
     { resultOf, forget }: PreparedEvents<Leaf>,
   ): Run['processBatch'] =>
   async (events, position) => {
-    const { epoch, sealed } = opened
+    const { epoch, tree } = opened
     const { database, world } = dependencies
     const leaves = events.map(resultOf)
-    const { next, values } = growthOf(sealed.frontier, leaves)
-    await moveCheckpointWith(database.sql, { name: SEALING, position, epoch }, GROWTH, values)
+    const { next, values } = growthOf(tree.frontier, leaves)
+    await moveCheckpointWith(database.sql, { name: HEAD_SIGNING, position, epoch }, GROWTH, values)
     world.crashPoint('after_leaves')
     forget(events)
-    sealed.frontier = next
-    sealed.position = leaves.at(-1)?.position ?? sealed.position
+    tree.frontier = next
+    tree.position = leaves.at(-1)?.position ?? tree.position
     if (leaves.length === 0) return
     report(dependencies, opened)
-    sealed.wake.resolve()
+    tree.wake.resolve()
   }
 
 /** Resolves at the next leaf, or at the signal. */
-const untilLeaves = async (sealed: Sealed, signal: AbortSignal): Promise<void> => {
-  const stop = (): void => sealed.wake.resolve()
+const untilLeaves = async (tree: Tree, signal: AbortSignal): Promise<void> => {
+  const stop = (): void => tree.wake.resolve()
   signal.addEventListener('abort', stop, { once: true })
-  if (!signal.aborted) await sealed.wake.promise
+  if (!signal.aborted) await tree.wake.promise
   signal.removeEventListener('abort', stop)
-  sealed.wake = Promise.withResolvers()
+  tree.wake = Promise.withResolvers()
 }
 
 /** Publishes a head when there are new leaves, and waits at least `everyMs` between two. */
-const publishing = async (dependencies: SealingDependencies, opened: Opened): Promise<void> => {
-  const { sealed, signal } = opened
+const publishing = async (dependencies: SigningDependencies, opened: Opened): Promise<void> => {
+  const { tree, signal } = opened
   const { world, everyMs } = dependencies
   report(dependencies, opened)
-  if (sealed.frontier.size > (sealed.head?.tree_size ?? 0)) sealed.wake.resolve()
+  if (tree.frontier.size > (tree.head?.tree_size ?? 0)) tree.wake.resolve()
   while (!signal.aborted) {
-    await untilLeaves(sealed, signal)
-    const sinceHeadMs = world.now() - (sealed.head ? Date.parse(sealed.head.time) : 0)
+    await untilLeaves(tree, signal)
+    const sinceHeadMs = world.now() - (tree.head ? Date.parse(tree.head.time) : 0)
     // The clock may have been set back since the last head.
     await world.sleep(Math.min(everyMs, Math.max(0, everyMs - sinceHeadMs)), signal)
     if (!signal.aborted) await publish(dependencies, opened)
   }
 }
 
-export const sealingFeed = (dependencies: SealingDependencies): Feed => ({
-  name: SEALING,
+export const headSigningFeed = (dependencies: SigningDependencies): Feed => ({
+  name: HEAD_SIGNING,
   withBytes: true,
   // Heads are signed every few seconds.
   gatherMs: UNHURRIED_GATHER_MS,
   beginRun: async (epoch, signal) => {
     const opened = await open(dependencies, epoch, signal)
     signal.addEventListener('abort', dependencies.ended, { once: true })
-    const { frontier, position } = opened.sealed
+    const { frontier, position } = opened.tree
     // Hashed as they arrive: to hash the events of a whole batch at once would hold up the requests of this process.
     const leaves = preparedEvents(leafOf)
     return {

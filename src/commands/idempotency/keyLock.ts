@@ -9,18 +9,18 @@ import { KEY_WAIT_MS } from '../../settings/timeBudgets.ts'
  * and appends the event that binds the key. The others wait for it, but not longer than KEY_WAIT_MS.
  */
 
-const turnOf = (id: PaymentId): string => `requests with the key of ${id}`
+const lockOf = (id: PaymentId): string => `requests with the key of ${id}`
 
 /** Runs the work when that of earlier requests with the key has ended. */
-export const inKeyTurn = <T>({ inTurn }: Pick<Ledger, 'inTurn'>, id: PaymentId, work: () => Promise<T>): Promise<T> =>
-  inTurn(turnOf(id), work)
+export const withKeyLock = <T>({ inTurn }: Pick<Ledger, 'inTurn'>, id: PaymentId, work: () => Promise<T>): Promise<T> =>
+  inTurn(lockOf(id), work)
 
 /** Waits for a concurrent request with the same key; false when it has not stored its idempotency record in time. */
 export const waitForConcurrentRequest = async ({ idle, world }: Ledger, id: PaymentId): Promise<boolean> => {
-  const turns = [idle(turnOf(id)), idle(streamOf(paymentEntity.aggregate, id))].filter(turn => turn !== undefined)
-  if (turns.length === 0) return true
+  const holders = [idle(lockOf(id)), idle(streamOf(paymentEntity.aggregate, id))].filter(turn => turn !== undefined)
+  if (holders.length === 0) return true
   const waited = new AbortController()
   const timeout = world.sleep(KEY_WAIT_MS, waited.signal).then(() => false)
-  const free = Promise.all(turns).then(() => true)
+  const free = Promise.all(holders).then(() => true)
   return Promise.race([free, timeout]).finally(() => waited.abort('over'))
 }

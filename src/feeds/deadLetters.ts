@@ -1,10 +1,10 @@
-import { BEHIND_REASON } from '../../projections/parkedReasons.ts'
+import { BEHIND_REASON } from '../../projections/deadLetterReasons.ts'
 import { partsOf } from '../../streams/aggregate.ts'
 import type { Sql, StoredEvent } from '../ports.ts'
 import { inRanges } from './positionRanges.ts'
 
 /**
- * The table of parked events: facts that could not be sent to a topic, and events that a read model or a process manager
+ * The table of dead letters: facts that could not be sent to a topic, and events that a read model or a process manager
  * could not process. The rows outlive the process that inserted them. parking.ts has the rules of parking and replaying.
  */
 
@@ -24,15 +24,15 @@ export type EventReference = {
 /** Why an event is parked, and after how many attempts. */
 export type Failure = { readonly reason: string; readonly attempts: number }
 
-export type ParkedEvent = EventReference &
+export type DeadLetter = EventReference &
   Failure & {
     /** The publisher, the id of a subscription, or the name of a read model or of a process. */
     readonly delivery: string
     readonly first_failed_at: string
   }
 
-export type ParkedRequest = 'replay' | 'discard'
-export type RequestedEvent = ParkedEvent & { readonly requested: ParkedRequest | null }
+export type DeadLetterRequest = 'replay' | 'discard'
+export type DeadLetterWithRequest = DeadLetter & { readonly requested: DeadLetterRequest | null }
 
 /** The metadata is not trusted: another program may have appended the event. */
 export const referenceOf = (stored: StoredEvent): EventReference => {
@@ -66,12 +66,12 @@ const COLUMNS = [
   'reason',
   'attempts',
   'first_failed_at',
-] as const satisfies readonly (keyof ParkedEvent)[]
+] as const satisfies readonly (keyof DeadLetter)[]
 
 const INSERT = `insert into parked_facts (${COLUMNS.join(', ')})
   values (${COLUMNS.map((_, index) => `$${index + 1}`).join(', ')}) on conflict do nothing`
 
-export const insertParked = async (sql: Sql, events: readonly ParkedEvent[]): Promise<void> => {
+export const insertDeadLetters = async (sql: Sql, events: readonly DeadLetter[]): Promise<void> => {
   for (const event of events)
     await sql(
       INSERT,
@@ -80,7 +80,7 @@ export const insertParked = async (sql: Sql, events: readonly ParkedEvent[]): Pr
 }
 
 /** The parked keys, each with the position of its first event. */
-export const firstParkedPositions = async (sql: Sql, delivery: string): Promise<Map<string, bigint>> => {
+export const firstPositionsOfKeys = async (sql: Sql, delivery: string): Promise<Map<string, bigint>> => {
   const text = 'select key, min(position) as position from parked_facts where delivery = $1 group by key'
   const rows = await sql<{ key: string; position: bigint }>(text, [delivery])
   return new Map(rows.map(({ key, position }) => [key, position]))
@@ -96,25 +96,25 @@ export const requestedKeys = async (sql: Sql, delivery: string): Promise<readonl
   return (await sql<{ key: string }>(text, [delivery])).map(({ key }) => key)
 }
 
-/** The parked events of a key, in the order in which they are to be processed. */
-export const parkedOfKey = (sql: Sql, delivery: string, key: string): Promise<RequestedEvent[]> =>
-  sql<RequestedEvent>(
+/** The dead letters of a key, in the order in which they are to be processed. */
+export const deadLettersOfKey = (sql: Sql, delivery: string, key: string): Promise<DeadLetterWithRequest[]> =>
+  sql<DeadLetterWithRequest>(
     `select ${COLUMNS.join(', ')}, requested from parked_facts where delivery = $1 and key = $2 order by position`,
     [delivery, key],
   )
 
-export const release = async (sql: Sql, { delivery, position }: ParkedEvent): Promise<void> => {
+export const release = async (sql: Sql, { delivery, position }: DeadLetter): Promise<void> => {
   await sql('delete from parked_facts where delivery = $1 and position = $2', [delivery, position])
 }
 
 /** Notes that the event is to be skipped when it is read again: by a process manager at its start, or by a rebuild. */
-export const noteDiscarded = async (sql: Sql, { delivery, position }: ParkedEvent): Promise<void> => {
+export const noteDiscarded = async (sql: Sql, { delivery, position }: DeadLetter): Promise<void> => {
   const text = 'insert into discarded_events (delivery, position) values ($1, $2) on conflict do nothing'
   await sql(text, [delivery, position])
 }
 
 /** Notes that the first event of a stream was discarded: the stream has no row, so its later events cannot be written. */
-export const noteDiscardedBeginning = async (sql: Sql, { delivery, position, key }: ParkedEvent): Promise<void> => {
+export const noteDiscardedBeginning = async (sql: Sql, { delivery, position, key }: DeadLetter): Promise<void> => {
   const text = 'insert into discarded_events (delivery, position, key) values ($1, $2, $3) on conflict do nothing'
   await sql(text, [delivery, position, key])
 }
@@ -153,7 +153,7 @@ export const discardedPositions = async (
  */
 export const recordFailedReplay = async (
   sql: Sql,
-  { delivery, key, position }: ParkedEvent,
+  { delivery, key, position }: DeadLetter,
   { reason, attempts }: Failure,
 ): Promise<void> => {
   const text = `update parked_facts set requested = null where delivery = $1 and key = $2 and requested = 'replay'`
@@ -166,31 +166,31 @@ export const recordFailedReplay = async (
   ])
 }
 
-/** A parked key as operators see it: its first event; `waiting` is the number of its parked events. */
-export type ParkedKey = ParkedEvent & { readonly waiting: bigint; readonly requested: ParkedRequest | null }
+/** A parked key as operators see it: its first event; `waiting` is the number of its dead letters. */
+export type DeadLetterKey = DeadLetter & { readonly waiting: bigint; readonly requested: DeadLetterRequest | null }
 
 /** The events of a tenant that a delivery has parked, after `after` and up to and including `to`. */
-export const parkedBetween = (
+export const deadLettersBetween = (
   sql: Sql,
-  { delivery, tenant_id }: Pick<ParkedEvent, 'delivery' | 'tenant_id'>,
+  { delivery, tenant_id }: Pick<DeadLetter, 'delivery' | 'tenant_id'>,
   after: bigint,
   to: bigint,
-): Promise<ParkedEvent[]> =>
-  sql<ParkedEvent>(
+): Promise<DeadLetter[]> =>
+  sql<DeadLetter>(
     `select ${COLUMNS.join(', ')} from parked_facts
       where delivery = $1 and tenant_id = $2 and position > $3 and position <= $4 order by position`,
     [delivery, tenant_id, after, to],
   )
 
-/** Parked facts of a subscription that were not yet published on its dead letter topic. */
-export const unannounced = (sql: Sql, subscription: string, limit: number): Promise<ParkedEvent[]> =>
-  sql<ParkedEvent>(
+/** Dead letters of a subscription that were not yet published on its dead letter topic. */
+export const unannounced = (sql: Sql, subscription: string, limit: number): Promise<DeadLetter[]> =>
+  sql<DeadLetter>(
     `select ${COLUMNS.join(', ')} from parked_facts
       where not announced and delivery <> 'publisher' and delivery = $1 order by position limit $2`,
     [subscription, limit],
   )
 
-export const markAnnounced = async (sql: Sql, facts: readonly ParkedEvent[]): Promise<void> => {
+export const markAnnounced = async (sql: Sql, facts: readonly DeadLetter[]): Promise<void> => {
   await sql(
     `update parked_facts set announced = true
       where (delivery, position) in (select * from unnest($1::text[], $2::bigint[]))`,
@@ -198,30 +198,30 @@ export const markAnnounced = async (sql: Sql, facts: readonly ParkedEvent[]): Pr
   )
 }
 
-export const parkedSummary = (sql: Sql): Promise<ParkedKey[]> =>
-  sql<ParkedKey>(
+export const deadLetterSummary = (sql: Sql): Promise<DeadLetterKey[]> =>
+  sql<DeadLetterKey>(
     `select distinct on (delivery, key) ${COLUMNS.join(', ')}, requested,
       count(*) over (partition by delivery, key) as waiting
       from parked_facts order by delivery, key, position`,
   )
 
 /**
- * Requests that the process which runs the delivery replays or discards the parked events of a key, or the one at position
+ * Requests that the process which runs the delivery replays or discards the dead letters of a key, or the one at position
  * `only`. Resolves to the number of events.
  */
-export const requestParked = async (
+export const requestForDeadLetters = async (
   sql: Sql,
-  { delivery, key }: Pick<ParkedEvent, 'delivery' | 'key'>,
-  requested: ParkedRequest,
+  { delivery, key }: Pick<DeadLetter, 'delivery' | 'key'>,
+  requested: DeadLetterRequest,
   only?: bigint,
 ): Promise<number> => {
   const values = [delivery, key, requested, ...(only === undefined ? [] : [only])]
-  const asked = await sql(
+  const rows = await sql(
     `update parked_facts set requested = $3 where delivery = $1 and key = $2
       ${only === undefined ? '' : 'and position = $4'} returning position`,
     values,
   )
-  return asked.length
+  return rows.length
 }
 
 const rowsOf = (delivery: string) => ({ rows: 'parked_facts where delivery = $1', values: [delivery] })
@@ -237,7 +237,7 @@ export const requestReplayOfAll = (sql: Sql, delivery: string): Promise<void> =>
   )
 
 /** Deletes the rows of a delivery that has ended. */
-export const deleteParkedOf = (sql: Sql, delivery: string): Promise<void> =>
+export const deleteDeadLettersOf = (sql: Sql, delivery: string): Promise<void> =>
   inRanges(sql, rowsOf(delivery), (after, last) =>
     sql('delete from parked_facts where delivery = $1 and position > $2 and position <= $3', [delivery, after, last]),
   )

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { found } from './found.ts'
+import { actual } from './bugs.ts'
 import { planEntryOf } from './plan.ts'
 import { type Engine, openEngine } from './postgres.ts'
 import { simulate } from './simulate.ts'
@@ -11,7 +11,7 @@ describe('a defect that the simulation has found does not reappear:', () => {
     engine = await openEngine()
   })
 
-  for (const { bug, seeds, plan } of found)
+  for (const { bug, seeds, plan } of actual)
     it(bug, async () => {
       for (const seed of seeds) {
         const { violations } = await simulate(engine, { seed, plan: plan.map(planEntryOf) })

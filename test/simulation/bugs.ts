@@ -15,7 +15,7 @@ import type { RecordedEntry } from './plan.ts'
  */
 export type Found = { readonly bug: string; readonly seeds: readonly number[]; readonly plan: readonly RecordedEntry[] }
 
-export const found: readonly Found[] = [
+export const actual: readonly Found[] = [
   {
     // A settlement or the raising of an invoice is interrupted between two appends just before the end of all faults.
     bug: 'recovery waits for the whole deadline of a request',

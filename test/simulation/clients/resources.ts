@@ -11,14 +11,14 @@ export type Known = {
 }
 export type Kind = 'order' | 'invoice' | 'payment' | 'operation' | 'subscription'
 
-export type KnownResources = {
+export type Resources = {
   readonly learn: (kind: Kind, tenant: string, answer: Answer | undefined) => Known | undefined
   /** Picks a resource that the tenant knows and that fits; undefined if there is none. */
   readonly pick: (kind: Kind, tenant: string, random: Random, fits?: (known: Known) => boolean) => Known | undefined
   readonly all: (kind: Kind) => readonly Known[]
 }
 
-export const createKnownResources = (): KnownResources => {
+export const createKnownResources = (): Resources => {
   const known = new Map<Kind, Map<string, Known>>()
   const ofKind = (kind: Kind): Map<string, Known> => {
     const existing = known.get(kind) ?? new Map<string, Known>()

@@ -8,7 +8,7 @@ import { canonicalRecord } from '../../src/evidence/record.ts'
 import { cutTree, rootAt } from '../../src/evidence/tree.ts'
 import { EpochSuperseded } from '../../src/feeds/checkpoints.ts'
 import type { Database, NewEvent } from '../../src/ports.ts'
-import { sealingFeed } from '../../src/processes/sealing.ts'
+import { headSigningFeed } from '../../src/processes/headSigning.ts'
 import { createTables } from '../../src/schema/tables.ts'
 import { hashOfLeaf, type HeadLine, isSignedBy, naiveRoot } from '../evidence/independent.ts'
 import { useTestPostgres } from '../feeds/fixtures.ts'
@@ -56,7 +56,7 @@ describe('the sealing', () => {
 
   const path = (): string => join(folder, 'heads.jsonl')
   const feed = (on = log) =>
-    sealingFeed({
+    headSigningFeed({
       database,
       store: on.open(),
       world,
@@ -87,15 +87,15 @@ describe('the sealing', () => {
   /** The head is in the file before it is in Postgres. */
   const storedOf = (size: number) =>
     eventually(async () => (await stored()).some(row => row.tree_size === BigInt(size)))
-  /** A run that has sealed so many new events, all of the log. */
-  const sealed = async (count: number): Promise<DrivenRun> => {
+  /** A run that has signed so many new events, all of the log. */
+  const signed = async (count: number): Promise<DrivenRun> => {
     const run = await start()
     await append(count)
     await run.processNew()
     await storedOf(log.events.length)
     return run
   }
-  const sealedAndStopped = async (count: number): Promise<void> => (await sealed(count)).stop()
+  const sealedAndStopped = async (count: number): Promise<void> => (await signed(count)).stop()
   /** A log with the first events of this one. */
   const firstEvents = async (count: number): Promise<MemoryLog> => {
     const copy = createMemoryLog()
@@ -118,7 +118,7 @@ describe('the sealing', () => {
   })
 
   it('waits between two heads, and signs none while nothing happens', async () => {
-    const run = await sealed(1)
+    const run = await signed(1)
     await run.processNew()
     await append(1)
     await run.processNew()
@@ -138,7 +138,7 @@ describe('the sealing', () => {
   })
 
   it('seals nothing twice when two processes run it, and the older one writes no more', async () => {
-    const older = await sealed(4)
+    const older = await signed(4)
     const newer = await start()
     await append(3)
     expect(await rejectionOf(older.processNew())).to.be.instanceOf(EpochSuperseded)
@@ -153,7 +153,7 @@ describe('the sealing', () => {
   })
 
   it('reports the events without a head, and nothing after its run, when another process may have the lease', async () => {
-    const run = await sealed(3)
+    const run = await signed(3)
     expect(figures).to.deep.equal([0, 3, 0])
     await run.stop()
     await append(1)
@@ -201,7 +201,7 @@ describe('the sealing', () => {
   })
 
   it('signs no head that does not follow the last one, as over tables that were changed meanwhile', async () => {
-    const run = await sealed(5)
+    const run = await signed(5)
     await database.sql(`update evidence_leaves set hash = decode(repeat('00', 32), 'hex') where leaf = 1`)
     let refusal: unknown
     run.background.catch((error: unknown) => (refusal = error))
@@ -237,14 +237,14 @@ describe('the sealing', () => {
     expect((await rejectionOf(start())).message).to.match(/^The last line of the file of heads is damaged/)
   })
 
-  it('stops when the log ends before the sealed events, as after a restore from an older backup', async () => {
+  it('stops when the log ends before the signed events, as after a restore from an older backup', async () => {
     await sealedAndStopped(6)
     const restored = await firstEvents(4)
     const lost = await rejectionOf(start(restored))
-    expect(lost.message).to.match(/^The log ends at position \d+, and events up to \d+ are sealed: it was truncated/)
+    expect(lost.message).to.match(/^The log ends at position \d+, and events up to \d+ are signed: it was truncated/)
     expect(lost.message).to.include('evidence accept')
     await append(8, restored)
-    expect((await rejectionOf(start(restored))).message).to.match(/^The sealed event \S+ .* is not in the log/)
+    expect((await rejectionOf(start(restored))).message).to.match(/^The signed event \S+ .* is not in the log/)
     expect(await heads()).to.have.length(1)
   })
 
@@ -268,7 +268,7 @@ describe('the sealing', () => {
     expect(await headOf(7)).to.include({ previous_size: 6, root: rootOf(log, 7) })
   })
 
-  it('goes on when the newest sealed event may be removed by a setting of its stream', async () => {
+  it('goes on when the newest signed event may be removed by a setting of its stream', async () => {
     await sealedAndStopped(3)
     const last = log.events.at(-1)
     const scavenged = await firstEvents(2)
