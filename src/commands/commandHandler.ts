@@ -60,9 +60,19 @@ export type CommandRequest<K extends Kind> = {
   readonly context: Context
   /** The client's If-Match test; with it there is no retry after a conflict. */
   readonly ifMatch?: ((row: K['row'] | undefined) => boolean) | undefined
-  /** The stream most likely does not exist yet, so that it is not read first. */
-  readonly isNew?: boolean
+  /** `allow_stale` by default. */
+  readonly load?: LoadPolicy
 }
+
+/**
+ * The state that the first attempt is decided on. The store refuses an append to a stream that has moved on, so a state may be
+ * wrong; every further attempt requires a load.
+ *
+ *   assume_empty   the stream most likely does not exist yet: it is not read
+ *   allow_stale    the cached state; the stream is read where there is none
+ *   require_load   the stream is read
+ */
+export type LoadPolicy = 'assume_empty' | 'allow_stale' | 'require_load'
 
 /** Attempts of the optimistic loop when other processes append first. */
 const ATTEMPTS_MAX = 12
@@ -75,18 +85,59 @@ export const createLedger = (store: EventStore, world: World, byteQuota = NO_BYT
   return { store, world, aggregates, byteQuota, idSecret, ...effect, ...createSerialQueues(), changesMax: CHANGES_MAX }
 }
 
-const recordAll = <E extends AnyEvent>(
-  events: readonly E[],
-  id: string,
-  context: Context,
-  after: bigint,
-): Recorded<E>[] => {
-  const { commandId, causationId = commandId, mayBeRepeated: _, quota: __, ...metadata } = context
-  return events.map((event, index) => {
-    const revision = after + BigInt(index) + 1n
-    const eventId = eventIdOf(commandId, id, revision)
-    return { event, eventId, id, revision, position: 0n, metadata: { ...metadata, causationId, schemaVersion: 0 } }
+/**
+ * The only optimistic loop of the service: load, decide, append at exactly the revision that was loaded. Returns the stream
+ * as it is afterwards; a command that was executed before appends nothing. Throws Unavailable when the store does not
+ * answer, Contended when other processes were first at every attempt, and QuotaExceeded.
+ */
+export const handle = <K extends Kind>(
+  ledger: Ledger,
+  entity: Entity<K>,
+  id: Id<IdPrefix>,
+  request: CommandRequest<K>,
+): Promise<Handled<K>> => {
+  const { world, inTurn, noteEffect } = ledger
+  const { context, ifMatch, load: firstLoad = 'allow_stale' } = request
+  const stream = streamOf(entity.aggregate, id)
+  return inTurn(stream, async () => {
+    for (let attempt = 1, load = firstLoad; ; attempt++, load = 'require_load') {
+      // 1. Load.
+      const { before, isCurrent } = await loadBy(load, ledger, entity, id)
+      // 2. Decide. No append checks an answer that needs none, so it is given only from a state that was just read.
+      const decided = decideFrom(ledger, entity, before, request)
+      if ('answer' in decided) {
+        if (!isCurrent) continue
+        // The command was executed before, or its idempotency key was used: either way a part of it is durable.
+        if (decided.answer.ok || (firstLoad === 'assume_empty' && before.revision !== 'no_stream')) noteEffect()
+        return decided.answer
+      }
+      // 3. Check the quota. A stale state does not show whether the command was executed before, which needs no quota.
+      try {
+        await checkQuota(ledger, context)
+      } catch (error) {
+        if (isCurrent) throw error
+        continue
+      }
+      // 4. Append.
+      const appended = await append(ledger, { entity, id, context }, before, decided.events)
+      if (appended) return { ok: true, ...appended }
+      // 5. After a conflict, answer a client that has sent If-Match, or try again.
+      if (ifMatch) return { ok: false, stale: await readNewer(ledger, entity, id, before) }
+      if (attempt === ATTEMPTS_MAX) throw new Contended(stream)
+      if (isCurrent) await pauseBefore(attempt, world)
+    }
   })
+}
+
+const loadBy = async <K extends Kind>(
+  policy: LoadPolicy,
+  { aggregates }: Ledger,
+  entity: Entity<K>,
+  id: Id<IdPrefix>,
+): Promise<{ readonly before: Loaded<K>; readonly isCurrent: boolean }> => {
+  if (policy === 'assume_empty') return { before: nothingLoaded(entity), isCurrent: false }
+  const cached = policy === 'allow_stale' ? aggregates.cached(entity, id) : undefined
+  return cached ? { before: cached, isCurrent: false } : { before: await aggregates.load(entity, id), isCurrent: true }
 }
 
 /** The outcome of the command on this state: the events to append, or an answer without an append. */
@@ -177,48 +228,16 @@ const append = async <K extends Kind>(
   return aggregates.advance(entity, before, context.mayBeRepeated ? await asStored(ledger, entity, sent) : sent)
 }
 
-/**
- * The only optimistic loop of the service: fold, decide, append at exactly the revision that was folded. Returns the stream
- * as it is afterwards; a command that was executed before appends nothing. Throws Unavailable when the store does not
- * answer, Contended when other processes were first at every attempt, and QuotaExceeded.
- *
- * The first attempt uses the cached state, because the store refuses an append to a stream that has moved on. A result that
- * appends nothing has no such check, so that it is only ever returned from a state that was just read.
- */
-export const handle = <K extends Kind>(
-  ledger: Ledger,
-  entity: Entity<K>,
-  id: Id<IdPrefix>,
-  request: CommandRequest<K>,
-): Promise<Handled<K>> => {
-  const { aggregates, world, inTurn, noteEffect } = ledger
-  const { context, ifMatch, isNew } = request
-  const stream = streamOf(entity.aggregate, id)
-  return inTurn(stream, async () => {
-    let cached = isNew ? nothingLoaded(entity) : aggregates.cached(entity, id)
-    for (let attempt = 1; ; attempt++) {
-      const isCached = cached !== undefined
-      const before = cached ?? (await aggregates.load(entity, id))
-      cached = undefined
-      const decided = decideFrom(ledger, entity, before, request)
-      if ('answer' in decided) {
-        if (isCached) continue
-        // The command was executed before, or its idempotency key was used: either way a part of it is durable.
-        if (decided.answer.ok || (isNew && before.revision !== 'no_stream')) noteEffect()
-        return decided.answer
-      }
-      try {
-        await checkQuota(ledger, context)
-      } catch (error) {
-        // The command may have been executed before, or its idempotency key used.
-        if (!isCached) throw error
-        continue
-      }
-      const appended = await append(ledger, { entity, id, context }, before, decided.events)
-      if (appended) return { ok: true, ...appended }
-      if (ifMatch) return { ok: false, stale: await readNewer(ledger, entity, id, before) }
-      if (attempt === ATTEMPTS_MAX) throw new Contended(stream)
-      if (!isCached) await pauseBefore(attempt, world)
-    }
+const recordAll = <E extends AnyEvent>(
+  events: readonly E[],
+  id: string,
+  context: Context,
+  after: bigint,
+): Recorded<E>[] => {
+  const { commandId, causationId = commandId, mayBeRepeated: _, quota: __, ...metadata } = context
+  return events.map((event, index) => {
+    const revision = after + BigInt(index) + 1n
+    const eventId = eventIdOf(commandId, id, revision)
+    return { event, eventId, id, revision, position: 0n, metadata: { ...metadata, causationId, schemaVersion: 0 } }
   })
 }

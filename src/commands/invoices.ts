@@ -121,7 +121,7 @@ export const raiseFromTerms = async (
   context: Context,
 ): Promise<CreationResult<InvoiceRow>> => {
   const command = { type: 'RaiseInvoice' as const, order_id, amount_due, currency, due_date, metadata, claim }
-  const raised = await handle(ledger, invoiceEntity, invoice_id, { command, context, isNew: true })
+  const raised = await handle(ledger, invoiceEntity, invoice_id, { command, context, load: 'assume_empty' })
   if (!raised.ok || !raised.row) throw new Error(`${invoice_id} could not be raised from ${order_id}.`)
   return { kind: 'created', row: raised.row, position: raised.position }
 }

@@ -78,7 +78,7 @@ const initiate = async (
   const stored = await storeReference(ledger, payment)
   if ('answer' in stored) return stored.answer
   const command = { ...initiationOf(payment, stored.token), order_id }
-  const initiated = await handle(ledger, paymentEntity, payment.id, { command, context, isNew: true })
+  const initiated = await handle(ledger, paymentEntity, payment.id, { command, context, load: 'assume_empty' })
   if (initiated.ok && initiated.row) return { row: initiated.row, position: initiated.position, isResumed: false }
   const used = await lookUp(ledger, payment)
   return used ?? { answer: { kind: 'refused', rejection: reject('concurrent_modification') } }
@@ -203,8 +203,8 @@ const takeReference = async (
 ): Promise<Refusal | undefined> => {
   if (reference === null) return undefined
   const command = { type: 'TakeReference' as const, payment_id }
-  // `isNew` saves a read: the reference was checked before, so that it is nearly always free.
-  const holder = await handle(ledger, referenceEntity, reference, { command, context, isNew: true })
+  // Not read first: the reference was checked before, and is nearly always free.
+  const holder = await handle(ledger, referenceEntity, reference, { command, context, load: 'assume_empty' })
   ledger.world.crashPoint('after_reference')
   // So many payments have raced for the reference that it takes no further one.
   if ('rejected' in holder) return { code: 'payment_reference_conflict', held_by: null }

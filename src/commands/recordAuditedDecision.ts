@@ -16,7 +16,7 @@ export const recordAuditedDecision = async (
   const request = {
     command,
     context: { ...context, quota: { use: 'audit_record' as const, ...context.quota } },
-    isNew: true,
+    load: 'assume_empty' as const,
   }
   const recorded = await handle(ledger, accessEntity, randomId('acc', ledger.world), request)
   if (!recorded.ok) throw new Error('A new id was used before.')

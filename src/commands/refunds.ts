@@ -46,7 +46,7 @@ const initiate = async (ledger: Ledger, request: NewRefund, context: Context): P
   if (grantedRefund(state, amount) !== refundable(state) && (await isFull(ledger, payment)))
     return tooManyChanges(ledger.changesMax)
   const command = { type: 'InitiateRefund' as const, payment_id, amount, reason, claim: idempotencyRecord }
-  const initiated = await handle(ledger, refundEntity, id, { command, context, isNew: true })
+  const initiated = await handle(ledger, refundEntity, id, { command, context, load: 'assume_empty' })
   return initiated.ok ? undefined : reject('concurrent_modification')
 }
 

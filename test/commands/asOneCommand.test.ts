@@ -45,7 +45,7 @@ type Case = {
 }
 
 const order = (ledger: Ledger) =>
-  handle(ledger, orderEntity, id('ord'), { command: createOrder, context: context(), isNew: true })
+  handle(ledger, orderEntity, id('ord'), { command: createOrder, context: context(), load: 'assume_empty' })
 const invoice = (ledger: Ledger) => approveInvoice(ledger)
 const paid =
   (payment: typeof immediate) =>

@@ -26,7 +26,7 @@ describe('handling a command', () => {
 
   const ledgerOf = (onStep?: OnStep): Ledger => createLedger(log.open(onStep), world)
   const create = (of = ledger) =>
-    handle(of, orderEntity, ORDER, { command: createOrder, context: context(), isNew: true })
+    handle(of, orderEntity, ORDER, { command: createOrder, context: context(), load: 'assume_empty' })
   const describeAs = (text: string, of = ledger) =>
     handle(of, orderEntity, ORDER, { command: change(text), context: context() })
   const descriptionOf = async (of = ledger) => (await of.aggregates.load(orderEntity, ORDER)).row?.description
@@ -59,7 +59,7 @@ describe('handling a command', () => {
 
     it('stores caller, correlation, authority and time, with event ids that are derived from the command', async () => {
       const requested = context({ traceparent: '00-a-b-01' })
-      await handle(ledger, orderEntity, ORDER, { command: createOrder, context: requested, isNew: true })
+      await handle(ledger, orderEntity, ORDER, { command: createOrder, context: requested, load: 'assume_empty' })
       expect(log.events[0]).to.deep.include({
         id: eventIdOf(requested.commandId, ORDER, 0n),
         metadata: {
@@ -80,7 +80,7 @@ describe('handling a command', () => {
       await handle(ledger, orderEntity, ORDER, {
         command: createOrder,
         context: context({ causationId: 'event-7' }),
-        isNew: true,
+        load: 'assume_empty',
       })
       expect(log.events[0]?.metadata['$causationId']).to.equal('event-7')
     })
@@ -278,7 +278,7 @@ describe('handling a command', () => {
     it('has one effect when the same command is sent again', async () => {
       const requested = context()
       const send = (of: Ledger) =>
-        handle(of, orderEntity, ORDER, { command: createOrder, context: requested, isNew: true })
+        handle(of, orderEntity, ORDER, { command: createOrder, context: requested, load: 'assume_empty' })
       expect(await rejectionOf(send(failing('appended')))).to.be.instanceOf(Unavailable)
       expect(await send(ledgerOf())).to.deep.include({ ok: true, revision: 0n, position: log.head() })
       expect(log.events).to.have.length(1)

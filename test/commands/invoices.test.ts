@@ -40,7 +40,11 @@ const twoOrders = async (): Promise<MemoryLog> => {
   const log = createMemoryLog()
   const ledger = createLedger(log.open(), createVirtualWorld())
   for (const order of [1, 2])
-    await handle(ledger, orderEntity, id('ord', order), { command: createOrder, context: context(), isNew: true })
+    await handle(ledger, orderEntity, id('ord', order), {
+      command: createOrder,
+      context: context(),
+      load: 'assume_empty',
+    })
   return log
 }
 

@@ -52,7 +52,11 @@ describe('closing a period', () => {
   const drafts = async (count: number): Promise<void> => {
     const at = INSIDE
     for (let n = 1; n <= count; n += 1) {
-      await handle(ledger, orderEntity, id('ord', n), { command: createOrder, context: context({ at }), isNew: true })
+      await handle(ledger, orderEntity, id('ord', n), {
+        command: createOrder,
+        context: context({ at }),
+        load: 'assume_empty',
+      })
       const terms = { due_date: '2026-03-01', metadata: {}, idempotencyRecord: null }
       await raise(ledger, { id: id('inv', n), order_id: id('ord', n), ...terms }, context({ at }))
     }

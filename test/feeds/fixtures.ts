@@ -73,7 +73,7 @@ export const fillLog = async (count: number): Promise<MemoryLog> => {
   const ledger = createTestLedger(log)
   for (let n = 1; n <= count; n += 1) {
     const orderId = id('ord', n)
-    await handle(ledger, orderEntity, orderId, { command: createOrder, context: context(), isNew: true })
+    await handle(ledger, orderEntity, orderId, { command: createOrder, context: context(), load: 'assume_empty' })
     await handle(ledger, orderEntity, orderId, { command: invoiceOrder(n), context: context() })
     await approveInvoice(ledger, n)
     const settlement = n % 3 === 0 ? 'deferred' : 'immediate'

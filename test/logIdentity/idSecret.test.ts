@@ -65,7 +65,7 @@ describe('the secret of ids', () => {
   })
 
   it('is created in a log with events, as long as no key has created any', async () => {
-    const keyless = { command: { ...createOrder, claim: null }, context: context(), isNew: true }
+    const keyless = { command: { ...createOrder, claim: null }, context: context(), load: 'assume_empty' as const }
     await handle(processOn(log.open()), orderEntity, id('ord'), keyless)
     expect(await processOn(log.open()).idSecret()).to.have.length(32)
   })
@@ -76,7 +76,7 @@ describe('the secret of ids', () => {
     await handle(ledger, paymentEntity, id('pay'), {
       command: initiatePayment('immediate'),
       context: context(),
-      isNew: true,
+      load: 'assume_empty' as const,
     })
     const events = log.events.length
     const error = await rejectionOf(processOn(withoutSecret()).idSecret())
@@ -131,7 +131,11 @@ describe('the secret of ids', () => {
     const outcomeIn = async (of: Ledger, key: string) =>
       outcomeOfKey(of, 'create_order', { scope, key, secret: await of.idSecret() })
     const created = idOfKey('ord', { scope, key: 'k-1', secret: await ledger.idSecret() })
-    await handle(ledger, orderEntity, created, { command: createOrder, context: context(), isNew: true })
+    await handle(ledger, orderEntity, created, {
+      command: createOrder,
+      context: context(),
+      load: 'assume_empty' as const,
+    })
     const restarted = processOn(log.open())
     expect(await outcomeIn(restarted, 'k-1')).to.include({ status: 'succeeded', href: `/orders/${created}` })
     expect(await outcomeIn(restarted, 'k-2')).to.deep.equal({ status: 'never_seen' })

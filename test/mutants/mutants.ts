@@ -252,7 +252,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a command without effect is answered from an outdated cached state',
     file: 'src/commands/commandHandler.ts',
-    find: `        if (isCached) continue
+    find: `        if (!isCurrent) continue
 `,
     replace: ``,
   },

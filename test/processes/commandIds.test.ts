@@ -14,7 +14,11 @@ describe('an event that a process writes', () => {
   const idsWritten = async (): Promise<readonly (string | undefined)[]> => {
     const world = createVirtualWorld()
     const cause = createLedger(createMemoryLog().open(), world)
-    await handle(cause, orderEntity, id('ord'), { command: createOrder, context: context(), isNew: true })
+    await handle(cause, orderEntity, id('ord'), {
+      command: createOrder,
+      context: context(),
+      load: 'assume_empty' as const,
+    })
     const recorded = await cause.aggregates.first(orderEntity, id('ord'))
     if (recorded === undefined) throw new Error('The order has no event.')
     const written: (string | undefined)[] = []
@@ -25,7 +29,11 @@ describe('an event that a process writes', () => {
     ] as const) {
       world.pass(afterMs)
       const log = createMemoryLog()
-      const command = { command: createOrder, context: contextOf(process, recorded, world), isNew: true }
+      const command = {
+        command: createOrder,
+        context: contextOf(process, recorded, world),
+        load: 'assume_empty' as const,
+      }
       await handle(createLedger(log.open(), world), orderEntity, id('ord', 2), command)
       written.push(log.events[0]?.id)
     }

@@ -43,7 +43,7 @@ describe('the event intake of a process', () => {
     await running
   }
   const createOne = (n: number) =>
-    handle(ledger, orderEntity, id('ord', n), { command: createOrder, context: context(), isNew: true })
+    handle(ledger, orderEntity, id('ord', n), { command: createOrder, context: context(), load: 'assume_empty' })
   const cancel = (n: number) =>
     handle(ledger, orderEntity, id('ord', n), { command: { type: 'CancelOrder', reason: 'R' }, context: context() })
   const checkpoint = async (name = 'watching'): Promise<bigint> => {
@@ -108,7 +108,11 @@ describe('the event intake of a process', () => {
       await createOne(1)
       start(exportsFeed({ database: harness.database, ledger, formats: {} as never, logger: silent }))
       const operation = id('op', 1)
-      await handle(ledger, operationEntity, operation, { command: requestExport, context: context(), isNew: true })
+      await handle(ledger, operationEntity, operation, {
+        command: requestExport,
+        context: context(),
+        load: 'assume_empty',
+      })
       await createOne(2)
       await caughtUp()
       expect(await checkpoint('exports')).to.be.oneOf([-1n, harness.log.events[0]?.position])

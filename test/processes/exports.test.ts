@@ -27,7 +27,11 @@ const markProjected = async ({ database: { sql } }: ProcessHarness, upTo: bigint
   await moveCheckpoint(sql, [name], upTo, EPOCH)
 }
 const request = ({ ledger }: ProcessHarness, n = 1, tenant = 'acme') =>
-  handle(ledger, operationEntity, id('op', n), { command: requestExport, context: context({ tenant }), isNew: true })
+  handle(ledger, operationEntity, id('op', n), {
+    command: requestExport,
+    context: context({ tenant }),
+    load: 'assume_empty',
+  })
 
 describe('the exports of several tenants', () => {
   const harness = useProcessHarness()

@@ -133,7 +133,7 @@ describe('the feeds of an idle service', () => {
       handle(ledger, subscriptionEntity, newSubscriptionId(ledger.world), {
         command: createSubscription,
         context: context(),
-        isNew: true,
+        load: 'assume_empty',
       }),
     )
     expect(slept).to.be.at.most(SLEEPS_MAX + CHECKS * SLEEPS_OF_A_ROUND)

@@ -24,7 +24,7 @@ describe('payment recovery', () => {
     const stored = await payment.reference?.store(async () => undefined)
     const token = stored !== undefined && 'token' in stored ? stored.token : null
     const command = { ...initiationOf(payment, token), order_id: id('ord') }
-    await handle(harness.ledger, paymentEntity, payment.id, { command, context: context(), isNew: true })
+    await handle(harness.ledger, paymentEntity, payment.id, { command, context: context(), load: 'assume_empty' })
   }
   const start = async (epoch?: bigint): Promise<void> => {
     const { database, openLedger } = harness

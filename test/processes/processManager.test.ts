@@ -27,7 +27,11 @@ describe('a process manager', () => {
     finished.push(key)
   })
   const begin = (n: number) =>
-    handle(harness.ledger, orderEntity, id('ord', n), { command: createOrder, context: context(), isNew: true })
+    handle(harness.ledger, orderEntity, id('ord', n), {
+      command: createOrder,
+      context: context(),
+      load: 'assume_empty',
+    })
   const end = (n: number) =>
     handle(harness.ledger, orderEntity, id('ord', n), { command: { type: 'DeleteOrder' }, context: context() })
   const checkpoint = () => harness.checkpoint('watching')

@@ -49,7 +49,7 @@ describe('a process manager whose run fails', () => {
       ends: () => undefined,
     }
     const create = (n: number) =>
-      handle(ledger, orderEntity, id('ord', n), { command: createOrder, context: context(), isNew: true })
+      handle(ledger, orderEntity, id('ord', n), { command: createOrder, context: context(), load: 'assume_empty' })
     const reports = createReports()
     const stop = new AbortController()
     const dependencies = { store: log.open(), database, world: realWorld(), report: reports.report }

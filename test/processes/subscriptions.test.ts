@@ -157,7 +157,7 @@ describe('the delivery of subscriptions', () => {
   /** Appends more facts. */
   const fillMore = async (): Promise<void> => {
     const command = { ...createOrder, claim: null }
-    await handle(ledger, orderEntity, orderId('ord', 77), { command, context: context(), isNew: true })
+    await handle(ledger, orderEntity, orderId('ord', 77), { command, context: context(), load: 'assume_empty' })
   }
   const delivered = (id: string, types = BOTH): Promise<true> =>
     eventually(async () => {

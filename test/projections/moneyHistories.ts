@@ -131,7 +131,7 @@ export const logOf = async (groups: readonly (readonly Step[])[]): Promise<Memor
     await handle(ledger, orderEntity, id('ord', order), {
       command: { ...createOrder, currency: currencyOf(order), customer_reference: order === 2 ? null : `C-${order}` },
       context: context({ at: new Date(nowMs).toISOString() }),
-      isNew: true,
+      load: 'assume_empty',
     })
   for (const group of groups) {
     nowMs += 1_000

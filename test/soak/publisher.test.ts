@@ -37,7 +37,11 @@ describeWithOwnBroker('100,000 facts through kills, an outage and lost acknowled
   const cancelledOrder = async (n: number): Promise<void> => {
     const tenant = TENANTS[n % TENANTS.length] ?? TENANTS[0]
     const orderId = id('ord', n)
-    await handle(ledger, orderEntity, orderId, { command: createOrder, context: context({ tenant }), isNew: true })
+    await handle(ledger, orderEntity, orderId, {
+      command: createOrder,
+      context: context({ tenant }),
+      load: 'assume_empty',
+    })
     await handle(ledger, orderEntity, orderId, {
       command: { type: 'CancelOrder', reason: null },
       context: context({ tenant }),

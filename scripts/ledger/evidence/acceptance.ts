@@ -100,7 +100,7 @@ const recordAcceptance = async ({ ledger, reason }: Accepting, head: Head): Prom
     resource: `head of ${head.tree_size} events: ${reason}`,
   }
   // A rejection: an earlier attempt has recorded it.
-  await handle(ledger, accessEntity, id, { command, context: operatorContext(SYSTEM_TENANT), isNew: true })
+  await handle(ledger, accessEntity, id, { command, context: operatorContext(SYSTEM_TENANT), load: 'assume_empty' })
   for await (const event of ledger.store.readStream(streamOf(accessEntity.aggregate, id), { limit: 1 })) return event.id
   throw new Error(`The record of the acceptance, ${id}, is not in the log.`)
 }

@@ -65,7 +65,7 @@ const keyStreamOf = ({ idFromKey }: KeyUse): KeyBindingId => withPrefix('bnd', i
 /** Binds the key to this request; returns the conflict when the key belongs to another one. */
 export const recordKey = async (ledger: Ledger, key: KeyUse, context: Context): Promise<KeyConflict | undefined> => {
   const command = { type: 'BindKey' as const, claim: key.idempotencyRecord }
-  const handled = await handle(ledger, keyBindingEntity, keyStreamOf(key), { command, context, isNew: true })
+  const handled = await handle(ledger, keyBindingEntity, keyStreamOf(key), { command, context, load: 'assume_empty' })
   if (!handled.ok || handled.state.status === 'none') throw new Error('A key was neither bound nor found bound.')
   return keyConflict(ledger, key.resourceId, key.idempotencyRecord, handled.state.claim)
 }

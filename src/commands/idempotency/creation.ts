@@ -57,7 +57,7 @@ export const create = async <K extends Kind>(
   id: Id<IdPrefix>,
   request: CommandRequest<K> & { readonly idempotencyRecord: IdempotencyRecord | null },
 ): Promise<CreationResult<K['row'], K['code'] | 'concurrent_modification'>> => {
-  const handled: Handled<K> = await handle(ledger, entity, id, { ...request, isNew: true })
+  const handled: Handled<K> = await handle(ledger, entity, id, { ...request, load: 'assume_empty' })
   if (handled.ok && handled.row) return { kind: 'created', row: handled.row, position: handled.position }
   const replayed = request.idempotencyRecord && (await replay(ledger, entity, id, request.idempotencyRecord))
   if (replayed) return replayed
