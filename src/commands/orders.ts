@@ -6,7 +6,7 @@ import type { Context, Ledger } from './commandHandler.ts'
 import { orderEntity } from './entities.ts'
 import { create, type CreationResult, replay } from './idempotency/creation.ts'
 import { idOfKey, type ScopedKey } from './idempotency/record.ts'
-import type { PersonalReference } from './paymentInitiation.ts'
+import type { PersonalReference } from './payments.ts'
 
 /** The creation of orders, once per idempotency key. */
 

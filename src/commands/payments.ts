@@ -1,5 +1,5 @@
 import type { PaymentRow } from '../../projections/payments/projection.ts'
-import { isRejection, reject } from '../../streams/decider.ts'
+import { isRejection, reject, type GrowthCode, type Rejection, type RejectionParams } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import type { OrderId, PaymentId, ReferenceId } from '../../streams/ids.ts'
 import type { PaymentEvent, PaymentTerms, RefusalCode } from '../../streams/payment/index.ts'
@@ -7,12 +7,12 @@ import { Unavailable } from '../ports.ts'
 import { withKeyLock, waitForConcurrentRequest } from './idempotency/keyLock.ts'
 import { asReplay, type CreationResult, rowUntil } from './idempotency/creation.ts'
 import { idempotencyRecordIn, keyConflict } from './idempotency/conflicts.ts'
-import { invoiceEntity, paymentEntity, referenceEntity } from './entities.ts'
+import { invoiceEntity, paymentEntity, referenceEntity, type KindOf } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
-import { checkPayment } from './paymentChecks.ts'
-import { initiationOf, type NewPayment } from './paymentInitiation.ts'
-
-export type { NewPayment } from './paymentInitiation.ts'
+import { type InvoiceState, refusalOf, stillDue } from '../../streams/invoice/index.ts'
+import { eventCountOf, tooManyChanges } from './streamGrowth.ts'
+import type { Loaded } from './aggregateRepository.ts'
+import type { Annotations, IdempotencyRecord } from '../../streams/idempotencyRecord.ts'
 
 /**
  * A payment is decided in four steps on three streams, without a transaction across them:
@@ -28,6 +28,30 @@ export type { NewPayment } from './paymentInitiation.ts'
  * attempts (the request, its retries, payment recovery after a crash) may therefore continue a payment from the step that
  * it has reached, even at the same time, and all come to the same outcome.
  */
+
+/**
+ * A reference that is a personal text (personalTexts.ts). It is stored when the checks have passed, before the
+ * initiation.
+ */
+export type PersonalReference = {
+  readonly stream: ReferenceId
+  /**
+   * Stores the text, unless the key or the reference is found to be used: `answer` is called where storing may be
+   * wrong.
+   */
+  readonly store: <T>(
+    answer: () => Promise<T | undefined>,
+  ) => Promise<{ readonly token: string } | { readonly answer: T }>
+}
+
+export type NewPayment = Omit<PaymentTerms, 'order_id' | 'reference'> & {
+  readonly reference: PersonalReference | null
+  readonly id: PaymentId
+  readonly metadata: Annotations
+  readonly idempotencyRecord: IdempotencyRecord
+  /** The caller waits this long for the outcome, counted from the call of `pay`. */
+  readonly waitMs: number
+}
 
 type Outcome = CreationResult<PaymentRow>
 const isOutcome = (event: PaymentEvent): boolean => event.type !== 'PaymentInitiated'
@@ -47,10 +71,10 @@ export const pay = async (
     return answerWithin(ledger, { id, ...used, untilMs }, context)
   }
   if (!(await waitForConcurrentRequest(ledger, id))) return { kind: 'concurrent_request' }
-  ledger.world.crashPoint('before_claim')
+  ledger.world.crashPoint('before_initiation')
   const initiateOnce = () => initiate(ledger, { ...payment, order_id: checked.orderId }, context)
   const attempt = await (reference === null ? initiateOnce() : withKeyLock(ledger, id, initiateOnce))
-  if ('row' in attempt && !attempt.isResumed) ledger.world.crashPoint('after_claim')
+  if ('row' in attempt && !attempt.isResumed) ledger.world.crashPoint('after_initiation')
   return answerWithin(ledger, { id, ...attempt, untilMs }, context)
 }
 
@@ -249,3 +273,100 @@ const refuse = async (
   ledger.world.crashPoint('after_outcome')
   return loadOutcome(ledger, id)
 }
+
+// The checks of a new payment against its invoice and its reference, before any append.
+
+type PaymentRefusalCode =
+  | 'resource_not_found'
+  | 'payment_not_allowed'
+  | 'payment_exceeds_due'
+  | 'payment_reference_conflict'
+  | 'payment_state_conflict'
+  | 'concurrent_modification'
+  | GrowthCode
+
+type PaymentRequest = Omit<PaymentTerms, 'order_id' | 'reference'> & {
+  readonly id: PaymentId
+  readonly reference: { readonly stream: ReferenceId } | null
+}
+type RaisedInvoice = Exclude<InvoiceState, { status: 'none' }>
+
+/** Checks that refuse before any durable effect. The invoice's stream makes the final decision on the amount. */
+const checkPayment = async (
+  ledger: Ledger,
+  payment: PaymentRequest,
+  tenant: string,
+): Promise<RaisedInvoice | Rejection<PaymentRefusalCode>> => {
+  const { reference } = payment
+  const [invoice, holder] = await Promise.all([
+    payableInvoice(ledger, payment, tenant),
+    reference === null ? null : holderOf(ledger, reference.stream),
+  ])
+  if (isRejection(invoice)) return invoice
+  if (holder !== null && holder !== payment.id) return reject('payment_reference_conflict', { payment_id: holder })
+  return invoice
+}
+
+/**
+ * The payment that holds the reference; null unless the cache of this process shows it as taken, in which case the
+ * stream is read again. A read before every payment would nearly always find the reference free, and the reference's
+ * stream decides in any case, after the key is bound. With siblings the stream is read: a caller that has just used the
+ * reference may be served by another process now, and its key must stay free.
+ */
+const holderOf = async ({ aggregates, hasSiblings }: Ledger, id: ReferenceId): Promise<PaymentId | null> => {
+  const seen = hasSiblings || aggregates.cached(referenceEntity, id)?.state.holder
+  if (!seen) return null
+  return (await aggregates.load(referenceEntity, id)).state.holder
+}
+
+/**
+ * Whether the invoice takes no further part payments, because its stream has its greatest length. A payment of all that
+ * is due is always possible, because it is the last one; a deferred one is not, because it may fail and come again.
+ */
+const isFull = (
+  { changesMax }: Ledger,
+  loaded: Loaded<KindOf<typeof invoiceEntity>>,
+  { amount, settlement }: PaymentRequest,
+): boolean => {
+  if (eventCountOf(loaded) < changesMax || loaded.state.status === 'none') return false
+  return settlement === 'deferred' || amount !== stillDue(loaded.state)
+}
+
+const figuresOf = (invoice: RaisedInvoice): RejectionParams => ({
+  state: invoice.status,
+  still_due: stillDue(invoice),
+  amount_due: invoice.due,
+  currency: invoice.currency,
+})
+
+const payableInvoice = async (
+  ledger: Ledger,
+  payment: PaymentRequest,
+  tenant: string,
+): Promise<RaisedInvoice | Rejection<PaymentRefusalCode>> => {
+  const { aggregates, hasSiblings } = ledger
+  const checked = (loaded: Loaded<KindOf<typeof invoiceEntity>> | undefined) => {
+    if (!loaded || loaded.state.status === 'none' || loaded.row?.tenant_id !== tenant)
+      return reject('resource_not_found')
+    const refusal = refusalOf(payment, loaded.state)
+    if (refusal) return reject(refusal, figuresOf(loaded.state))
+    return isFull(ledger, loaded, payment) ? tooManyChanges(ledger.changesMax) : loaded.state
+  }
+  // The cached invoice is good enough to go on, because the invoice's stream decides in the end. A refusal is never
+  // given from the cache, and nothing is where siblings may have changed the invoice a moment ago.
+  const fromCache = checked(hasSiblings ? undefined : aggregates.cached(invoiceEntity, payment.invoice_id))
+  return isRejection(fromCache)
+    ? checked(await aggregates.loadOwn(invoiceEntity, payment.invoice_id, tenant))
+    : fromCache
+}
+
+/** The command without the order, which the invoice names. `token`: that of the stored reference. */
+export const initiationOf = (
+  { invoice_id, amount, currency, settlement, metadata, reference, idempotencyRecord }: NewPayment,
+  token: string | null,
+) => ({
+  type: 'InitiatePayment' as const,
+  ...{ invoice_id, amount, currency, reference: token, settlement, metadata },
+  claim: idempotencyRecord,
+  reference_stream: reference?.stream ?? null,
+})

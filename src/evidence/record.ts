@@ -21,7 +21,7 @@ const timeOf = (ticks: bigint): string => {
 
 const isTextOf = (value: Json, bytes: Uint8Array): boolean => Buffer.from(JSON.stringify(value)).equals(bytes)
 
-/** The value of a JSON text whose bytes follow from the value; undefined for any other bytes. `known` is probably the value. */
+/** The value of a JSON text whose bytes follow from the value; undefined for any other bytes. `candidate` probably is it. */
 const valueOf = (bytes: Uint8Array, candidate: Json): Json | undefined => {
   try {
     if (isTextOf(candidate, bytes)) return candidate

@@ -1,16 +1,16 @@
 import { type Database, type FactMessage, type FactProducer, FactTooLarge, type Sql, type World } from '../ports.ts'
-import type { EventReference, DeadLetter } from './deadLetters.ts'
-import { openParking, type Parking } from './parking.ts'
-import { serveRegularly } from './parkingRequests.ts'
-import { type Outgoing, publishWithRetries } from './retriesBeforeParking.ts'
+import { type EventReference, type DeadLetter, type Failure, reasonOf } from './deadLetters.ts'
+import { openParking, type Parking, serveRegularly, isTransient } from './parking.ts'
 import { createSerialQueue } from '../lib/serialQueue.ts'
 import { createTimer } from './timer.ts'
 
 /**
- * Sends facts to topics, for the publisher and for each subscription. A fact that still fails after the retries of
- * retriesBeforeParking.ts, because it is too large for its topic or cannot be made from its event, is parked with the later
- * facts of its key (parking.ts).
+ * Sends facts to topics, for the publisher and for each subscription. A fact that still fails after ATTEMPTS_MAX attempts, because
+ * it is too large for its topic or cannot be made from its event, is parked with the later facts of its key (parking.ts).
  */
+
+/** A fact to send. `message` throws for an event that no fact can be made of. */
+export type Outgoing = EventReference & { readonly message: () => FactMessage }
 
 export type DeliveryDependencies = {
   readonly database: Database
@@ -34,6 +34,39 @@ export type DeliveryWithParking = {
   ) => Promise<void>
   /** Serves the requests of operators, until the signal. */
   readonly serve: (signal: AbortSignal) => Promise<void>
+}
+
+/** Opened once per run, after the run has acquired its checkpoint (see openParking). */
+export const openDeliveryWithParking = async (
+  name: string,
+  dependencies: DeliveryDependencies,
+): Promise<DeliveryWithParking> => {
+  const { database, world, find, fence } = dependencies
+  const attempt = publishWithRetries(dependencies)
+  const queue = createSerialQueue()
+  const timer = createTimer(world)
+  const parking = await openParking({
+    name,
+    database,
+    world,
+    queue,
+    fence,
+    timer,
+    replay: async parked => {
+      const fact = await find(parked)
+      const failure = fact && (await attempt(fact))
+      return failure ? { ok: false, ...failure } : { ok: true }
+    },
+  })
+  return {
+    send: (facts, commit, commitAlone) =>
+      queue(async () => {
+        const rows = await sendAll(dependencies, attempt, parking, facts)
+        if (rows.length === 0 && commitAlone !== undefined) await commitAlone()
+        else await parking.parkAndMove(rows, commit)
+      }),
+    serve: signal => serveRegularly(() => [parking], timer, signal),
+  }
 }
 
 /**
@@ -98,35 +131,27 @@ const sendAll = async (
   return rows
 }
 
-/** Opened once per run, after the run has acquired its checkpoint (see openParking). */
-export const openDeliveryWithParking = async (
-  name: string,
-  dependencies: DeliveryDependencies,
-): Promise<DeliveryWithParking> => {
-  const { database, world, find, fence } = dependencies
-  const attempt = publishWithRetries(dependencies)
-  const queue = createSerialQueue()
-  const timer = createTimer(world)
-  const parking = await openParking({
-    name,
-    database,
-    world,
-    queue,
-    fence,
-    timer,
-    replay: async parked => {
-      const fact = await find(parked)
-      const failure = fact && (await attempt(fact))
-      return failure ? { ok: false, ...failure } : { ok: true }
-    },
-  })
-  return {
-    send: (facts, commit, commitAlone) =>
-      queue(async () => {
-        const rows = await sendAll(dependencies, attempt, parking, facts)
-        if (rows.length === 0 && commitAlone !== undefined) await commitAlone()
-        else await parking.parkAndMove(rows, commit)
-      }),
-    serve: signal => serveRegularly(() => [parking], timer, signal),
+/**
+ * These attempts are for a fact that is too large for its topic or cannot be made from its event. An error that passes by itself
+ * (`isTransient`) is not counted: it is thrown at once, after the retries of the bus (PUBLISH_DEADLINE_MS in adapters/kafka/factBus.ts).
+ */
+const ATTEMPTS_MAX = 10
+const ATTEMPT_PAUSE_MS = 50
+
+type RetryDependencies = { readonly bus: FactProducer; readonly world: Pick<World, 'sleep'> }
+
+/** Sends the fact; returns the failure of the last attempt. */
+const publishWithRetries =
+  ({ bus, world }: RetryDependencies) =>
+  async (fact: Outgoing): Promise<Failure | undefined> => {
+    for (let attempts = 1; ; attempts++) {
+      try {
+        await bus.publish([fact.message()])
+        return undefined
+      } catch (error) {
+        if (isTransient(error)) throw error
+        if (attempts === ATTEMPTS_MAX) return { reason: reasonOf(error), attempts }
+        await world.sleep(ATTEMPT_PAUSE_MS)
+      }
+    }
   }
-}

@@ -1,7 +1,7 @@
 import { partsOf } from '../../streams/aggregate.ts'
 import { Unavailable } from '../ports.ts'
 import { acquireCheckpoint, type ResumePosition } from './checkpoints.ts'
-import { isTransient, serveRegularly } from './parkingRequests.ts'
+import { isTransient, serveRegularly } from './parking.ts'
 import { decode } from './decode.ts'
 import { preparedEvents } from './preparedEvents.ts'
 import type { ReadModel } from './readModel.ts'

@@ -16,8 +16,7 @@ import {
   referenceOf,
   requestReplayOfAll,
 } from './deadLetters.ts'
-import { openParking, type Parking, storedEventOf } from './parking.ts'
-import { isTransient } from './parkingRequests.ts'
+import { openParking, type Parking, storedEventOf, isTransient } from './parking.ts'
 import { openParkingRecord, ParkedBefore, type ParkingRecord } from './parkingRecord.ts'
 import type { ReadModel } from './readModel.ts'
 import type { SerialQueue } from '../lib/serialQueue.ts'

@@ -1,6 +1,6 @@
 import type { ProtobufReader } from './protobufReader.ts'
 
-/** Reads one field of a nested message and skips its others. `wanted` is the tag of the field. */
+/** Reads one field of a nested message and skips its others. `field` is the tag of the field. */
 
 /** Empty if the field is absent. */
 export const textIn = (from: ProtobufReader, field: number): string => {

@@ -2,8 +2,8 @@
 
 /** The steps of a payment (commands/payments.ts). */
 export const PAYMENT_CRASH_POINTS = [
-  'before_claim',
-  'after_claim',
+  'before_initiation',
+  'after_initiation',
   'after_reference',
   'after_reservation',
   'after_outcome',

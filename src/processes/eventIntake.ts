@@ -17,8 +17,7 @@ import {
   referenceOf,
   release,
 } from '../feeds/deadLetters.ts'
-import { openParking, type Parking, storedEventOf } from '../feeds/parking.ts'
-import { REQUESTS_POLL_MS } from '../feeds/parkingRequests.ts'
+import { openParking, type Parking, storedEventOf, REQUESTS_POLL_MS } from '../feeds/parking.ts'
 import { createSerialQueue } from '../lib/serialQueue.ts'
 import type { Timer } from '../feeds/timer.ts'
 import type { Run } from '../feeds/feedLoop.ts'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { createSharedCounts } from '../../src/adapters/rateLimiter/sharedCounts.ts'
 import { createApiVersionUsage } from '../../src/http/versions/apiVersionUsage.ts'
-import { createPersonalTextStorage } from '../../src/personalTexts/personalTextStorage.ts'
+import { createPersonalTextStorage } from '../../src/personalTexts/personalTexts.ts'
 import type { Account } from '../../src/fairness/account.ts'
 import { currentAccount, workFor } from '../../src/fairness/currentAccount.ts'
 import type { Database, Sql } from '../../src/ports.ts'

@@ -59,7 +59,7 @@ describe('a process that is killed during a payment', () => {
       const { look, isDone, retry } = await crashAt(point)
       const answer = await retry()
       expect(answer.status, answer.text).to.equal(201)
-      expect(answer.headers.has('idempotent-replayed')).to.equal(point !== 'before_claim')
+      expect(answer.headers.has('idempotent-replayed')).to.equal(point !== 'before_initiation')
       const again = await retry()
       expect([again.status, again.text]).to.deep.equal([201, answer.text])
       const seen = await eventually(async () => {
@@ -70,7 +70,7 @@ describe('a process that is killed during a payment', () => {
       expect(seen).to.include({ paid: AMOUNT, facts: 1 })
     })
 
-  for (const point of ['after_claim', 'after_reference', 'after_reservation'] as const)
+  for (const point of ['after_initiation', 'after_reference', 'after_reservation'] as const)
     it(`at ${point} has its payment completed by the next process, without a retry`, async () => {
       const { look, isDone, retry } = await crashAt(point)
       // Payment recovery waits for the grace period of the request.
@@ -85,7 +85,7 @@ describe('a process that is killed during a payment', () => {
     })
 
   it('before the idempotency record leaves nothing behind', async () => {
-    const { look } = await crashAt('before_claim')
+    const { look } = await crashAt('before_initiation')
     expect(await look()).to.deep.equal({ payments: [], paid: 0, facts: 0 })
   })
 })

@@ -11,7 +11,7 @@ export const FAIRNESS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the texts of all tenants wait in the queue of the tenant that came first',
-    file: 'src/personalTexts/personalTextStorage.ts',
+    file: 'src/personalTexts/personalTexts.ts',
     find: `workForAll(begin)`,
     replace: `begin()`,
   },

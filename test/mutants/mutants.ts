@@ -304,7 +304,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a failed replay of a dead letter counts as done',
-    file: 'src/feeds/parkingRequests.ts',
+    file: 'src/feeds/parking.ts',
     find: `  if (failure) await fenced(sql => recordFailedReplay(sql, event, failure))
   return failure === undefined`,
     replace: `  if (failure) await fenced(sql => recordFailedReplay(sql, event, failure))

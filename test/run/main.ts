@@ -54,7 +54,7 @@ const prepareBrokers = async (files: readonly string[]): Promise<() => void> => 
   return makeClassArchive(archive)
 }
 
-/** The workers whose outcomes are added to `found`, and counted as parts of `total`. */
+/** The workers whose outcomes are added to `actual`, and counted as parts of `total`. */
 type WorkersFor = (actual: FileOutcome[], total: number) => Workers
 
 const runFailedAgain = async (first: FileOutcome[], { once }: CommandOptions, of: WorkersFor): Promise<Results> => {

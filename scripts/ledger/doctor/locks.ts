@@ -16,7 +16,7 @@ export type LeaseReport = {
   readonly held: boolean
 }
 
-/** The leases without whose holder something is late. `seals`: a head is to be signed. */
+/** The leases without whose holder something is late. `signs`: a head is to be signed. */
 export const neededLeases = ({ hasKafka, signs }: Record<'hasKafka' | 'signs', boolean>): readonly FeedLease[] => [
   'projector',
   'worker',

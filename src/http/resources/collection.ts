@@ -56,7 +56,7 @@ export const waitApplied = ({ prefer: { waitMs } }: Call<unknown, unknown, unkno
   waitMs === undefined ? {} : { 'Preference-Applied': `wait=${waitMs / 1_000}` }
 
 /**
- * The position that the read model has reached: at least `wanted`, after waiting for it as long as the caller prefers.
+ * The position that the read model has reached: at least `target`, after waiting for it as long as the caller prefers.
  * Throws Problem `projection_behind` when that is not long enough, and `rate_limited` when the caller has too many
  * waiting requests.
  */

@@ -10,8 +10,13 @@ import { handle } from '../../commands/commandHandler.ts'
 import { Unavailable } from '../../ports.ts'
 import { readPage } from './collection.ts'
 import { etagAt, isNotModified } from '../request/conditional.ts'
-import { documentOf, insufficientScope, isErrorCode, Problem } from '../problems/problemCatalogue.ts'
-import { problemOfRejection } from '../problems/rejectionDetails.ts'
+import {
+  documentOf,
+  insufficientScope,
+  isErrorCode,
+  Problem,
+  problemOfRejection,
+} from '../problems/problemCatalogue.ts'
 import { PRIVATE_CACHING, readOne, visible, visibleRow } from './commonReplies.ts'
 import { replayView } from './subscriptions/replayView.ts'
 import { type AnyRoute, type Reply, route } from '../route.ts'

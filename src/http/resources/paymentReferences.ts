@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../ports.ts'
 import { keyedId } from '../../lib/identifiers.ts'
-import type { PersonalReference } from '../../commands/paymentInitiation.ts'
+import type { PersonalReference } from '../../commands/payments.ts'
 import { type PersonalText, storeUnlessBound } from '../../personalTexts/personalTexts.ts'
 import type { LogCall } from '../services.ts'
 
