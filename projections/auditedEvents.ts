@@ -10,7 +10,7 @@ import type { SubscriptionEvent } from '../streams/subscription/index.ts'
 import type { TenantEvent } from '../streams/tenant/index.ts'
 
 /**
- * The events that are audit records. An event is the record of the grant that led to it, so that one append has both
+ * The events that are audit records. An event is the record of the grant that led to it, so one append has both
  * the grant and its effect. Decisions without an event of their own, such as denials, are recorded in streams of
  * category `access`, for the operations whose route has the member `audited` (src/http/route.ts).
  */

@@ -14,7 +14,7 @@ type ChartRow = {
   readonly type: AccountType
   /** The side on which the balance of the account grows. */
   readonly normal_side: Direction
-  /** One account for each customer reference, in place of one for all. */
+  /** One account for each customer reference, instead of one for all. */
   readonly isPerCustomer?: true
 }
 
@@ -27,7 +27,7 @@ export const CHART = {
   'cash-in-clearing': { name: 'Cash in clearing', type: 'asset', normal_side: 'debit' },
   /** The amounts received. */
   cash: { name: 'Cash', type: 'asset', normal_side: 'debit' },
-  /** Granted refunds. The ledger has no event for the payout, so that their sum stays here. */
+  /** Granted refunds. The ledger has no event for the payout, so their sum stays here. */
   'refunds-payable': { name: 'Refunds payable', type: 'liability', normal_side: 'credit' },
   /** Approved invoices, less voided ones and refunds. */
   revenue: { name: 'Revenue', type: 'revenue', normal_side: 'credit' },

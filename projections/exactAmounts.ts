@@ -16,7 +16,7 @@ const rawJson = (digits: string): unknown => {
   return typeof write === 'function' ? (Reflect.apply(write, JSON, [digits]) as unknown) : digits
 }
 
-/** The JSON text of a value, with the exact digits of each bigint. A replacer is slow, so that it is called where there is one. */
+/** The JSON text of a value, with the exact digits of each bigint. A replacer is slow, so it is called where there is one. */
 export const exactJson = (value: unknown): string => {
   try {
     return JSON.stringify(value)

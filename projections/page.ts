@@ -90,7 +90,7 @@ type Examined = {
 
 /**
  * The text of a page. `details` selects the members of its items from `page`. Rows are read one at a time until the page
- * is full, so that only pages with filters that match little examine as many as they may.
+ * is full, so only pages with filters that match little examine as many as they may.
  */
 export const pageText = (
   { rows, order, key, where, limit }: Examined,

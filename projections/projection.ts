@@ -69,7 +69,7 @@ type FirstRow<R extends ResourceRow> = Omit<R, keyof ResourceRow> & { state: R['
 
 /**
  * A read model with one row per stream. The same fold makes the stored row and, straight from the stream, the answer to
- * a GET by id, so that the two cannot differ.
+ * a GET by id, so the two cannot differ.
  */
 export type Projection<E extends AnyEvent, R extends ResourceRow> = {
   /** The table. Its name has a version: a changed table gets a new name, and is filled beside the old one. */

@@ -30,7 +30,7 @@ const announce = ({ addresses, logs }: Service): void => {
   print('ready')
 }
 
-/** The primary of several processes needs few of the modules of the service, so that each form loads its own. */
+/** The primary of several processes needs few of the modules of the service, so each form loads its own. */
 const start = async (config: Config, starting: Starting): Promise<Service> => {
   if (config.processes === 1) return (await import('./compose/service.ts')).compose(config, starting)
   return (await import('./cluster/primary.ts')).startProcesses(config, starting)

@@ -58,7 +58,7 @@ export type SubscribeOptions = {
 }
 
 /**
- * `checkpoint`: no further matching event up to this position, which is that of an event, so that a subscription may begin after
+ * `checkpoint`: no further matching event up to this position, which is that of an event, so a subscription may begin after
  * it. `caught_up`: from here on the feed is live. `interrupted`: the store does not answer, and is asked again; the feed is not live
  * until the next `caught_up`.
  */
@@ -92,7 +92,7 @@ export type Sql = <R extends Row = Row>(text: string, values?: readonly unknown[
 
 export type Snapshot = {
   readonly sql: Sql
-  /** The rows of a query in batches of `size`, each fetched when it is requested, so that memory holds one batch. */
+  /** The rows of a query in batches of `size`, each fetched when it is requested, so memory holds one batch. */
   readonly batches: <R extends Row = Row>(
     query: { readonly text: string; readonly values: readonly unknown[] },
     size: number,
@@ -166,13 +166,13 @@ export type ReadingRights = { readonly topics: readonly string[]; readonly group
 export type FactBus = FactProducer & {
   /** Ignores topics that do not exist. */
   deleteTopics(topics: readonly string[]): Promise<void>
-  /** `not_enforced`: the broker has no authorizer, so that every client may read every topic. */
+  /** `not_enforced`: the broker has no authorizer, so every client may read every topic. */
   grantReading(principal: string, rights: ReadingRights): Promise<'granted' | 'not_enforced'>
   /** Revokes the rights of all principals on these topics and groups. */
   revokeReading(rights: ReadingRights): Promise<void>
 }
 
-/** The fact is larger than the broker accepts, so that no retry helps. `key` is the key to park. */
+/** The fact is larger than the broker accepts, so no retry helps. `key` is the key to park. */
 export class FactTooLarge extends Error {
   readonly key: string
   readonly topic: string
@@ -187,7 +187,7 @@ export class FactTooLarge extends Error {
 
 /**
  * The broker denied this service the login or the operation: a retry helps only after an operator has changed a setting. The
- * facts are not its cause, so that none is parked.
+ * facts are not its cause, so none is parked.
  */
 export class BrokerAccessDenied extends Error {
   constructor(sentence: string, cause: unknown) {

@@ -3,7 +3,7 @@ import { type IdPrefix, idPattern } from './ids.ts'
 
 /**
  * Members that several facts share, with the schemas that consumers see. Closing an open list breaks no producer and
- * opening a closed one breaks consumers, so that every list that may grow is described as open from the beginning.
+ * opening a closed one breaks consumers, so every list that may grow is described as open from the beginning.
  */
 
 const described = <S extends z.ZodType>(schema: S, description: string): S => schema.meta({ description })
@@ -17,7 +17,7 @@ export const amountMember = (description: string) =>
 
 export const countMember = (description: string) => described(z.int().min(0).max(Number.MAX_SAFE_INTEGER), description)
 
-/** The exponent stands beside every amount, so that a consumer needs no table of currencies. */
+/** The exponent stands beside every amount, so a consumer needs no table of currencies. */
 export const moneyMembers = {
   currency: described(z.string().regex(/^[A-Z]{3}$/), 'ISO 4217 code. Other currencies may be added.'),
   exponent: described(

@@ -5,7 +5,7 @@ import { positionMember, textMember, timeMember } from './factMembers.ts'
 
 /** The form of published facts, and how events announce them. */
 
-/** Published facts. Their meaning is part of the contract, so that a changed meaning is a new version. */
+/** Published facts. Their meaning is part of the contract, so a changed meaning is a new version. */
 export const FACT_TYPES = [
   'order.created',
   'order.cancelled',
@@ -33,7 +33,7 @@ export type FactKind = {
   /** The moment of publication and the conclusion that a consumer may draw. */
   readonly description: string
   /**
-   * The schema of the data. It is closed here, so that nothing undeclared is sent, and published as open, because
+   * The schema of the data. It is closed here, so nothing undeclared is sent, and published as open, because
    * members may be added.
    */
   readonly schema: z.ZodObject
@@ -43,7 +43,7 @@ export type FactKind = {
 /** The fact that an event announces, and the function that makes it. */
 export type Announcement<E> = FactKind & { readonly data: (recorded: Recorded<E>) => FactData }
 
-/** Gives members that the schema does not have the type `never`, so that they do not compile. */
+/** Gives members that the schema does not have the type `never`, so they do not compile. */
 type Exactly<D, S> = { readonly [K in Exclude<keyof D, keyof S>]: never }
 type Declaration<E, S extends z.ZodObject, D> = Omit<FactKind, 'schema' | 'example'> & {
   readonly schema: S
@@ -137,7 +137,7 @@ export const withSchemaBaseUrl = (event: CloudEvent, base: string): CloudEvent =
 })
 
 export const SOURCE = '/payment-ledger'
-/** Digits enough for every unsigned 64-bit revision, so that sequences sort as text. */
+/** Digits enough for every unsigned 64-bit revision, so sequences sort as text. */
 const SEQUENCE_DIGITS = 20
 
 export const cloudEventOf = <E extends AnyEvent>(recorded: Recorded<E>, fact: Fact): CloudEvent => ({

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /**
- * The idempotency record, the member `claim` of events. It is stored in the first event that the key created, so that
+ * The idempotency record, the member `claim` of events. It is stored in the first event that the key created, so
  * binding the key and creating the resource are one append.
  */
 export const idempotencyRecordSchema = z.object({

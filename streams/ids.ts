@@ -57,7 +57,7 @@ export const isId = <P extends IdPrefix>(prefix: P, text: string): text is Id<P>
   text.startsWith(`${prefix}_`) && SUFFIX.test(text.slice(prefix.length + 1))
 
 /**
- * An id from 17 bytes: 26 characters carry 130 bits, so that the last six bits are dropped. Random bytes give a random
+ * An id from 17 bytes: 26 characters carry 130 bits, so the last six bits are dropped. Random bytes give a random
  * id, the first bytes of a hash a derived one.
  */
 export const idFromBytes = <P extends IdPrefix>(prefix: P, bytes: Uint8Array): Id<P> => {
@@ -73,6 +73,6 @@ export const idFromBytes = <P extends IdPrefix>(prefix: P, bytes: Uint8Array): I
   return `${prefix}_${suffix}`
 }
 
-/** Changes the prefix and keeps the 26 characters, so that the operation of a payment is found without a look-up. */
+/** Changes the prefix and keeps the 26 characters, so the operation of a payment is found without a look-up. */
 export const withPrefix = <P extends IdPrefix>(prefix: P, id: Id<IdPrefix>): Id<P> =>
   `${prefix}_${id.slice(id.indexOf('_') + 1)}`

@@ -2,8 +2,6 @@ import type { ApiKeyEvent, KeyQuota } from '../../streams/apiKey/index.ts'
 import type { Annotations } from '../../streams/idempotencyRecord.ts'
 import { type Projection, RESOURCE_COLUMNS, type ResourceRow } from '../projection.ts'
 
-/** The read model of API keys. */
-
 /** The row has nothing of the secrets, not even their hashes, because a list does not need them. */
 export type ApiKeyRow = ResourceRow & {
   readonly state: 'active' | 'revoked'

@@ -2,8 +2,6 @@ import type { AnyEvent } from '../../streams/decider.ts'
 import type { Journal } from '../projection.ts'
 import { type Verdict, verdictOf } from '../auditedEvents.ts'
 
-/** The read model of audit records. */
-
 /** One decision on an audited operation: caller, operation, outcome, and the check that decided. */
 export type AuditRow = Required<Verdict> & {
   /** The id of the event that the record is made from. */

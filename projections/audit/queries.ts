@@ -1,7 +1,5 @@
 import { type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
 import { audit, type AuditRow } from './projection.ts'
 
-/** The query of audit records. */
-
 export const auditPage = (request: PageRequest): Query<PageRow<AuditRow>> =>
   pageOf(audit, request, { columns: ['correlation_id'] })

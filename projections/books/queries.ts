@@ -3,7 +3,7 @@ import { BOOKS_TABLES } from './projection.ts'
 
 /**
  * The queries of the books, each as of a position. The rows of a page are selected first, and their details are joined
- * to them. The order of each query is that of exactly one index, so that Postgres uses this index whatever its
+ * to them. The order of each query is that of exactly one index, so Postgres uses this index whatever its
  * statistics say.
  */
 

@@ -5,7 +5,7 @@ create table journal_entries_v1 (
   position bigint primary key,
   event_id text not null unique,
   tenant_id text not null,
-  -- Never before that of an earlier entry of the tenant, so that a time names a position.
+  -- Never before that of an earlier entry of the tenant, so a time names a position.
   at timestamptz not null,
   kind text not null,
   order_id text not null,
@@ -44,7 +44,7 @@ create table accounts_v1 (
   primary key (tenant_id, code)
 );
 
--- The sums of an account after each entry that changes them, so that a balance at any position is one look-up.
+-- The sums of an account after each entry that changes them, so a balance at any position is one look-up.
 create table account_balances_v1 (
   tenant_id text not null,
   account text not null,

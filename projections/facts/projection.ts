@@ -5,8 +5,6 @@ import { aggregates, type Category } from '../../streams/index.ts'
 import type { Journal } from '../projection.ts'
 import { PUBLISHED_CATEGORIES } from '../factTopics.ts'
 
-/** The read model of published facts. */
-
 /** One published fact, as GET /events and Kafka carry it. */
 export type FactRow = {
   /** The commit position of its event: the order of the feed. */

@@ -3,8 +3,6 @@ import type { InvoiceEvent, InvoiceStatus } from '../../streams/invoice/index.ts
 import { PersistentSet } from '../../streams/persistentMap.ts'
 import { type Projection, RESOURCE_COLUMNS, type ResourceRow } from '../projection.ts'
 
-/** The read model of invoices. */
-
 export type InvoiceRow = ResourceRow & {
   readonly state: InvoiceStatus
   readonly order_id: string

@@ -4,8 +4,6 @@ import { type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
 import { type ResourceView, resourceView } from '../projection.ts'
 import { type InvoiceRow, invoices } from './projection.ts'
 
-/** The queries and the views of invoices. */
-
 export const invoicePage = (request: PageRequest): Query<PageRow<InvoiceRow>> =>
   pageOf(invoices, request, { columns: ['order_id'], usualState: 'paid' })
 

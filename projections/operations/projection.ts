@@ -12,7 +12,7 @@ export type OperationRow = ResourceRow & {
   readonly filters: Readonly<Record<string, string>>
   readonly metadata: Annotations
   readonly expires_at: string
-  /** The request's correlation id, so that a failed operation can be found in the logs. */
+  /** The request's correlation id, so a failed operation can be found in the logs. */
   readonly correlation_id: string
   /** The newest attempt, which file and progress belong to. Zero before the first. */
   readonly attempt: number

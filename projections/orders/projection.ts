@@ -2,8 +2,6 @@ import type { Annotations } from '../../streams/idempotencyRecord.ts'
 import type { OrderEvent } from '../../streams/order/index.ts'
 import { type Projection, RESOURCE_COLUMNS, type ResourceRow } from '../projection.ts'
 
-/** The read model of orders. */
-
 /** A line as it is stored in JSON: amounts are numbers of minor units. */
 export type OrderLine = { sku: string; description: string | null; quantity: number; unit_amount: number }
 

@@ -4,8 +4,6 @@ import { type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
 import { type ResourceView, resourceView } from '../projection.ts'
 import { type OrderLine, type OrderRow, orders } from './projection.ts'
 
-/** The queries and the view of orders. */
-
 export const orderPage = (request: PageRequest): Query<PageRow<OrderRow>> =>
   pageOf(orders, request, { usualState: 'completed' })
 

@@ -2,8 +2,6 @@ import type { Annotations } from '../../streams/idempotencyRecord.ts'
 import type { PaymentEvent } from '../../streams/payment/index.ts'
 import { type Projection, RESOURCE_COLUMNS, type ResourceRow } from '../projection.ts'
 
-/** The read model of payments. */
-
 export type PaymentRow = ResourceRow & {
   readonly state: 'pending' | 'succeeded' | 'failed' | 'partially_refunded' | 'refunded'
   readonly invoice_id: string

@@ -4,8 +4,6 @@ import { type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
 import { type ResourceView, resourceView } from '../projection.ts'
 import { type PaymentRow, payments } from './projection.ts'
 
-/** The queries and the view of payments. */
-
 export const paymentPage = (request: PageRequest): Query<PageRow<PaymentRow>> =>
   pageOf(payments, request, { columns: ['reference', 'invoice_id', 'order_id'], usualState: 'succeeded' })
 

@@ -2,8 +2,6 @@ import type { Annotations } from '../../streams/idempotencyRecord.ts'
 import type { SubscriptionEvent } from '../../streams/subscription/index.ts'
 import { type Projection, RESOURCE_COLUMNS, type ResourceRow } from '../projection.ts'
 
-/** The read model of subscriptions. */
-
 export type SubscriptionRow = ResourceRow & {
   readonly state: 'active' | 'paused' | 'stopped' | 'deleted'
   readonly types: readonly string[]

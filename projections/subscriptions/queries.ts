@@ -57,7 +57,7 @@ export const deliveryStatus = (row: SubscriptionRow): Query<DeliveryStatus> => {
   }
 }
 
-/** One row if the topics of the subscription exist, so that consumers can read them; else none. */
+/** One row if the topics of the subscription exist, so consumers can read them; else none. */
 export const subscriptionWithTopics = (id: string): Query => ({
   text: 'select acl from subscription_deliveries where subscription_id = $1 and acl is not null',
   values: [id],

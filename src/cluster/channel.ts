@@ -18,7 +18,7 @@ export type Channel<Remote extends Operations> = {
   ) => Promise<Awaited<ReturnType<Remote[K]>>>
   /** To be called with each message of the other side. */
   readonly receive: (message: ChannelMessage) => void
-  /** The other side has ended: calls that are under way, and later ones, reject. */
+  /** The other side has ended: calls that are in flight, and later ones, reject. */
   readonly close: () => void
 }
 

@@ -19,7 +19,7 @@ import type { ChildOperations, ChildSettings, Handover, PrimaryOperations } from
 /**
  * A child process of the service: an API process, or that of the feeds. It loads its modules, waits for the settings
  * from the primary, and ends at the primary's request. Without the primary it ends at once, because its channel is
- * closed, so that a primary that is killed leaves no process behind.
+ * closed, so a primary that is killed leaves no process behind.
  */
 
 /** The time after which a process that does not close ends all the same. */

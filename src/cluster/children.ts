@@ -48,7 +48,7 @@ export type ChildrenOptions = {
   readonly onChange: () => void
   /** The reason that a process waits for. */
   readonly onWaiting: (reason: string) => void
-  /** The service cannot go on. */
+  /** The service cannot continue. */
   readonly onFailed: (reason: Error) => void
 }
 

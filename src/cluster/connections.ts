@@ -5,7 +5,7 @@ import { createServer, type Socket } from 'node:net'
  * The port of a service of several processes. The primary accepts the connections and gives them to the API processes
  * in turn. Without a process that serves, connections wait here.
  *
- * node:cluster does the same, and keeps a connection open for ever whose process is killed on the way to it; with
+ * node:cluster does the same, and keeps a connection open forever whose process is killed on the way to it; with
  * `reusePort` the processes would accept for themselves, on Linux alone.
  */
 

@@ -22,7 +22,7 @@ export const interrupted = (states: readonly SentFeedState[]): readonly SentFeed
 /** Shown before the first report. */
 const UNKNOWN_FEEDS = { name: 'feeds', position: 0n }
 
-/** A process that hangs reports nothing, so that the age of its last report counts. */
+/** A process that hangs reports nothing, so the age of its last report counts. */
 export const createReportedStates = ({ monotonicMs }: Pick<World, 'monotonicMs'>) => {
   let reported: readonly FeedState[] = []
   let atMs = monotonicMs()

@@ -33,7 +33,7 @@ export type PrimaryOperations = {
   readonly ending: () => void
   readonly notStarted: (failure: StartFailure) => void
   readonly waiting: (reason: string) => void
-  /** The service cannot go on. */
+  /** The service cannot continue. */
   readonly refused: (reason: string) => void
   readonly count: (key: string, limit: RateLimit) => Promise<Counted>
   /** Resolves to whether a slot was taken. */

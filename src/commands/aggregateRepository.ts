@@ -36,7 +36,7 @@ export type AggregateRepository = {
   advance<K extends Kind>(entity: Entity<K>, from: Loaded<K>, events: readonly Recorded<K['event']>[]): Loaded<K>
   /**
    * The current state if the stream belongs to the tenant; otherwise undefined. A missing stream and another tenant's
-   * cause the same read, of one event, so that time does not tell which it was.
+   * cause the same read, of one event, so time does not tell which it was.
    */
   loadOwn<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>, tenant: string): Promise<Loaded<K> | undefined>
   /** The first event of the stream. */
@@ -89,7 +89,7 @@ const remember = (cache: Cache, stream: string, loaded: Loaded<Kind>): void => {
   cache.set(stream, loaded)
 }
 
-/** Long because the functions share the cache. A stream that alone exceeds the budget is not cached, so that each load reads it from its first event. */
+/** Long because the functions share the cache. A stream that alone exceeds the budget is not cached, so each load reads it from its first event. */
 export const createAggregateRepository = (
   store: EventStore,
   cachedBytesMax = CACHED_BYTES_MAX,

@@ -40,13 +40,13 @@ export type Ledger = {
   readonly byteQuota: ByteQuota
   /** The secret for ids derived from idempotency keys. Throws IdSecretLost, and Unavailable with no effect. */
   readonly idSecret: () => Promise<Uint8Array>
-  /** Serializes work on one stream, so that commands of one process do not lose races against each other. */
+  /** Serializes work on one stream, so commands of one process do not lose races against each other. */
   readonly inTurn: <T>(stream: string, work: () => Promise<T>) => Promise<T>
-  /** Resolves when the work that is under way on the stream has settled. Undefined when there is none. */
+  /** Settles with the stream's in-flight work; undefined when idle. */
   readonly idle: (stream: string) => Promise<void> | undefined
   /** The number of events from which a stream takes no further changes (streamGrowth.ts). */
   readonly changesMax: number
-  /** Whether other processes answer requests of the same callers, so that a cached state is often not the newest. */
+  /** Whether other processes answer requests of the same callers, so a cached state is often not the newest. */
   readonly hasSiblings?: boolean
 }
 

@@ -4,7 +4,7 @@ import { recordAuditedDecision } from './recordAuditedDecision.ts'
 import type { Context, Ledger } from './commandHandler.ts'
 
 /**
- * Audit records of refusals, aggregated per caller, so that a caller who is refused again and again cannot fill the
+ * Audit records of refusals, aggregated per caller, so a caller who is refused again and again cannot fill the
  * log.
  */
 
@@ -20,7 +20,7 @@ export type Denials = {
   /**
    * Records a refusal. The first ones of a caller are durable when this resolves; further ones are counted, and their
    * number is recorded at the end of the window by operation, check and code. Throws Unavailable and QuotaExceeded; the
-   * request must then be answered with that failure in place of the refusal.
+   * request must then be answered with that failure instead of the refusal.
    */
   readonly record: (denial: Denial, context: Context) => Promise<void>
   /** Records the refusals that are only counted so far. Nothing is left to record when this resolves. */
@@ -60,7 +60,7 @@ export const createDenials = (ledger: Ledger, onFailure: (error: unknown) => voi
     for (;;) {
       await ledger.world.sleep(WINDOW_MS, closing.signal)
       if (closing.signal.aborted) return
-      // No await between the check and the deletion, so that no refusal is counted for a forgotten caller.
+      // No await between the check and the deletion, so no refusal is counted for a forgotten caller.
       if (caller.kinds.size === 0) return void callers.delete(name)
       await flush(ledger, caller, onFailure)
     }

@@ -35,7 +35,7 @@ export type Kind = {
 }
 
 /**
- * An interface, so that the compiler infers `K` from an argument as a whole. One read of the stream serves both
+ * An interface, so the compiler infers `K` from an argument as a whole. One read of the stream serves both
  * members.
  */
 export interface Entity<K extends Kind> {

@@ -37,7 +37,7 @@ const counterOf = (topic: string) => {
 
 /**
  * Counts and hashes the facts of each topic: ids in the order of their positions, each followed by a line feed. Reads
- * in batches, so that any range takes little memory. Throws the reason of the aborted signal.
+ * in batches, so any range takes little memory. Throws the reason of the aborted signal.
  */
 export const countFacts = async (sql: Sql, range: FactRange): Promise<readonly Counted[]> => {
   const { topics, tenant, from, to, signal } = range

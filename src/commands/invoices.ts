@@ -10,8 +10,6 @@ import { recordKey, recordedKeyConflict } from './idempotency/conflicts.ts'
 import { decisionOn } from './streamGrowth.ts'
 import type { Loaded } from './aggregateRepository.ts'
 
-/** The command that raises an invoice from an order. */
-
 export type NewInvoice = {
   readonly id: InvoiceId
   readonly order_id: OrderId
@@ -107,7 +105,7 @@ const refusalBefore = (
   command: InvoiceOrder,
 ): Rejection | undefined => {
   if (order === undefined) return reject('resource_not_found')
-  // Without an idempotency record the order refuses with a rejection in place of an event: this refusal is not
+  // Without an idempotency record the order refuses with a rejection instead of an event: this refusal is not
   // recorded.
   const decided = decisionOn(ledger, orderEntity, order, { ...command, claim: null })
   return isRejection(decided) ? decided : undefined

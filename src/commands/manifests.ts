@@ -12,7 +12,7 @@ import { recordedOf } from '../lib/storedEvents.ts'
 
 /**
  * Manifests, by which consumers prove that they have everything: the number of facts between two positions, and the
- * hash of their ids. Dead letters are named as missing and not counted, so that one of them does not keep the others
+ * hash of their ids. Dead letters are named as missing and not counted, so one of them does not keep the others
  * from being proved, and so that a sealed manifest stays true when they are released.
  */
 
@@ -34,7 +34,7 @@ const RUN_BYTES = 16
 const ATTEMPTS_MAX = 5
 
 /**
- * The context of the system itself. Its ids are random, so that the event of another run is not taken for a repetition
+ * The context of the system itself. Its ids are random, so the event of another run is not taken for a repetition
  * of this one.
  */
 const contextOf = ({ world }: Ledger, authority: string): Context => {

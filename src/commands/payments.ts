@@ -66,7 +66,7 @@ export const pay = async (
   const { id, reference } = payment
   const checked = await checkPayment(ledger, payment, context.tenant)
   if (isRejection(checked)) {
-    // A request with a used key gets the stored answer in place of this refusal, so that a retry never gets another answer.
+    // A request with a used key gets the stored answer instead of this refusal, so a retry never gets another answer.
     const used = (await lookUp(ledger, payment)) ?? { answer: { kind: 'refused' as const, rejection: checked } }
     return answerWithin(ledger, { id, ...used, untilMs }, context)
   }
@@ -137,7 +137,7 @@ type Initiated = {
 
 /**
  * Finishes a payment whose idempotency record is durable. `in_progress` (a 202) when `untilMs` has come or a dependency does
- * not answer: the payment then goes on in the background, or payment recovery finishes it.
+ * not answer: the payment then continues in the background, or payment recovery finishes it.
  */
 const finishPaymentWithin = async (
   ledger: Ledger,
@@ -352,7 +352,7 @@ const payableInvoice = async (
     if (refusal) return reject(refusal, figuresOf(loaded.state))
     return isFull(ledger, loaded, payment) ? tooManyChanges(ledger.changesMax) : loaded.state
   }
-  // The cached invoice is good enough to go on, because the invoice's stream decides in the end. A refusal is never
+  // The cached invoice is good enough to continue, because the invoice's stream decides in the end. A refusal is never
   // given from the cache, and nothing is where siblings may have changed the invoice a moment ago.
   const fromCache = checked(hasSiblings ? undefined : aggregates.cached(invoiceEntity, payment.invoice_id))
   return isRejection(fromCache)
@@ -360,7 +360,7 @@ const payableInvoice = async (
     : fromCache
 }
 
-/** The command without the order, which the invoice names. `token`: that of the stored reference. */
+/** The command without the order, which the invoice names. `token` is the stored reference's. */
 export const initiationOf = (
   { invoice_id, amount, currency, settlement, metadata, reference, idempotencyRecord }: NewPayment,
   token: string | null,

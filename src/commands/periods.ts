@@ -116,7 +116,7 @@ export const closePeriod = async (
   const time = endOfDay(through)
   const id = periodIdOf(tenant)
   if (!(await isOver(sql, time))) return { kind: 'not_over' }
-  // A closing cannot be undone, and would wait for ever for a tenant of that name.
+  // A closing cannot be undone, and would wait forever for a tenant of that name.
   if (!(await hasBooks(dependencies, tenant))) return { kind: 'no_events' }
   const complete_to = await completeTo(dependencies, { tenant, time })
   if (complete_to === undefined) return { kind: 'behind' }

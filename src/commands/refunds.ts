@@ -107,7 +107,7 @@ export const replayRefund = async (
   return asReplay(await outcomeOf(ledger, request.id, terms.payment_id))
 }
 
-/** The payment as it was when this refund was decided: the same for every retry, for ever. */
+/** The payment as it was when this refund was decided: the same for every retry, forever. */
 const outcomeOf = async ({ aggregates }: Ledger, id: RefundId, paymentId: PaymentId): Promise<Answer> => {
   let row: PaymentRow | undefined
   for await (const recorded of aggregates.events(paymentEntity, paymentId)) {

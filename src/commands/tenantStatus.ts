@@ -29,7 +29,7 @@ const TENANTS_MAX = 10_000
 export type TenantStatuses = (tenant: string) => Promise<TenantState> | TenantState
 
 /**
- * The status of tenants, at most `maxAgeMs` old, so that a suspension takes effect on every instance within that time.
+ * The status of tenants, at most `maxAgeMs` old, so a suspension takes effect on every instance within that time.
  * While the store does not answer, the last known status counts; without one it throws Unavailable.
  */
 export const createTenantStatuses = (

@@ -5,8 +5,6 @@ import { loadApiKeyPepper } from '../embedded/apiKeyPepper.ts'
 import { type ApiKeyVerifier, openApiKeyVerifier } from '../identity/apiKeyVerifier.ts'
 import { type ApiKeySecrets, createApiKeySecrets } from '../identity/apiKeySecrets.ts'
 
-/** Opens the secrets and the verifier of API keys. */
-
 /** Opens the secrets of API keys. Undefined in production without a pepper: then requests about keys are refused. */
 export const openKeySecrets = async ({ apiKeys, dataDir }: Config): Promise<ApiKeySecrets | undefined> => {
   const { environment, pepper } = apiKeys
@@ -14,7 +12,7 @@ export const openKeySecrets = async ({ apiKeys, dataDir }: Config): Promise<ApiK
   return environment === 'dev' ? createApiKeySecrets(environment, await loadApiKeyPepper(dataDir)) : undefined
 }
 
-/** Keys are loaded from their streams, so that a revocation does not wait for the read model. */
+/** Keys are loaded from their streams, so a revocation does not wait for the read model. */
 export const verifierOf = (secrets: ApiKeySecrets, { aggregates, world }: Ledger): ApiKeyVerifier =>
   openApiKeyVerifier({
     secrets,

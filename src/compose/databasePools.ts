@@ -21,7 +21,7 @@ const ALL_REQUESTS_MAX = 32
 const ALL_LISTS_MAX = 12
 const ALL_EVENT_STREAMS_MAX = 20
 const REQUESTS_POOL_MIN = 3
-/** One tenant may hold half, so that another one is served too. */
+/** One tenant may hold half, so another one is served too. */
 const LISTS_POOL_MIN = 2
 const EVENT_STREAMS_POOL_MIN = 2
 const BULK_POOL_MIN = 2

@@ -63,7 +63,7 @@ type StartGroup = (name: FeedLease, feeds: readonly Feed[]) => void
 
 /**
  * Starts the feeds of the roles of this process. The feeds of a role have a lease of their own (the role `publisher`
- * has two), so that roles may run in different processes. `openBus` opens a connection to the broker; to Kafka when
+ * has two), so roles may run in different processes. `openBus` opens a connection to the broker; to Kafka when
  * absent.
  */
 export const startFeeds = async (
@@ -138,7 +138,7 @@ const openBuses = ({ kafka }: PublishingSettings, { logger, schemaBaseUrl }: Cor
 }
 
 /**
- * The failures of each feed. A feed that fails again and again is live in between, so that its state at one moment, the
+ * The failures of each feed. A feed that fails again and again is live in between, so its state at one moment, the
  * one of a scrape, tells nothing. A failure that lasts counts once.
  */
 const countFailures = () => {

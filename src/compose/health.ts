@@ -44,7 +44,7 @@ export const answers = async (work: () => Promise<unknown>): Promise<'ok' | 'una
   }
 }
 
-/** `retrying`: a dependency of the feed does not answer; the feed goes on by itself. */
+/** `retrying`: a dependency of the feed does not answer; the feed continues by itself. */
 export const wordOf = ({ state, error }: FeedState): string =>
   state === 'waiting' && error !== undefined ? 'retrying' : state
 
@@ -57,7 +57,7 @@ const isUnhealthy = ({ name, state, dependency }: FeedState): boolean =>
 
 /**
  * Whether every read model follows the log, whatever process writes it and whyever it does not: a subscription that was
- * silently ended, or a read model that was left behind. GET by id does without read models, so that the process stays
+ * silently ended, or a read model that was left behind. GET by id does without read models, so the process stays
  * ready.
  */
 const readModelsWord = async (lags: NonNullable<HealthDependencies['lags']>): Promise<string> => {
@@ -106,7 +106,7 @@ export const cachedFor = <T>(
   }
 }
 
-/** The log is read where a read model is behind, so that it is asked at most once in this time. */
+/** The log is read where a read model is behind, so it is asked at most once in this time. */
 const LAGS_CACHED_MS = 5_000
 
 /** The health report of the service. */

@@ -24,7 +24,7 @@ export type LagMetricsOptions = {
   readonly manifestEveryMs: number
 }
 
-/** The log is read for a feed that is behind, so that it is asked at most once in this time. */
+/** The log is read for a feed that is behind, so it is asked at most once in this time. */
 const CACHED_MS = 5_000
 const MS_PER_SECOND = 1_000
 

@@ -1,7 +1,7 @@
 import type { FeedState } from '../feeds/feedLoop.ts'
 import type { ObservedProjector } from '../processes/subscriptions/dependencies.ts'
 
-/** Tells other feeds of this process when the projector has changed rows, so that they need not look for changes. */
+/** Tells other feeds of this process when the projector has changed rows, so they need not look for changes. */
 
 /** States of the feed that has the lease and processes batches. */
 const HERE: ReadonlySet<FeedState['state'] | undefined> = new Set(['catching_up', 'live'])

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { systemCode, StartupError } from '../lib/startupError.ts'
 
 /**
- * The operators' port: GET /metrics in the text format of Prometheus. It is not the port of the API, so that callers of
+ * The operators' port: GET /metrics in the text format of Prometheus. It is not the port of the API, so callers of
  * the API cannot reach it, and it has no authentication: by default it is open to this machine alone.
  */
 

@@ -46,7 +46,7 @@ export type Service = {
   readonly addresses: Addresses
   /** The file of the log, or `stdout`. */
   readonly logs: string
-  /** Resolves to the reason when the service cannot go on: a dependency ended, or the event log is another. */
+  /** Resolves to the reason when the service cannot continue: a dependency ended, or the event log is another. */
   readonly failed: Promise<Error>
   /** Drains requests, then closes everything in reverse order of its start. Idempotent. */
   readonly close: () => Promise<void>
@@ -98,7 +98,7 @@ export type ServiceOptions = {
   readonly siblings?: Siblings
   /** Called when the HTTP server listens, which may be long before the event store answers. */
   readonly onListening?: () => Promise<void>
-  /** Called when the service cannot go on, because the event log does not belong to these tables. */
+  /** Called when the service cannot continue, because the event log does not belong to these tables. */
   readonly onRefused: (reason: Error) => void
 }
 

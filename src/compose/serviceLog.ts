@@ -24,7 +24,7 @@ export type OpenedLog = {
 }
 
 /**
- * Writes lines, and flushes them within FLUSH_MS, until a whole period had neither a line nor a write under way, during which
+ * Writes lines, and flushes them within FLUSH_MS, until a whole period had neither a line nor a write in flight, during which
  * a flush does nothing. An idle process has no timer.
  */
 const flushedSoon = (destination: ReturnType<typeof pino.destination>): ((line: string) => void) => {

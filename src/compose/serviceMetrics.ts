@@ -46,7 +46,7 @@ const PARKED = `select case when delivery like 'sub\\_%' then 'subscription' els
 
 const parkedSamples = async ({ database: { sql } }: ServiceMetricsOptions): Promise<readonly Sample[]> => {
   const rows = await sql<{ delivery: string; waiting: bigint }>(PARKED)
-  // The metric is there when nothing waits, so that an alert is not mistaken for one without data.
+  // The metric is there when nothing waits, so an alert is not mistaken for one without data.
   const zero = rows.some(({ delivery }) => delivery === 'publisher') ? [] : [{ delivery: 'publisher', waiting: 0n }]
   return [...rows, ...zero].map(({ delivery, waiting }) => ({ labels: { delivery }, value: Number(waiting) }))
 }

@@ -4,7 +4,7 @@ import type { EventStore } from '../ports.ts'
 
 /**
  * The event store with a span for each append of a sampled trace. The adapter shares one stream of HTTP/2 between all
- * appends, so that OpenTelemetry's instrumentation of gRPC sees no call for each.
+ * appends, so OpenTelemetry's instrumentation of gRPC sees no call for each.
  */
 
 const tracer = trace.getTracer('payment-ledger')

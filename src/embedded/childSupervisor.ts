@@ -71,7 +71,7 @@ const exited = async (child: SpawnedProcess): Promise<void> => {
   await new Promise<void>(resolve => child.once('exit', () => resolve()))
 }
 
-/** Signals the process group, so that no process that the child started outlives it. */
+/** Signals the process group, so no process that the child started outlives it. */
 const killGroup = (child: SpawnedProcess): void => {
   if (child.pid === undefined) return
   try {

@@ -24,7 +24,7 @@ export const parseEvidenceKey = (text: string): KeyObject => {
 export const evidenceFolder = (dataDir: string): string => join(dataDir, FOLDER)
 
 /**
- * The key of this data directory, created at first use. It is in a private file and not in the database, so that no
+ * The key of this data directory, created at first use. It is in a private file and not in the database, so no
  * writer of the database can sign a head. Throws a StartupError if it cannot be read or created.
  */
 export const loadEvidenceKey = async (dataDir: string): Promise<KeyObject> => {

@@ -50,7 +50,7 @@ const hold = async (requestedPort: number, host: string): Promise<HeldPort> => {
 }
 
 /**
- * Holds a free port, so that no other program can take it. Rejects with the system error for a host that is not usable.
+ * Holds a free port, so no other program can take it. Rejects with the system error for a host that is not usable.
  */
 export const holdFreePort = async (host: string): Promise<HeldPort> => {
   for (let attempt = 1; ; attempt += 1) {

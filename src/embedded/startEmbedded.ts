@@ -2,8 +2,6 @@ import { join, resolve } from 'node:path'
 import { type Child, startChild } from './childSupervisor.ts'
 import { ownConnectionString } from './postgres/socket.ts'
 
-/** Starts the embedded services. */
-
 /** The embedded services, which let `npm start` run without other software. Each is a child process. */
 export type EmbeddedServices = {
   /** Addresses of the requested services, over TCP. */
@@ -22,7 +20,7 @@ export type RequestedServices = {
   readonly eventStore: boolean
   readonly eventStorePort?: number
   readonly log: (line: string) => void
-  /** Called when a service has ended for good, so that the ledger cannot continue. */
+  /** Called when a service has ended for good, so the ledger cannot continue. */
   readonly onExit: (reason: Error) => void
 }
 

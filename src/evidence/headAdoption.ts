@@ -83,7 +83,7 @@ export const newestTrusted = async (
 }
 
 /**
- * Appends the heads of Postgres that the file lacks. The table of keys is in the same database, so that a key which is neither that
+ * Appends the heads of Postgres that the file lacks. The table of keys is in the same database, so a key which is neither that
  * of this process nor one of the file proves nothing. A file that was lost is written again with the keys of the database.
  */
 const appendHeadsOfPostgres = async (sql: Sql, headFile: HeadFile, keys: PublicKeys, own: string): Promise<void> => {

@@ -128,7 +128,7 @@ export const restartRows = async (sql: Sql): Promise<Restart[]> => {
 /** The newest of them; undefined where there is none. */
 export const lastRestart = async (sql: Sql): Promise<Restart | undefined> => (await restartRows(sql)).at(-1)
 
-/** Stores the restart in place of rows that nothing signed, of its generation and later ones. */
+/** Stores the restart instead of rows that nothing signed, of its generation and later ones. */
 export const storeRestart = async (sql: Sql, restart: Restart): Promise<void> => {
   await sql('delete from evidence_restarts where generation >= $1', [restart.generation])
   await sql(

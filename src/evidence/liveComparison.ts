@@ -5,7 +5,7 @@ import { leafHash } from './merkle.ts'
 import type { Pair } from './pairing.ts'
 import { canonicalRecord } from './record.ts'
 
-/** Names what the log has in place of the events that were signed. */
+/** Names what the log has instead of the events that were signed. */
 
 export type LogFinding = {
   readonly kind: 'edited' | 'reordered' | 'missing' | 'truncated' | 'scavenged' | 'surplus'

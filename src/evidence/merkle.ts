@@ -4,7 +4,7 @@ import { hash } from 'node:crypto'
  * The Merkle tree of RFC 6962 (section 2.1): the hashes of leaves and nodes, the subtrees that a root or a proof is made of,
  * and the verification of proofs. Everything here is pure; the hashes are stored by tree.ts.
  *
- * A tree of n leaves splits at the largest power of two below n, so that every left part is a perfect subtree, which never
+ * A tree of n leaves splits at the largest power of two below n, so every left part is a perfect subtree, which never
  * changes again. Sizes and indexes are numbers, which are exact up to 2^53.
  */
 

@@ -42,7 +42,7 @@ const contentOf = (name: 'data' | 'metadata', bytes: Uint8Array, candidate: Json
 
 type StoredBytes = NonNullable<StoredEvent['bytes']>
 
-/** A store in memory has values in place of bytes. */
+/** A store in memory has values instead of bytes. */
 const bytesOf = ({ bytes, data, metadata, storedAt }: StoredEvent): StoredBytes =>
   bytes ?? {
     data: Buffer.from(JSON.stringify(data)),
@@ -66,7 +66,7 @@ const canonicalText = (event: StoredEvent): string => {
 /** The bytes of the leaf, for an event that was read with its bytes. */
 export const canonicalRecord = (event: StoredEvent): Buffer => Buffer.from(canonicalText(event))
 
-/** That of merkle.ts for the canonical bytes, in one call: a text is hashed as UTF-8, in which the prefix is one byte. */
+/** As the hash of merkle.ts for the canonical bytes, in one call: a text is hashed as UTF-8, in which the prefix is one byte. */
 const leafHashOf = (event: StoredEvent): Buffer => hash('sha256', `\0${canonicalText(event)}`, 'buffer')
 
 /** One leaf of the tree, without its index. */

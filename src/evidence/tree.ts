@@ -93,7 +93,7 @@ const perfectRoot = (hashes: readonly Buffer[]): Buffer => {
   return row[0] as Buffer
 }
 
-/** A part of the tree is not stored, so that no proof can be made. */
+/** A part of the tree is not stored, so no proof can be made. */
 export class TreeIncomplete extends Error {
   constructor({ level, index }: Subtree) {
     super(`The tree in Postgres lacks hashes below node ${index} of level ${level}.`)

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Account } from './account.ts'
 
 /**
- * The account that the present work is for. It follows the work through every call, so that the connections of a pool
+ * The account that the present work is for. It follows the work through every call, so the connections of a pool
  * are shared out by it and no query can leave it out. The service's own work has none.
  */
 

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { World } from '../ports.ts'
 
-/** How late the event loop is, and the number of requests at work that follows from it. */
+/** How late the event loop is, and the number of requests in flight that follows from it. */
 
 const RESOLUTION_MS = 10
 const WINDOW_MS = 250
@@ -23,7 +23,7 @@ type DelayHistogram = Pick<
 >
 
 /**
- * Returns the delay in ms: the smaller one of the last two windows, so that one slow turn of the loop does not count.
+ * Returns the delay in ms: the smaller one of the last two windows, so one slow turn of the loop does not count.
  * The measurement wakes the process a hundred times a second, so it is on only while there are requests.
  */
 export const watchLoop = (
@@ -67,7 +67,7 @@ const TURNS_STEP = 8
 const LATE_MS = 100
 const ON_TIME_MS = 50
 
-/** The requests that may be at work at once: halved in each window in which the loop is late, and then raised again. */
+/** The requests that may be in progress at once: halved in each window in which the loop is late, and then raised again. */
 export const createAdaptiveTurns = (
   { monotonicMs }: Pick<World, 'monotonicMs'>,
   loopDelayMs = watchLoop(),

@@ -6,7 +6,7 @@ import { FairQueue } from './fairQueue.ts'
 /**
  * The time of the event loop, shared out among short pieces of synchronous work, such as the next write to each of
  * thousands of event streams. Tenants take turns, and are charged by time. Each turn of the event loop runs pieces for
- * about a millisecond, so that requests are served in between. A request passes through many turns of the loop, so beside
+ * about a millisecond, so requests are served in between. A request passes through many turns of the loop, so beside
  * other tenants there is a pause of several milliseconds between them.
  */
 

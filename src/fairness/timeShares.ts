@@ -2,7 +2,7 @@ import type { Account } from './account.ts'
 
 /**
  * The time that each tenant's work takes. While n pieces of work are in progress, each is charged an n-th of the time
- * (processor sharing), so that all charges together are the time in which the process worked. Beside others, a tenant waits
+ * (processor sharing), so all charges together are the time in which the process worked. Beside others, a tenant waits
  * after its work until it has used no more than its share of the time that passed, whatever made the work expensive:
  * the length of a history, a slow statement, or the size of a body, whose cost in stores and feeds comes later.
  */

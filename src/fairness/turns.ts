@@ -5,7 +5,7 @@ import { TimeShares } from './timeShares.ts'
 
 /**
  * Turns: who is next when something is scarce, the time of a process or the connections of a pool. Work begins at once
- * while fewer than `turns` are at work, so an idle machine slows nobody down; how much an account may do in an hour is a
+ * while fewer than `turns` are in progress, so an idle machine slows nobody down; how much an account may do in an hour is a
  * matter of its rate limits. Otherwise work waits in a fair queue: tenants take turns, then the callers of each.
  *
  * Queueing alone would not help a newcomer who finds every turn held by one tenant, hence the shares: a tenant may hold
@@ -25,9 +25,9 @@ import { TimeShares } from './timeShares.ts'
  */
 
 export type TurnLimits = {
-  /** How many may be at work at once; it is asked before each turn. */
+  /** How many may be in progress at once; it is asked before each turn. */
   readonly turns: () => number
-  /** How many may be at work or take longer than a turn; a tenant may hold half of them. */
+  /** How many may be in progress or take longer than a turn; a tenant may hold half of them. */
   readonly places: number
   readonly turnMaxMs: number
   /** The part of the turns that one tenant may hold. */

@@ -12,7 +12,7 @@ import type { ReadModel } from './readModel.ts'
  *              arrived there before
  *
  * A late fact is written only after the checkpoint has passed everything that readers can have reached
- * (parkingRecord.ts), and while its row is locked, so that late facts become visible in their order.
+ * (parkingRecord.ts), and while its row is locked, so late facts become visible in their order.
  */
 
 /** A late fact that is replayed again gets a new arrival. */

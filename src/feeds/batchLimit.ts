@@ -1,6 +1,6 @@
 /**
  * The number of events that a feed processes at once. A dependency may not finish a batch in time because its events are large: the
- * limit is halved then, and doubled by a batch of that size which succeeds, so that the feed neither repeats the same batch for ever nor
+ * limit is halved then, and doubled by a batch of that size which succeeds, so the feed neither repeats the same batch forever nor
  * remains slow after an outage.
  */
 export const createBatchLimit = () => {

@@ -8,7 +8,7 @@ import { outsideTraces, remoteContext, sampledContextOf } from './traceContext.t
  * therefore shows every feed that its events went through, and the batch shows the queries that it shares with others.
  */
 
-/** Further requests of a batch have no spans, so that a batch of thousands costs no more than this. */
+/** Further requests of a batch have no spans, so a batch of thousands costs no more than this. */
 const TRACES_PER_BATCH_MAX = 128
 
 const tracer = trace.getTracer('payment-ledger')

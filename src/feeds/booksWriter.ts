@@ -34,7 +34,7 @@ const insertInto = (table: (typeof WRITTEN)[number]): string => {
   return insertOf(table.name, table.columns, first)
 }
 
-/** One statement, so that the constraints of entries and postings see both. */
+/** One statement, so the constraints of entries and postings see both. */
 const WRITE = `with customer as (${insertInto(customers)}
     on conflict (id) do update set customer_reference = excluded.customer_reference),
   account as (${insertInto(accounts)}
@@ -54,7 +54,7 @@ const REVERSED_ENTRIES = `select n.key, e.event_id from unnest($1::text[], $2::t
 
 /**
  * The last entry of each tenant and the last balance of each account, before a position, and the closings of each
- * tenant. The order of each query is that of exactly one index, so that Postgres uses this index without statistics of
+ * tenant. The order of each query is that of exactly one index, so Postgres uses this index without statistics of
  * the tables.
  */
 const EARLIER = `select t.tenant_id, null as account, null as through, e.position, e.at, null::bigint as debits, null::bigint as credits,

@@ -119,7 +119,7 @@ const moveWaiting = async (database: Database, waiting: WaitingMove[]): Promise<
 }
 
 /**
- * Moves a checkpoint that no rows belong to. The feeds of a process read the same events at the same time, so that their
+ * Moves a checkpoint that no rows belong to. The feeds of a process read the same events at the same time, so their
  * moves wait for the one that is executed and then share a statement, and a commit. Throws EpochSuperseded in an old epoch.
  */
 export const moveCheckpointAlone = async (database: Database, move: CheckpointMove): Promise<void> => {
@@ -129,7 +129,7 @@ export const moveCheckpointAlone = async (database: Database, move: CheckpointMo
   else {
     const first = [added]
     waitingMoves.set(database, first)
-    // Later by a step, so that the moves of this moment are among the first.
+    // Later by a step, so the moves of this moment are among the first.
     queueMicrotask(() => void moveWaiting(database, first))
   }
   await added.promise

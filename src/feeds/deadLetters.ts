@@ -48,7 +48,7 @@ export const referenceOf = (stored: StoredEvent): EventReference => {
   }
 }
 
-/** In place of a failure, for an event that only waits behind an earlier one of its key. */
+/** Instead of a failure, for an event that only waits behind an earlier one of its key. */
 export const WAITS_BEHIND: Failure = { reason: BEHIND_REASON, attempts: 0 }
 
 export const reasonOf = (error: unknown): string =>

@@ -5,8 +5,6 @@ import { aggregates, type Category, isCategory } from '../../streams/index.ts'
 import { recordedOf } from '../lib/storedEvents.ts'
 import type { StoredEvent } from '../ports.ts'
 
-/** Decoding of stored events of any aggregate. */
-
 export type Decoded = { readonly category: Category; readonly recorded: Recorded<AnyEvent> }
 
 /** Decodes a stored event of any aggregate. Throws for a stream that no aggregate of this build owns. */

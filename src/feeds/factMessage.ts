@@ -1,8 +1,6 @@
 import type { CloudEvent } from '../../streams/facts.ts'
 import type { FactMessage } from '../ports.ts'
 
-/** The Kafka message of a fact. */
-
 /**
  * A CloudEvent in the binary mode of the Kafka protocol binding 1.0: attributes are headers, the value is the data. The
  * headers are listed, because an object that is made from a list of names costs several times as much.

@@ -21,12 +21,12 @@ export type { FeedState } from './feedProgress.ts'
  *      ├──────── a dependency did not answer ──────────────┴────────────────────────────────────────────────────┤
  *      └── after a pause ── stopped ◀── anything else failed ───────────────────────────────────────────────────┘
  *
- * A feed that has work and processes no batch for 30 s is reported as `stalled` in place of its state (feedProgress.ts), until
+ * A feed that has work and processes no batch for 30 s is reported as `stalled` instead of its state (feedProgress.ts), until
  * the next batch. A feed that is live, or whose lease another process has, has no work.
  *
  * A run has two halves: the loop, which processes batches from the checkpoint on, and the background work. The end of one
  * half ends the other, and the run has ended when both have: only then may the next run begin. All state of a run (its
- * epoch, its open tasks) is in the object that `beginRun` returns, so that two runs share nothing.
+ * epoch, its open tasks) is in the object that `beginRun` returns, so two runs share nothing.
  */
 
 /** A subscriber of the log. */
@@ -66,7 +66,7 @@ export type Run = {
   readonly prepare?: (event: StoredEvent) => void
   /** Called when the feed is live, again after each batch. Does not throw. */
   readonly caughtUp?: () => void
-  /** Work beside the loop, until the signal. Settles when none of it is under way any more. */
+  /** Work beside the loop, until the signal. Settles when none of it is in flight any more. */
   readonly background?: () => Promise<void>
 }
 
@@ -85,7 +85,7 @@ const FEED_BATCH_MAX = 2_000
 const LIVE_BATCH_MAX = 500
 /** The pause of a live feed after a batch that was not full: one event costs nearly as much as a hundred. */
 const GATHER_MS = 50
-/** That of feeds whose results no reader waits for. */
+/** The pause of feeds whose results no reader waits for. */
 export const UNHURRIED_GATHER_MS = 500
 /** A stopped feed tries again from its checkpoint: the cause may have been repaired. */
 const STOPPED_RETRY_MS = 5_000
@@ -143,7 +143,7 @@ const keepRunning = async (supervised: SupervisedFeed, epoch: bigint, signal: Ab
       await supervised.dependencies.world.sleep(pauseMs, signal)
     }
   } catch (error) {
-    // Another process runs this feed in a newer epoch. The other feeds of the lease go on until the lease is lost, or until
+    // Another process runs this feed in a newer epoch. The other feeds of the lease continue until the lease is lost, or until
     // they are replaced too.
     if (!(error instanceof EpochSuperseded)) throw error
   }

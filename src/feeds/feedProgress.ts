@@ -33,7 +33,7 @@ export type Progress = {
   readonly hasWork: () => void
   /** A batch was processed. `live`: it had the last events of the log. */
   readonly processed: (position: bigint, live: boolean) => void
-  /** The feed cannot go on now, and tries again. `stopped`: a dependency that does not answer is not the reason. */
+  /** The feed cannot continue now, and tries again. `stopped`: a dependency that does not answer is not the reason. */
   readonly failed: (error: unknown, stopped: boolean) => void
   /** Reports the state `stalled` when it begins, until the signal. */
   readonly reportWhenStalled: (signal: AbortSignal) => Promise<void>

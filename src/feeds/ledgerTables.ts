@@ -11,7 +11,7 @@ const folder = new URL('../../projections/', import.meta.url)
 /** The statements that create the tables of a folder with their indexes. */
 export const tableFile = (name: string): Promise<string> => readFile(new URL(`${name}/table.sql`, folder), 'utf8')
 
-/** The name of a read model's table contains its version. A changed table is a new table, so that nothing is migrated. */
+/** The name of a read model's table contains its version. A changed table is a new table, so nothing is migrated. */
 const createReadModelTables = async (sql: Sql): Promise<void> => {
   for (const [name, table] of Object.entries(READ_MODEL_FOLDERS))
     if (!(await relationExists(sql, table))) await sql(await tableFile(name))

@@ -28,8 +28,8 @@ import { EpochSuperseded } from './checkpoints.ts'
 
 /**
  * Parking, the one mechanism of the publisher, the deliveries to subscriptions, the read models and the processes: an event
- * that cannot be processed waits in Postgres with every later event of its key, so that none overtakes it and all other keys
- * go on.
+ * that cannot be processed waits in Postgres with every later event of its key, so none overtakes it and all other keys
+ * continue.
  *
  *   flowing ── an event of the key cannot be processed ──▶ parked: it and every later event of the key wait
  *   parked  ── all of them are replayed or discarded, on request of an operator ──▶ flowing
@@ -51,7 +51,7 @@ export type ParkingOptions = RequestHandlers & {
   readonly name: string
   readonly database: Database
   readonly world: Pick<World, 'now' | 'monotonicMs'>
-  /** Shared with the batches of the feed, so that a replayed event is not overtaken by a later one of its key. */
+  /** Shared with the batches of the feed, so a replayed event is not overtaken by a later one of its key. */
   readonly queue: SerialQueue
   /** Throws EpochSuperseded in an old epoch, which undoes the transaction that it is part of. */
   readonly fence: (sql: Sql) => Promise<void>
@@ -59,7 +59,7 @@ export type ParkingOptions = RequestHandlers & {
   readonly beforeParking?: (rows: readonly DeadLetter[]) => Promise<void>
   /** Requests a replay of all dead letters at the start: a newer build may be able to process them. */
   readonly replaysAtStart?: boolean
-  /** That of the loop which serves the requests: set when a key is parked. */
+  /** Wakes the loop that serves the requests; set when a key is parked. */
   readonly timer: Timer
 }
 
@@ -170,7 +170,7 @@ type RequestHandlers = {
   readonly replay: (event: DeadLetter) => Promise<RequestResult>
   /** Runs in the transaction that deletes the row of a discarded event. */
   readonly discard?: (sql: Sql, event: DeadLetter) => Promise<void>
-  /** Whether the event was replayed and its work is under way: then it is not replayed again, and its row stays. */
+  /** Whether the event was replayed and its work is in flight: then it is not replayed again, and its row stays. */
   readonly isPending?: (event: DeadLetter) => boolean
 }
 
@@ -192,7 +192,7 @@ type Retry = { readonly atMs: number; readonly pauseMs: number }
 
 /**
  * Whether the failure is over by a later attempt of the same run. After a commit without an answer it is not known which
- * events are parked, so that the next run reads them again.
+ * events are parked, so the next run reads them again.
  */
 const passesInThisRun = (error: unknown): boolean =>
   error instanceof Unavailable
@@ -247,7 +247,7 @@ const serveKey = async (
   parkedKeys.delete(key)
 }
 
-/** Replays or discards an event, as requested; false when that failed, so that the event stays parked. */
+/** Replays or discards an event, as requested; false when that failed, so the event stays parked. */
 const serveOne = async (handlers: RequestHandlers, fenced: Fenced, event: DeadLetterWithRequest): Promise<boolean> => {
   const failure = await execute(handlers, fenced, event).catch((error: unknown): Failure => {
     if (isTransient(error)) throw error

@@ -17,9 +17,9 @@ import { createTimer, type Timer } from './timer.ts'
 import type { Feed, Run } from './feedLoop.ts'
 
 /**
- * The feed of the read models. All of them share one subscription, so that each event is transferred and decoded once, and
+ * The feed of the read models. All of them share one subscription, so each event is transferred and decoded once, and
  * each has a checkpoint of its own: a new model reads the log from its start while the others wait for it to catch up, and a
- * model that cannot go on is left behind while the others go on. It is tried again after a pause.
+ * model that cannot continue is left behind while the others continue. It is tried again after a pause.
  *
  *   following ── a write fails ──▶ left behind ── after the pause the feed begins a new run ──▶ following
  *
@@ -27,7 +27,7 @@ import type { Feed, Run } from './feedLoop.ts'
  */
 
 /**
- * Larger than those of other feeds: a row is written once for all events of its stream in a batch, so that fewer rows are written,
+ * Larger than those of other feeds: a row is written once for all events of its stream in a batch, so fewer rows are written,
  * read and written again.
  */
 const CATCH_UP_BATCH_MAX = 4_000
@@ -58,7 +58,7 @@ const earliestOf = (readModels: readonly OpenReadModel[]): ResumePosition => {
 type OnLeftBehind = (name: string, error: unknown) => void
 
 /**
- * `onLeftBehind` is called for a model that cannot go on; `onServed` after requests of operators were served, which may have
+ * `onLeftBehind` is called for a model that cannot continue; `onServed` after requests of operators were served, which may have
  * changed rows.
  */
 export const projectorOf = (

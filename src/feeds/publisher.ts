@@ -15,7 +15,7 @@ import { TOPIC_RETENTION_MS } from '../settings/retention.ts'
 
 /** Publishes facts from the log on the topics of Kafka, one topic per category. */
 
-/** One topic for each category of GET /events, so that both have the same facts. */
+/** One topic for each category of GET /events, so both have the same facts. */
 const FACT_TOPICS: readonly TopicSettings[] = facts.categories.map(category => ({
   topic: topicOf(category),
   partitions: TOPIC_PARTITIONS,
@@ -46,7 +46,7 @@ const messageOfStoredEvent = (stored: StoredEvent): FactMessage => {
   return factMessageOf(topicOf(category), event)
 }
 
-/** An event that this build cannot decode fails when its message is made, so that it stops its key alone. */
+/** An event that this build cannot decode fails when its message is made, so it stops its key alone. */
 const outgoingOf = (stored: StoredEvent, message: (stored: StoredEvent) => FactMessage): Outgoing => ({
   ...referenceOf(stored),
   message: () => message(stored),

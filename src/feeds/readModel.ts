@@ -11,7 +11,7 @@ export type ReadModel = {
   readonly categories: readonly string[]
   /**
    * Writes the changes of the events. An event that was written before changes nothing; a gap throws. `copy` is given where the
-   * events are after the checkpoint, so that rows which begin with them are new; if they are not, the transaction fails.
+   * events are after the checkpoint, so rows which begin with them are new; if they are not, the transaction fails.
    */
   readonly write: (sql: Sql, events: readonly Recorded<AnyEvent>[], copy?: CopyRows) => Promise<void>
   /**
@@ -20,7 +20,7 @@ export type ReadModel = {
    */
   readonly writeLate?: (sql: Sql, event: Recorded<AnyEvent>) => Promise<void>
   /**
-   * Advances the revision of a row over an event that was discarded, so that the next event of the stream is no gap. False
+   * Advances the revision of a row over an event that was discarded, so the next event of the stream is no gap. False
    * if the stream has no row.
    */
   readonly skipEvent?: (sql: Sql, event: { readonly key: string; readonly revision: bigint }) => Promise<boolean>

@@ -24,7 +24,7 @@ import type { Timer } from './timer.ts'
 
 /**
  * Writes batches of events to read models. An event that cannot be decoded, or whose row the database refuses, is poison: it
- * is parked with every later event of its stream (parking.ts), and the rows of other streams go on. An error of the table
+ * is parked with every later event of its stream (parking.ts), and the rows of other streams continue. An error of the table
  * itself is not caused by the event, and throws.
  */
 
@@ -78,7 +78,7 @@ const replaysAfterEnd = (sql: Sql, name: string, record: ParkingRecord): OpenRea
   let end: bigint | undefined
   let mayReplay = false
   return async reached => {
-    // While the store takes no event, the read models go on without replays.
+    // While the store takes no event, the read models continue without replays.
     end ??= await record.beginReplay().catch(undefinedIfUnavailable)
     if (mayReplay || end === undefined || reached < end) return mayReplay
     await requestReplayOfAll(sql, name)
@@ -173,7 +173,7 @@ const writeOne = async (sql: Sql, readModel: OpenReadModel, batch: Batch, copy?:
 
 /**
  * The rows of one model are made while Postgres executes the statements of those before it. The transaction must not end
- * while one of them may still send a statement, so that an error is thrown when all have ended: the first one, because it
+ * while one of them may still send a statement, so an error is thrown when all have ended: the first one, because it
  * makes Postgres refuse the others.
  */
 const writeEach = async (sql: Sql, models: readonly OpenReadModel[], batch: Batch, copy?: CopyRows): Promise<void> => {
@@ -272,7 +272,7 @@ const writeWithoutPoison = async (readModel: OpenReadModel, batch: Batch): Promi
   readModel.position = batch.position
 }
 
-/** Writes the batch and parks its poison. Returns the reason if the model cannot go on. */
+/** Writes the batch and parks its poison. Returns the reason if the model cannot continue. */
 export const writeAlone = async (
   dependencies: ReadModelWriterDependencies,
   readModel: OpenReadModel,

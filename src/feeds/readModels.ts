@@ -24,7 +24,7 @@ const idsWithEarlierEvents = (events: readonly Recorded<AnyEvent>[]): string[] =
   return [...earlier]
 }
 
-/** One row per stream. A batch is folded in memory, so that each row is written once for all events of its stream. */
+/** One row per stream. A batch is folded in memory, so each row is written once for all events of its stream. */
 export const rowsOf = <E extends AnyEvent, R extends ResourceRow>(projection: Projection<E, R>): ReadModel => {
   const { name, category, columns } = projection
   const names = Object.keys(columns)

@@ -1,9 +1,6 @@
 import type { World } from '../ports.ts'
 
-/**
- * A timer of a loop that waits for the next thing to do, in place of looking for it again and again: everything that makes
- * work sets the time at which it is due.
- */
+/** Wakes a work loop instead of polling: whoever adds work sets the time at which it is due. */
 
 /** Bounds the delay of work whose time was not set. */
 export const WAIT_MAX_MS = 30_000

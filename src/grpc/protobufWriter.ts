@@ -22,7 +22,7 @@ const varintLength = (value: number): number => {
 }
 
 /**
- * Writes messages from their last byte to their first, so that the length of a nested message is known when it is
+ * Writes messages from their last byte to their first, so the length of a nested message is known when it is
  * written: fields are written in reverse order, nested ones first. Messages share chunks of memory.
  */
 export class MessageWriter {

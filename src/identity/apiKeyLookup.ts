@@ -26,7 +26,7 @@ export type ApiKeyLookup = {
   readonly isKnown: (id: ApiKeyId) => boolean
   /** A recent reading, or a new one. */
   readonly recentReading: (id: ApiKeyId) => Promise<Reading>
-  /** A reading that begins after this call. Calls that wait for the same reading under way share the next one. */
+  /** A reading that begins after this call. Calls that wait for the same reading in flight share the next one. */
   readonly newReading: (id: ApiKeyId) => Promise<Reading>
 }
 
@@ -42,7 +42,7 @@ export const createApiKeyLookup = (load: LoadKey, monotonicNow: () => number): A
   const limitUnknown = pLimit(UNKNOWN_AT_ONCE_MAX)
 
   const read = async (id: ApiKeyId): Promise<Reading> => {
-    // The age counts from the beginning, since a reading may miss a change that happens while it is under way.
+    // The age counts from the beginning, since a reading may miss a change that happens while it is in flight.
     const at = monotonicNow()
     const reading = { at, issued: await load(id) }
     const cache = reading.issued ? existing : unknown
@@ -71,7 +71,7 @@ export const createApiKeyLookup = (load: LoadKey, monotonicNow: () => number): A
       return last && monotonicNow() - last.at < READING_MAX_AGE_MS ? last : join(id)
     },
     newReading: async id => {
-      // The reading under way began too early; the first of the waiting calls begins the next one for all of them.
+      // The reading in flight began too early; the first of the waiting calls begins the next one for all of them.
       await underWay.get(id)?.catch(() => undefined)
       return join(id)
     },

@@ -35,7 +35,7 @@ type IssuedState = Exclude<ApiKeyState, { status: 'none' }>
 const faultOf = (key: IssuedState, hash: string, nowMs: number): KeyFault | undefined => {
   if (key.status === 'revoked') return 'key_revoked'
   const { current, previous } = key
-  // Both are compared, so that the time does not reveal which one matched.
+  // Both are compared, so the time does not reveal which one matched.
   const isCurrent = isSameHash(current.hash, hash)
   const isPrevious = previous !== null && isSameHash(previous.hash, hash)
   const isOver = (secret: KeySecret): boolean => Date.parse(secret.expires_at) <= nowMs

@@ -1,7 +1,5 @@
 import type { Principal, PrincipalKind, Scope } from './principal.ts'
 
-/** The authorization decision. */
-
 export type Caller = {
   readonly subject: string
   readonly client: string

@@ -101,7 +101,7 @@ export const readClaims = (claims: JsonMembers, expected: Expected): Claims | To
 }
 
 /**
- * The fault of the claims at this time. `expired` comes last, so that it is reported for otherwise valid tokens only.
+ * The fault of the claims at this time. `expired` comes last, so it is reported for otherwise valid tokens only.
  */
 export const faultAt = (claims: Claims, nowSeconds: number): TokenFault | undefined => {
   if (claims.issuedAt > nowSeconds + LEEWAY_SECONDS) return 'iat_in_future'

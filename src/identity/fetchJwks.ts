@@ -13,7 +13,7 @@ export type FetchJwks = () => Promise<unknown>
 
 const metadataSchema = z.object({ issuer: z.string(), jwks_uri: z.url({ protocol: /^https?$/ }) })
 
-/** Reads at most `MAX_DOCUMENT_BYTES`, so that a response cannot exhaust memory. */
+/** Reads at most `MAX_DOCUMENT_BYTES`, so a response cannot exhaust memory. */
 const readBounded = async (response: Response): Promise<string> => {
   const chunks: Uint8Array[] = []
   let bytes = 0

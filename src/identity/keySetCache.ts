@@ -65,7 +65,7 @@ const algorithmOf = (key: KeyObject): Algorithm | undefined => {
   return key.asymmetricKeyType === 'rsa' && modulusLength >= MIN_RSA_BITS ? 'RS256' : undefined
 }
 
-/** The same key keeps its object from one reading to the next, so that `isCurrent` is a comparison of references. */
+/** The same key keeps its object from one reading to the next, so `isCurrent` is a comparison of references. */
 const collect = (published: readonly SigningKey[], previous: Keys): Keys => {
   const keys = new Map<string, VerificationKey>()
   for (const { kid, alg: algorithm, getPublicKey } of published.map(describe)) {
@@ -119,7 +119,7 @@ const pauseAfterFailuresMs = (failures: number): number =>
  *
  * A kid that is not in the set causes a reading at once, since a new key may be in use before the next regular one. If
  * the reading brings a new key, the issuer has rotated its keys, and the next unknown kid causes a reading again. If
- * not, a pause of UNKNOWN_KID_PAUSE_MS begins, so that tokens with invented kids cannot flood the issuer. Unknown kids
+ * not, a pause of UNKNOWN_KID_PAUSE_MS begins, so tokens with invented kids cannot flood the issuer. Unknown kids
  * that come during the pause are refused, and cause one reading at its end: a new key is known at the latest one pause
  * after its first use. After a failed reading the pause is shorter.
  *
@@ -145,7 +145,7 @@ export const openKeySet = (options: KeySetOptions): KeySet => {
     keys.ageMs() < TIMES.outageMaxMs ? keys.value()?.get(keyId(alg, kid)) : undefined
 
   const readForUnknown = async (): Promise<void> => {
-    // Set before the reading, so that other kids that arrive during it do not each cause one more.
+    // Set before the reading, so other kids that arrive during it do not each cause one more.
     pausedUntilMs = monotonicNow() + UNKNOWN_KID_PAUSE_MS
     const before = keys.value()
     await keys.read()
@@ -163,7 +163,7 @@ export const openKeySet = (options: KeySetOptions): KeySet => {
   }
 
   const find: KeySet['find'] = async (alg, kid, since) => {
-    // The reading under way may bring the key. If it does not, and began before the token arrived, another one is
+    // The reading in flight may bring the key. If it does not, and began before the token arrived, another one is
     // needed.
     if (!lookUp(alg, kid)) await keys.underWay()
     if (!lookUp(alg, kid) && keys.lastGood() <= since && !closing.signal.aborted) {

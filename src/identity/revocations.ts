@@ -56,7 +56,7 @@ export type RevocationsOptions = {
 }
 
 /**
- * The list for all instances, in Postgres. While the database does not answer, the last list counts, so that payments go on
+ * The list for all instances, in Postgres. While the database does not answer, the last list counts, so payments continue
  * and revoked tokens stay revoked.
  */
 export const openRevocations = async ({
@@ -87,7 +87,7 @@ export const openRevocations = async ({
   return {
     learn,
     revoke: async name => {
-      // Before the insert, so that this service refuses the token even when the database does not answer.
+      // Before the insert, so this service refuses the token even when the database does not answer.
       learn(name)
       await tellSiblings(name)
       await sql(INSERT, [name, KEPT_SECONDS])

@@ -147,7 +147,7 @@ export const openTokenVerifier = async (options: TokenVerifierOptions): Promise<
     const since = keys.readings()
     const reading = keys.ready()
     if (reading) await reading
-    // The cache holds the hash in place of the token, so that a heap dump has no credentials.
+    // The cache holds the hash instead of the token, so a heap dump has no credentials.
     const digest = hash('sha256', token, 'base64')
     const cached = cachedVerification(digest)
     if (!cached) await beforeWork?.()

@@ -22,7 +22,7 @@ const POOLED_MAX_BYTES = 64
 
 /**
  * Random bytes out of a pool, because a call of the generator takes longer than the few bytes of an id. Bytes leave the
- * pool with their use, so that it never holds a secret that is in use.
+ * pool with their use, so it never holds a secret that is in use.
  */
 const pooledRandomBytes = (): World['randomBytes'] => {
   let pool = Buffer.alloc(0)

@@ -35,7 +35,7 @@ const startsWithDigit = (name: string | undefined): boolean => name !== undefine
 
 /**
  * The object or array with all members in canonical order; undefined where an object cannot have them in this order, or
- * where a member is not JSON. Integer-like names come first in every object, so that the first name tells whether there
+ * where a member is not JSON. Integer-like names come first in every object, so the first name tells whether there
  * is one.
  */
 const inCanonicalOrder = (value: object): object | undefined => {
@@ -48,7 +48,7 @@ const inCanonicalOrder = (value: object): object | undefined => {
   const copy: Record<string, unknown> = {}
   for (const name of sortNames(names)) {
     const ordered = orderedMember((value as Record<string, unknown>)[name])
-    // The name __proto__ would set the prototype in place of a member.
+    // The name __proto__ would set the prototype instead of a member.
     if (ordered === undefined || name === '__proto__') return undefined
     copy[name] = ordered
   }
@@ -102,7 +102,7 @@ const keyOf = (secret: Uint8Array): KeyObject => {
   return key
 }
 
-/** It cannot be computed without the secret. The first part says what is hashed, so that no two uses share a hash. */
+/** It cannot be computed without the secret. The first part says what is hashed, so no two uses share a hash. */
 export const hmac = (secret: Uint8Array, parts: readonly string[]): Buffer =>
   createHmac('sha256', keyOf(secret)).update(JSON.stringify(parts)).digest()
 

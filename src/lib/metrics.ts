@@ -6,7 +6,7 @@ import { type Histogram, metrics, type ObservableResult } from '@opentelemetry/a
  * is not loaded for the text, because it takes 24 MB of each process.
  *
  * Labels have values from closed sets (route templates, status classes, stable codes, versions, names of feeds and
- * dependencies), never ids, keys, tenants or texts of callers, so that the number of series is bounded whatever is
+ * dependencies), never ids, keys, tenants or texts of callers, so the number of series is bounded whatever is
  * requested.
  */
 

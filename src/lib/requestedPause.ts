@@ -14,7 +14,7 @@ const dateOf = (text: string | null): number => {
 
 /**
  * Retry-After in milliseconds, from 0 to a day; undefined without one, and for a malformed one. A date counts from the
- * response's own Date, so that the clocks of both sides need not agree.
+ * response's own Date, so the clocks of both sides need not agree.
  */
 export const requestedPauseMs = (headers: Headers): number | undefined => {
   const text = headers.get('retry-after')

@@ -9,7 +9,7 @@ const PAUSE_MIN_MS = 100
 
 /**
  * Resolves to the first response that is no 503 with Retry-After, or to the last one when the requested pause would end
- * after `timeoutMs`. A 503 had no effect, so that any method may be retried; the body must be readable twice. Rejects
+ * after `timeoutMs`. A 503 had no effect, so any method may be retried; the body must be readable twice. Rejects
  * as fetch does, and when no response has come within `timeoutMs`.
  */
 export const fetchWhenAvailable = async (url: string, init: RequestInit, timeoutMs: number): Promise<Response> => {

@@ -7,7 +7,7 @@ import { workForAll } from '../fairness/currentAccount.ts'
  * The value is *fresh* up to `refreshAfterMs` after its last good reading began, and is used as it is. Then it is
  * *aging*: the next use begins a reading, but does not wait for it. From `maxAgeMs` on it is *stale*: uses wait for
  * that reading. When the last reading failed, uses do not wait until the value is `outageMaxMs` old. Readings never
- * overlap, and after a failed one the next begins `retryAfterMs` later at the earliest, so that a dead dependency costs
+ * overlap, and after a failed one the next begins `retryAfterMs` later at the earliest, so a dead dependency costs
  * no caller a timeout twice.
  */
 
@@ -34,7 +34,7 @@ export type Revalidated<T> = {
   readonly value: () => T | undefined
   /** Resolves once the value may be used; undefined when it already may, which is nearly always. */
   readonly ready: () => Promise<void> | undefined
-  /** Joins the reading under way or begins one. */
+  /** Joins the reading in flight or begins one. */
   readonly read: () => Promise<void>
   readonly underWay: () => Promise<void> | undefined
   /** How many readings have begun. */

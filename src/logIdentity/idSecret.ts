@@ -6,11 +6,11 @@ import { derivedId, eventIdOf } from '../lib/identifiers.ts'
 import { newEventOf, recordedOf } from '../lib/storedEvents.ts'
 
 /**
- * The secret with which ids are derived from idempotency keys (HMAC-SHA-256), so that an id cannot be computed from a
+ * The secret with which ids are derived from idempotency keys (HMAC-SHA-256), so an id cannot be computed from a
  * guessed key, tenant and caller.
  *
  * The secret is stored in the log, in a stream of its own: all instances share it, and a backup of the event store has
- * it beside the results of the keys that it protects, so that neither is restored without the other. Readers of the log
+ * it beside the results of the keys that it protects, so neither is restored without the other. Readers of the log
  * see the ids anyway. The secret never changes, because under another one a repeated key would find nothing, and pay
  * twice.
  */
@@ -20,7 +20,7 @@ const SECRET_ID = derivedId('sec', 'ids of idempotency keys')
 export const SECRET_STREAM = streamOf(secret, SECRET_ID)
 const SECRET_BYTES = 32
 
-/** The log has results of idempotency keys but not the secret, so that nothing may be created under a key. */
+/** The log has results of idempotency keys but not the secret, so nothing may be created under a key. */
 export class IdSecretLost extends Unavailable {
   constructor() {
     const reason =

@@ -9,7 +9,7 @@ import { SECRET_STREAM } from './idSecret.ts'
  * Checks that the tables of a database are made from the log of this event store. A log is identified by the event that
  * made its secret: every log has one, and no two logs have the same. Read models, checkpoints and dead letters of
  * another log, or of a later state of this one (the store was restored from an older backup), would be served as if
- * they were of this one, and its events would be missing from them for ever. The check is made at every start, and
+ * they were of this one, and its events would be missing from them forever. The check is made at every start, and
  * repeated while the service runs.
  */
 

@@ -4,7 +4,7 @@ import { FEED_LEASES } from '../schema/locks.ts'
 
 /** The reset of all tables that are made from the log, for `ledger projections reset`. */
 
-/** Does the work while holding every lease, so that no process can run a feed; false when `giveUp` aborts first. */
+/** Does the work while holding every lease, so no process can run a feed; false when `giveUp` aborts first. */
 const holdingLeases = async (
   database: Database,
   names: readonly string[],

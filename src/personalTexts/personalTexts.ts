@@ -49,7 +49,7 @@ const tokensIn = (row: object): PersonalToken[] => membersWithToken(row).map(mem
 
 export const tokensOf = (rows: readonly object[]): readonly PersonalToken[] => [...new Set(rows.flatMap(tokensIn))]
 
-/** The row with its texts in place of its tokens; null for a text that was erased, or is not in the table. */
+/** The row with its texts instead of its tokens; null for a text that was erased, or is not in the table. */
 export const withTexts = <R extends object>(row: R, texts: Texts): R => {
   const members = membersWithToken(row)
   if (members.length === 0) return row
@@ -58,7 +58,7 @@ export const withTexts = <R extends object>(row: R, texts: Texts): R => {
 }
 
 /**
- * Whether the row has the token of an erased text, so that its representation differs from the earlier one. A token
+ * Whether the row has the token of an erased text, so its representation differs from the earlier one. A token
  * that was not looked up counts as present.
  */
 export const hasErased = (row: object, texts: Texts): boolean => tokensIn(row).some(token => texts.get(token) === null)
@@ -90,7 +90,7 @@ export const digestOf = async (
 
 export type PersonalTexts = {
   /**
-   * Stands for the text in the idempotency record of a request, so that equal requests are recognised without the text.
+   * Stands for the text in the idempotency record of a request, so equal requests are recognised without the text.
    */
   readonly digest: (personal: PersonalText) => Promise<string>
   /**
@@ -244,7 +244,7 @@ const ROWS_MAX = 500
 
 /**
  * Stores rows with different digests. The column `known` is the token of a stored text, '' for one that was erased and
- * not stored again, and null for a new one. The subquery is not a join, so that its plan uses the index however small
+ * not stored again, and null for a new one. The subquery is not a join, so its plan uses the index however small
  * the table was when the statement was prepared. Rows are inserted in the order of their digests, because two
  * statements that wait for each other's rows would be a deadlock.
  */
@@ -280,7 +280,7 @@ type PersonalTextStorage = {
 type Batch = { readonly rows: Map<string, TextRow>; readonly stored: Promise<Tokens> }
 
 type Turns = {
-  /** Resolves when no statement is under way, or the last one has been for WAIT_MAX_MS. */
+  /** Resolves when no statement is in flight, or the last one has been for WAIT_MAX_MS. */
   readonly free: () => Promise<void>
   readonly take: <T>(answer: Promise<T>) => Promise<T>
 }

@@ -44,7 +44,7 @@ export type IntakeDependencies = {
   readonly store: Pick<EventStore, 'readStream'>
   readonly world: World
   readonly epoch: bigint
-  /** That of the loop which calls `serve`. */
+  /** Wakes the loop that calls `serve`. */
   readonly timer: Timer
 }
 

@@ -9,9 +9,9 @@
  */
 
 export type RoundRobin<T> = {
-  /** The items, the next one first. Keys without an item are forgotten, so that the map does not grow. */
+  /** The items, the next one first. Keys without an item are forgotten, so the map does not grow. */
   readonly inOrder: (items: readonly T[]) => T[]
-  /** Notes that the item has its turn now, so that its key is the last one again. */
+  /** Notes that the item has its turn now, so its key is the last one again. */
   readonly hadTurn: (item: T) => void
 }
 

@@ -20,7 +20,7 @@ import type { Database, EventStore, World } from '../ports.ts'
  *   signed      the leaves of a batch, their nodes and the checkpoint are written by one statement
  *   published   the head of the tree is on the disk in the file of heads, and then in Postgres
  *
- * The tree is a function of the log, so that a process that was replaced while it slept can publish no head that another
+ * The tree is a function of the log, so a process that was replaced while it slept can publish no head that another
  * one contradicts. A process that was killed between the file and Postgres finds its head in the file at the next start.
  * A log that has lost signed events stops the process (SignedEventsLost) until an operator accepts it.
  */

@@ -13,7 +13,7 @@ import type { Database } from '../ports.ts'
  *   due     the last manifest, or the first fact of the ledger if there is none, is of an earlier hour
  *   sealed  a manifest of this hour is in the log, by this process, another one or an operator
  *
- * The state is in the log, so that it survives a restart: after hours of downtime one manifest covers them all. An hour
+ * The state is in the log, so it survives a restart: after hours of downtime one manifest covers them all. An hour
  * without facts is sealed too: consumers can distinguish it from an hour that was not counted. Two processes cannot seal the
  * same facts, because both append at the revision that they have read.
  */

@@ -13,7 +13,7 @@ export type Origin = { readonly after: ResumePosition } | { readonly parked: Dea
 
 export type Failed = { readonly event: DeadLetter; readonly reason: string }
 
-/** Replayed events whose tasks have ended, and those whose tasks failed, so that they wait for an operator again. */
+/** Replayed events whose tasks have ended, and those whose tasks failed, so they wait for an operator again. */
 export type Finished = { readonly done: readonly DeadLetter[]; readonly failed: readonly Failed[] }
 
 export type OpenTask<T> = {

@@ -36,7 +36,7 @@ export const paymentRecovery = (ledger: Ledger): ProcessManager => ({
 
 type Event = PaymentEvent | InvoiceEvent | RefundEvent
 
-/** The name in checkpoints and in the metadata of stored events, so that it cannot change. */
+/** The name in checkpoints and in the metadata of stored events, so it cannot change. */
 const STORED_NAME = 'settlement'
 
 type Work = Pick<Task, 'key' | 'graceMs'> & { readonly finish: (context: Context) => Promise<void> }

@@ -11,7 +11,7 @@ import { createOpenTasks, type OpenTask, type OpenTasks } from './openTasks.ts'
 
 /**
  * Runs a process manager: reads the log, keeps the tasks that are begun and not ended, and finishes those whose grace
- * period is over. All of its state is in the log: the checkpoint stays before the oldest open task, so that a restart
+ * period is over. All of its state is in the log: the checkpoint stays before the oldest open task, so a restart
  * finds every one of them again.
  */
 

@@ -1,5 +1,5 @@
 -- The embedded event store, in a database of its own. One table holds everything: a stream's head is its largest revision,
--- its metadata the newest event of `$$stream`, a tombstone an event with the largest revision of all, so that nothing has to
+-- its metadata the newest event of `$$stream`, a tombstone an event with the largest revision of all, so nothing has to
 -- be kept consistent with the events.
 create table if not exists events (
   position  bigint primary key,

@@ -32,7 +32,7 @@ create table if not exists evidence_keys (
   id text primary key,
   public_key text not null
 );
--- The accepted restores: the log had lost signed events, and an operator decided to go on. Each begins a generation of heads.
+-- The accepted restores: the log had lost signed events, and an operator decided to continue. Each begins a generation of heads.
 create table if not exists evidence_restarts (
   generation integer primary key,
   -- The leaves that the log still had.

@@ -24,7 +24,7 @@ alter table export_chunks alter column bytes set storage external;
 create table if not exists operation_progress (
   operation_id text primary key,
   attempt integer not null,
-  -- Grows with every change: a part of the ETag of an operation that is under way.
+  -- Grows with every change: a part of the ETag of an operation that is in flight.
   tick integer not null,
   done bigint not null,
   total bigint not null,
@@ -80,7 +80,7 @@ create index if not exists parked_facts_unannounced on parked_facts (delivery, p
 create table if not exists discarded_events (
   delivery text not null,
   position bigint not null,
-  -- Set for read models only: the stream whose first event was discarded, so that it has no row, and every later event of
+  -- Set for read models only: the stream whose first event was discarded, so it has no row, and every later event of
   -- that stream is parked. The rows of read models stay, because a rebuild leaves discarded events out.
   key text,
   primary key (delivery, position)
@@ -215,7 +215,7 @@ create table if not exists personal_texts (
   check ((text is null) = (erased_at is not null))
 );
 create index if not exists personal_texts_digest on personal_texts (digest);
--- A text that is used again after its erasure has a second token, so that earlier uses stay erased.
+-- A text that is used again after its erasure has a second token, so earlier uses stay erased.
 create unique index if not exists personal_texts_present on personal_texts (digest) where erased_at is null;
 create index if not exists personal_texts_erased on personal_texts (kind, tenant_id) where erased_at is not null;
 -- How many texts of the tenant and kind were erased when the file of an export was written: when there are more, the file may

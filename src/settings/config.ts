@@ -91,7 +91,7 @@ const NEEDED_IN_PRODUCTION = [
 /** The command line reads it. */
 const TOKEN_OF_COMMANDS = 'LEDGER_TOKEN'
 
-/** A sentence for each variable whose name resembles a setting and is none, so that it has no effect. */
+/** A sentence for each variable whose name resembles a setting and is none, so it has no effect. */
 export const unknownSettingsIn = (env: NodeJS.ProcessEnv): readonly string[] =>
   namesLikeSettings(env, new Set([...SETTINGS, TOKEN_OF_COMMANDS])).map(
     ({ name, meant }) => `${name} is not a setting of the service${meant === undefined ? '.' : `; ${meant} is.`}`,
@@ -107,7 +107,7 @@ const parse = (env: NodeJS.ProcessEnv): Environment => {
 }
 
 /**
- * API processes share a port. The feeds run in one process at a time, so that more processes of them would have no
+ * API processes share a port. The feeds run in one process at a time, so more processes of them would have no
  * work.
  */
 const processesOf = (env: Environment): number => {

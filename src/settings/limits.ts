@@ -36,7 +36,7 @@ const tenFold = ({ requests, windowSeconds }: RateLimit): RateLimit => ({
   windowSeconds,
 })
 
-/** All limits, with the given ones in place of their defaults. The limit of a tenant follows that of its callers. */
+/** All limits, with the given ones instead of their defaults. The limit of a tenant follows that of its callers. */
 export const rateLimitsWith = (overrides: Partial<RateLimitSettings>): RateLimitSettings => {
   const callers = { ...CALLER_RATES, ...OTHER_RATES, ...overrides }
   const tenants = CALLER_RATE_NAMES.map(name => [tenantPolicy(name), tenFold(callers[name])] as const)

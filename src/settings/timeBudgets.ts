@@ -11,7 +11,7 @@ import { backoffMs } from '../lib/time.ts'
 export const REQUEST_DEADLINE_MS = 10_000
 export const PAYMENT_DEADLINE_MS = REQUEST_DEADLINE_MS / 2
 
-/** The time limit of one append. It is shorter than the shortest deadline, so that the caller learns the cause. */
+/** The time limit of one append. It is shorter than the shortest deadline, so the caller learns the cause. */
 export const APPEND_DEADLINE_MS = (PAYMENT_DEADLINE_MS * 3) / 5
 
 /** A request waits this long for a concurrent request with its key that has nothing durable yet. */
@@ -26,7 +26,7 @@ export const waitMaxMs = (deadlineMs: number): number => (deadlineMs * 4) / 5
 /** Creating a subscription waits this long for its topic, once the subscription is durable. */
 export const TOPIC_WAIT_MS = (REQUEST_DEADLINE_MS * 3) / 10
 
-/** A service that stops waits this long for the requests at work. */
+/** Graceful shutdown waits this long for in-flight requests. */
 export const DRAIN_MS = REQUEST_DEADLINE_MS
 
 const BACKOFF_MS = 5

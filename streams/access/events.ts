@@ -1,8 +1,6 @@
 import { z } from 'zod'
 import type { EventOf } from '../codec.ts'
 
-/** The events of access records. */
-
 /** The checks that can decide, in the order in which they run. */
 export const ACCESS_CHECKS = ['scope', 'tenant', 'ownership', 'state', 'policy'] as const
 export type AccessCheck = (typeof ACCESS_CHECKS)[number]

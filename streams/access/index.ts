@@ -4,8 +4,6 @@ import { type AccessCode, type AccessCommand, type AccessState, accessDecider, a
 import { type AccessEvent, accessEvents } from './events.ts'
 import { accessFacts } from './facts.ts'
 
-/** Access records: the aggregate, and the public exports of this folder. */
-
 export const access: Aggregate<AccessState, AccessCommand, AccessEvent, AccessCode> = {
   category: 'access',
   prefix: 'acc',

@@ -3,8 +3,6 @@ import { type Decider, type Rejection, reject, type StreamGrowth } from '../deci
 import { PersistentSet } from '../persistentMap.ts'
 import type { ApiKeyEvent, KeyQuota } from './events.ts'
 
-/** The decider of API keys. */
-
 /** The terms that all secrets of a key share. */
 export type KeyTerms = {
   readonly scopes: readonly string[]
@@ -42,7 +40,7 @@ export type ApiKeyCode = 'resource_not_found' | 'concurrent_modification'
  * without an event; the key may get a new secret afterwards.
  */
 type Issued = KeyTerms & {
-  /** The hashed idempotency keys of all rotations, so that a late repetition does not rotate again. */
+  /** The hashed idempotency keys of all rotations, so a late repetition does not rotate again. */
   readonly rotations: PersistentSet<string>
 }
 export type ApiKeyState =

@@ -2,8 +2,6 @@ import { z } from 'zod'
 import { annotationsSchema, idempotencyRecordSchema } from '../idempotencyRecord.ts'
 import type { EventOf } from '../codec.ts'
 
-/** The events of API keys. */
-
 const quota = z.object({ requests: z.int(), window_seconds: z.int() })
 export type KeyQuota = z.output<typeof quota>
 

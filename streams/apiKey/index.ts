@@ -4,8 +4,6 @@ import { type ApiKeyCode, type ApiKeyCommand, type ApiKeyState, apiKeyDecider, a
 import { type ApiKeyEvent, apiKeyEvents } from './events.ts'
 import { apiKeyFacts } from './facts.ts'
 
-/** API keys: the aggregate, and the public exports of this folder. */
-
 export const apiKey: Aggregate<ApiKeyState, ApiKeyCommand, ApiKeyEvent, ApiKeyCode> = {
   category: 'apiKey',
   prefix: 'key',

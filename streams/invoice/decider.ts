@@ -53,7 +53,7 @@ type Amounts = {
   readonly due: bigint
   readonly paid: bigint
   readonly pending: bigint
-  /** Every payment that PayInvoice was sent for, so that a retry is recognised. */
+  /** Every payment that PayInvoice was sent for, so a retry is recognised. */
   readonly payments: PersistentMap<PaymentId, Allocation>
   readonly refunds: PersistentSet<RefundId>
 }
@@ -110,7 +110,7 @@ const applied = (invoice: Raised, payment_id: PaymentId, amount: bigint): Invoic
 
 /**
  * The reason to refuse this payment, in order of precedence; undefined when the invoice accepts it. A paid invoice
- * needs no case of its own: nothing is due, so that every amount exceeds it.
+ * needs no case of its own: nothing is due, so every amount exceeds it.
  */
 export const refusalOf = (
   pay: Pick<PayInvoice, 'amount' | 'currency'>,

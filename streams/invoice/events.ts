@@ -4,9 +4,7 @@ import type { EventOf } from '../codec.ts'
 import { idSchema } from '../ids.ts'
 import { minorUnits } from '../money.ts'
 
-/** The events of invoices. */
-
-/** The members that every event of an invoice has beside its own, so that a fact can be made from one event. */
+/** The members that every event of an invoice has beside its own, so a fact can be made from one event. */
 const subject = { order_id: idSchema('ord'), currency: z.string(), amount_due: minorUnits }
 const payment = { payment_id: idSchema('pay'), amount: minorUnits }
 

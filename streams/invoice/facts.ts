@@ -4,8 +4,6 @@ import { announces, type FactMap } from '../facts.ts'
 import { exponentOf } from '../money.ts'
 import type { InvoiceEvent } from './events.ts'
 
-/** The facts of invoices. */
-
 type Subject = { order_id: string; currency: string; amount_due: bigint }
 const subjectOf = (id: string, { order_id, currency, amount_due }: Subject) => ({
   invoice_id: id,

@@ -4,8 +4,6 @@ import { type InvoiceCode, type InvoiceCommand, type InvoiceState, invoiceDecide
 import { type InvoiceEvent, invoiceEvents } from './events.ts'
 import { invoiceFacts } from './facts.ts'
 
-/** Invoices: the aggregate, and the public exports of this folder. */
-
 export const invoice: Aggregate<InvoiceState, InvoiceCommand, InvoiceEvent, InvoiceCode> = {
   category: 'invoice',
   prefix: 'inv',

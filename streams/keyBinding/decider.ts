@@ -2,15 +2,13 @@ import type { IdempotencyRecord } from '../idempotencyRecord.ts'
 import type { Decider, StreamGrowth } from '../decider.ts'
 import type { KeyBindingEvent } from './events.ts'
 
-/** The decider of key bindings. */
-
 export type BindKey = { type: 'BindKey'; claim: IdempotencyRecord }
 
 /**
  * Ties an Idempotency-Key to its request where the first append goes to an existing stream: raising an invoice begins
  * with its order, rotating a secret with its API key. (Elsewhere the id of the new stream is made from the key.) Two
  * requests with one key both append to this stream before either changes anything else. The record of the first one
- * stays for ever; a later request is compared with it.
+ * stays forever; a later request is compared with it.
  */
 export type KeyBindingState =
   | { readonly status: 'none' }

@@ -2,8 +2,6 @@ import { z } from 'zod'
 import { idempotencyRecordSchema } from '../idempotencyRecord.ts'
 import type { EventOf } from '../codec.ts'
 
-/** The events of key bindings. */
-
 export const keyBindingEvents = {
   /** The idempotency key belongs to this request from now on. */
   KeyBound: z.object({ claim: idempotencyRecordSchema }),

@@ -4,8 +4,6 @@ import { type BindKey, type KeyBindingState, keyBindingDecider, keyBindingGrowth
 import { type KeyBindingEvent, keyBindingEvents } from './events.ts'
 import { keyBindingFacts } from './facts.ts'
 
-/** Key bindings: the aggregate, and the public exports of this folder. */
-
 export const keyBinding: Aggregate<KeyBindingState, BindKey, KeyBindingEvent, never> = {
   category: 'keyBinding',
   prefix: 'bnd',

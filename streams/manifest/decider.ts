@@ -1,8 +1,6 @@
 import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
 import type { ManifestEvent } from './events.ts'
 
-/** The decider of manifests. */
-
 /** A parked event that is a fact, or may be one if it cannot be decoded. */
 export type MissingFact = { readonly id: string; readonly position: bigint }
 
@@ -22,7 +20,7 @@ export type ManifestCommand = SealManifest
 export type ManifestCode = 'concurrent_modification'
 
 /**
- * One stream per topic. Each manifest begins right after the one before, the first at the beginning of the log, so that
+ * One stream per topic. Each manifest begins right after the one before, the first at the beginning of the log, so
  * a consumer that verifies all of them has no gap.
  */
 export type ManifestState = { readonly last: Manifest | null }

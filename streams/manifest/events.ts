@@ -2,8 +2,6 @@ import { z } from 'zod'
 import type { EventOf } from '../codec.ts'
 import { positionSchema } from '../position.ts'
 
-/** The events of manifests. */
-
 export const manifestEvents = {
   /**
    * The facts of the topic, of all tenants, between two positions, both inclusive. The range is complete but for the

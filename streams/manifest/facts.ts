@@ -3,8 +3,6 @@ import { countMember, positionMember, textMember } from '../factMembers.ts'
 import { announces, type FactMap } from '../facts.ts'
 import type { ManifestEvent } from './events.ts'
 
-/** The facts of manifests. */
-
 export const manifestFacts: FactMap<ManifestEvent> = {
   ManifestSealed: announces({
     type: 'ledger.manifest',

@@ -10,8 +10,6 @@ import {
 import { type ManifestEvent, manifestEvents } from './events.ts'
 import { manifestFacts } from './facts.ts'
 
-/** Manifests: the aggregate, and the public exports of this folder. */
-
 export const manifest: Aggregate<ManifestState, ManifestCommand, ManifestEvent, ManifestCode> = {
   category: 'manifest',
   prefix: 'man',

@@ -45,7 +45,7 @@ export type OperationCommand =
 
 export type OperationCode = 'resource_not_found' | 'concurrent_modification'
 
-/** Limits repeated failures, because retrying a bug for ever would hide it. */
+/** Limits repeated failures, because retrying a bug forever would hide it. */
 const FAILURES_MAX = 3
 /** Limits attempts, because a crash leaves no event: an export that crashes every worker must end too. */
 const ATTEMPTS_MAX = 20
@@ -55,7 +55,7 @@ type Attempted = { readonly terms: ExportTerms; readonly attempt: number }
 
 /**
  * pending ─▶ running ─▶ succeeded, failed or cancelled; succeeded ─▶ expired. A running operation may have several
- * attempts, one after the other. Only the newest may end it, so that at most one of two workers does, and no file mixes
+ * attempts, one after the other. Only the newest may end it, so at most one of two workers does, and no file mixes
  * two attempts. `run` is null between two attempts.
  */
 export type OperationState =

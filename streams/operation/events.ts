@@ -3,8 +3,6 @@ import { annotationsSchema, idempotencyRecordSchema } from '../idempotencyRecord
 import type { EventOf } from '../codec.ts'
 import { positionSchema } from '../position.ts'
 
-/** The events of operations. */
-
 export const EXPORT_RESOURCES = ['orders', 'invoices', 'payments', 'journal_entries'] as const
 export type ExportResource = (typeof EXPORT_RESOURCES)[number]
 

@@ -3,8 +3,6 @@ import { countMember, idMember, positionMember, textMember, timeMember } from '.
 import { announces, type FactMap } from '../facts.ts'
 import type { OperationEvent } from './events.ts'
 
-/** The facts of operations. */
-
 export const operationFacts: FactMap<OperationEvent> = {
   ExportCompleted: announces({
     type: 'export.completed',

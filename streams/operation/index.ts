@@ -10,8 +10,6 @@ import {
 import { type OperationEvent, operationEvents } from './events.ts'
 import { operationFacts } from './facts.ts'
 
-/** Operations: the aggregate, and the public exports of this folder. */
-
 export const operation: Aggregate<OperationState, OperationCommand, OperationEvent, OperationCode> = {
   category: 'operation',
   prefix: 'op',

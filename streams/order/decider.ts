@@ -87,7 +87,7 @@ const createOrder = ({ type: _, ...order }: CreateOrder, state: OrderState): Dec
   return [{ type: 'OrderCreated', data: { ...order, lines: [...order.lines], total_amount: totalOf(order.lines) } }]
 }
 
-// Both texts are made by the same schema with the same order of members, so that equal text means equal content.
+// Both texts are made by the same schema with the same order of members, so equal text means equal content.
 const textOf = (value: unknown): string =>
   JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'bigint' ? inner.toString() : inner))
 const differs = (value: unknown, current: unknown): boolean => value !== undefined && textOf(value) !== textOf(current)

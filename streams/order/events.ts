@@ -4,8 +4,6 @@ import type { EventOf } from '../codec.ts'
 import { idSchema } from '../ids.ts'
 import { minorUnits } from '../money.ts'
 
-/** The events of orders. */
-
 export const lineSchema = z.object({
   sku: z.string(),
   description: z.string().nullable(),

@@ -4,8 +4,6 @@ import { exponentOf } from '../money.ts'
 import { z } from 'zod'
 import type { OrderEvent } from './events.ts'
 
-/** The facts of orders. */
-
 const order_id = idMember('ord', 'The order.')
 const total_amount = amountMember('The sum of the lines.')
 const example = { order_id: 'ord_01JB3N8Q6Z4T1V7W9XAC2E5GHK', currency: 'EUR', exponent: 2, total_amount: 4_990 }

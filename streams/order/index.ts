@@ -4,8 +4,6 @@ import { type OrderCode, type OrderCommand, type OrderState, orderDecider, order
 import { type OrderEvent, orderEvents } from './events.ts'
 import { orderFacts } from './facts.ts'
 
-/** Orders: the aggregate, and the public exports of this folder. */
-
 export const order: Aggregate<OrderState, OrderCommand, OrderEvent, OrderCode> = {
   category: 'order',
   prefix: 'ord',

@@ -2,8 +2,6 @@ import type { Decider, StreamGrowth } from '../decider.ts'
 import { PersistentSet } from '../persistentMap.ts'
 import type { ParkingEvent } from './events.ts'
 
-/** The decider of the record of parked facts. */
-
 export type ParkFacts = { type: 'ParkFacts'; positions: readonly bigint[] }
 export type BeginReplay = { type: 'BeginReplay'; run: string }
 export type ParkingCommand = ParkFacts | BeginReplay

@@ -2,8 +2,6 @@ import { z } from 'zod'
 import type { EventOf } from '../codec.ts'
 import { positionSchema } from '../position.ts'
 
-/** The events of the record of parked facts. */
-
 export const parkingEvents = {
   /** The events at these positions could not be written as facts, and are about to be parked. */
   FactsParked: z.object({ positions: z.array(positionSchema).min(1).readonly() }),

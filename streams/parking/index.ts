@@ -4,8 +4,6 @@ import { type ParkingCommand, parkingDecider, parkingGrowth, type ParkingState }
 import { type ParkingEvent, parkingEvents } from './events.ts'
 import { parkingFacts } from './facts.ts'
 
-/** The record of parked facts: the aggregate, and the public exports of this folder. */
-
 export const parking: Aggregate<ParkingState, ParkingCommand, ParkingEvent, never> = {
   category: 'parking',
   prefix: 'prk',

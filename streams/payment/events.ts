@@ -4,8 +4,6 @@ import type { EventOf } from '../codec.ts'
 import { idSchema } from '../ids.ts'
 import { minorUnits } from '../money.ts'
 
-/** The events of payments. */
-
 const terms = {
   invoice_id: idSchema('inv'),
   order_id: idSchema('ord'),

@@ -5,8 +5,6 @@ import { exponentOf } from '../money.ts'
 import type { PaymentTerms } from './decider.ts'
 import type { PaymentEvent } from './events.ts'
 
-/** The facts of payments. */
-
 const termsOf = (id: string, terms: PaymentTerms) => ({
   payment_id: id,
   invoice_id: terms.invoice_id,

@@ -4,8 +4,6 @@ import { type PaymentCode, type PaymentCommand, type PaymentState, paymentDecide
 import { type PaymentEvent, paymentEvents } from './events.ts'
 import { paymentFacts } from './facts.ts'
 
-/** Payments: the aggregate, and the public exports of this folder. */
-
 export const payment: Aggregate<PaymentState, PaymentCommand, PaymentEvent, PaymentCode> = {
   category: 'payment',
   prefix: 'pay',

@@ -2,8 +2,6 @@ import { z } from 'zod'
 import type { EventOf } from '../codec.ts'
 import { positionSchema } from '../position.ts'
 
-/** The events of accounting periods. */
-
 export const periodEvents = {
   /**
    * The books of the tenant are closed up to the end of a day in UTC. Entries of events up to `complete_to` were in the

@@ -4,8 +4,6 @@ import { type PeriodCode, type PeriodCommand, type PeriodState, periodDecider, p
 import { type PeriodEvent, periodEvents } from './events.ts'
 import { periodFacts } from './facts.ts'
 
-/** Accounting periods: the aggregate, and the public exports of this folder. */
-
 export const period: Aggregate<PeriodState, PeriodCommand, PeriodEvent, PeriodCode> = {
   category: 'period',
   prefix: 'per',

@@ -4,8 +4,6 @@ import { type ReferenceCommand, type ReferenceState, referenceDecider, reference
 import { type ReferenceEvent, referenceEvents } from './events.ts'
 import { referenceFacts } from './facts.ts'
 
-/** Business references: the aggregate, and the public exports of this folder. */
-
 export const reference: Aggregate<ReferenceState, ReferenceCommand, ReferenceEvent, never> = {
   category: 'reference',
   prefix: 'ref',

@@ -3,8 +3,6 @@ import { type Decider, type Rejection, reject, type StreamGrowth } from '../deci
 import type { PaymentId } from '../ids.ts'
 import type { RefundEvent } from './events.ts'
 
-/** The decider of refunds. */
-
 export type RefundTerms = { readonly payment_id: PaymentId; readonly amount: bigint | null; readonly reason: string }
 export type InitiateRefund = RefundTerms & { type: 'InitiateRefund'; claim: IdempotencyRecord }
 export type RefundCommand = InitiateRefund

@@ -4,8 +4,6 @@ import type { EventOf } from '../codec.ts'
 import { idSchema } from '../ids.ts'
 import { minorUnits } from '../money.ts'
 
-/** The events of refunds. */
-
 export const refundEvents = {
   /** The request: caller, key and terms. Its outcome is in the payment's stream. */
   RefundInitiated: z.object({

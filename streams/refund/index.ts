@@ -4,8 +4,6 @@ import { type RefundCode, type RefundCommand, type RefundState, refundDecider, r
 import { type RefundEvent, refundEvents } from './events.ts'
 import { refundFacts } from './facts.ts'
 
-/** Refunds: the aggregate, and the public exports of this folder. */
-
 export const refund: Aggregate<RefundState, RefundCommand, RefundEvent, RefundCode> = {
   category: 'refund',
   prefix: 'rfd',

@@ -1,8 +1,6 @@
 import type { Decider, StreamGrowth } from '../decider.ts'
 import type { SecretEvent } from './events.ts'
 
-/** The decider of the secret of the log. */
-
 export type MakeSecret = { type: 'MakeSecret'; secret: string }
 
 /**

@@ -1,8 +1,6 @@
 import { z } from 'zod'
 import type { EventOf } from '../codec.ts'
 
-/** The event of the secret of the log. */
-
 /** Base64url of 32 random bytes. */
 const SECRET = /^[\w-]{43}$/
 

@@ -4,8 +4,6 @@ import { type MakeSecret, secretDecider, secretGrowth, type SecretState } from '
 import { type SecretEvent, secretEvents } from './events.ts'
 import { secretFacts } from './facts.ts'
 
-/** The secret of the log: the aggregate, and the public exports of this folder. */
-
 export const secret: Aggregate<SecretState, MakeSecret, SecretEvent, never> = {
   category: 'secret',
   prefix: 'sec',

@@ -3,8 +3,6 @@ import { type Decider, type Rejection, reject, type StreamGrowth } from '../deci
 import { PersistentSet } from '../persistentMap.ts'
 import type { SubscriptionEvent } from './events.ts'
 
-/** The decider of subscriptions. */
-
 /** The start of delivery. `from_time`: RFC 3339, or null. */
 export type DeliveryStart = { readonly from_position: bigint; readonly from_time: string | null }
 

@@ -3,8 +3,6 @@ import { annotationsSchema, idempotencyRecordSchema } from '../idempotencyRecord
 import type { EventOf } from '../codec.ts'
 import { positionSchema } from '../position.ts'
 
-/** The events of subscriptions. */
-
 /** The start: facts at this position of the log or after it, decided at this time or later. */
 const start = {
   from_position: positionSchema,

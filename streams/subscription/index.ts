@@ -10,8 +10,6 @@ import {
 import { type SubscriptionEvent, subscriptionEvents } from './events.ts'
 import { subscriptionFacts } from './facts.ts'
 
-/** Subscriptions: the aggregate, and the public exports of this folder. */
-
 export const subscription: Aggregate<SubscriptionState, SubscriptionCommand, SubscriptionEvent, SubscriptionCode> = {
   category: 'subscription',
   prefix: 'sub',

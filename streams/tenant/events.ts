@@ -1,8 +1,6 @@
 import { z } from 'zod'
 import type { EventOf } from '../codec.ts'
 
-/** The events of tenants. */
-
 const change = {
   /** The operator's reason, for auditors. */
   reason: z.string(),

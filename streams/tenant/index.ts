@@ -4,8 +4,6 @@ import { type TenantCode, type TenantCommand, type TenantState, tenantDecider, t
 import { type TenantEvent, tenantEvents } from './events.ts'
 import { tenantFacts } from './facts.ts'
 
-/** Tenants: the aggregate, and the public exports of this folder. */
-
 export const tenant: Aggregate<TenantState, TenantCommand, TenantEvent, TenantCode> = {
   category: 'tenant',
   prefix: 'ten',

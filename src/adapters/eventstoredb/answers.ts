@@ -130,7 +130,7 @@ const bytesOf = (
 let lastMs = ''
 let lastTime = ''
 
-/** RFC 3339. Events of one commit have the same time, so that the last one is kept. */
+/** RFC 3339. Events of one commit have the same time, so the last one is kept. */
 const timeOf = (ms: string): string => {
   if (ms !== lastMs) {
     lastMs = ms

@@ -55,7 +55,7 @@ const writeProposed = (writer: MessageWriter, { id, type, data, metadata }: NewE
 }
 
 /**
- * Options have no deadline: it would be a time of this machine's clock that the store compares with its own, so that
+ * Options have no deadline: it would be a time of this machine's clock that the store compares with its own, so
  * clocks four seconds apart would fail every append.
  */
 const writeOptions = (writer: MessageWriter, { stream, expected }: Append): void => {
@@ -115,7 +115,7 @@ const readSuccess = (from: ProtobufReader): Appended => {
   return { ok: true, revision, position }
 }
 
-/** The client's error for the reason in the response. It is rare, so that the generated decoder reads it. */
+/** The client's error for the reason in the response. It is rare, so the generated decoder reads it. */
 const refusalIn = (bytes: Buffer): Error => {
   const answer = streams.BatchAppendResp.deserializeBinary(new Uint8Array(bytes))
   const refused = answer.getError()

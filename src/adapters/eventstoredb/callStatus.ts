@@ -13,7 +13,7 @@ export type CallError = Error & { readonly code: status; readonly details: strin
 export const callError = (code: status, details: string, metadata = new Metadata()): CallError =>
   Object.assign(new Error(`${code} ${status[code]}: ${details}`), { code, details, metadata })
 
-/** A malformed encoding must not discard the status, so that the text is then returned as it is. */
+/** A malformed encoding must not discard the status, so the text is then returned as it is. */
 const percentDecoded = (text: string): string => {
   try {
     return decodeURIComponent(text)

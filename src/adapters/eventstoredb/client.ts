@@ -67,7 +67,7 @@ const appendCalls = new WeakMap<ClientCall, AppendCalls>()
 
 /**
  * The library's calls for appends. When one ends, the client deletes the call that is there, also if it is another one
- * by then; nobody would end that, so that its connection would stay open.
+ * by then; nobody would end that, so its connection would stay open.
  */
 class LibraryCalls extends WeakMap<Grpc, ClientCall | Promise<ClientCall>> {
   override delete(grpc: Grpc): boolean {
@@ -133,7 +133,7 @@ export class Client extends EventStoreDBClient {
 
   /**
    * The call that carries all appends of this connection: first one of the gRPC library, which connects; then one on its
-   * session. The first one stays open, so that the library continues to ping the store.
+   * session. The first one stays open, so the library continues to ping the store.
    */
   private async appendCall(): Promise<AppendCall> {
     await this.ready

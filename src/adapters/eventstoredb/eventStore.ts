@@ -4,8 +4,6 @@ import { openConnection } from './connection.ts'
 import { openLiveSubscription, subscribe } from './subscription.ts'
 import { head, readStream } from './read.ts'
 
-/** The event store port on EventStoreDB. */
-
 /** For tools; the service has one among its time budgets (src/settings/timeBudgets.ts). */
 const DEFAULT_APPEND_DEADLINE_MS = 3000
 

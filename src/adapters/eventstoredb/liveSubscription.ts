@@ -2,14 +2,14 @@ import type { FeedItem, StoredEvent } from '../../ports.ts'
 import { type LiveItem, LiveWindow } from './liveWindow.ts'
 
 /**
- * One live subscription for all feeds of a process, so that each event crosses the connection and is decoded once. A feed
+ * One live subscription for all feeds of a process, so each event crosses the connection and is decoded once. A feed
  * catches up by a subscription of its own, and joins at an event that both have:
  *
  *   own subscription ── live, and the window continues where the feed is ──▶ shared
  *          ▲                                                                    │
  *          └──────────── fell behind: the window has lost its next event ───────┘
  *
- * The window (liveWindow.ts) has every event after a known one, so that a feed that has reached this event misses nothing,
+ * The window (liveWindow.ts) has every event after a known one, so a feed that has reached this event misses nothing,
  * and no position is computed. An interruption is an item of the window: each feed gets it, and stays. The subscription
  * begins with the second live feed, since one feed has nothing to share, and ends with the last.
  */
@@ -101,7 +101,7 @@ export async function* itemsFrom(
 
 type Selection = { readonly isWanted: (event: StoredEvent) => boolean; readonly withBytes: boolean }
 
-/** The items for one feed: the wanted events that it does not have, and a checkpoint in place of the others. */
+/** The items for one feed: the wanted events that it does not have, and a checkpoint instead of the others. */
 export const selected = (
   items: readonly LiveItem[],
   passed: bigint,

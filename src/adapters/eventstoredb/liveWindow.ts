@@ -68,7 +68,7 @@ export class LiveWindow {
     return this.firstNumber + index
   }
 
-  /** Half at once, so that the array is not moved for every event. */
+  /** Half at once, so the array is not moved for every event. */
   private removeOlderHalf(): void {
     const removed = this.items.splice(0, Math.ceil(this.items.length / 2))
     this.firstNumber += removed.length

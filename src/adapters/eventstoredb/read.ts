@@ -140,7 +140,7 @@ type Cancellable = Readable & { readonly cancel: () => void }
 /** `timeoutMs` is called after every answer: a subscription may be silent for longer once it is confirmed. */
 type ReceiveOptions = { readonly timeoutMs: () => number; readonly signal?: AbortSignal | undefined }
 
-/** The items of the arrays. Not a generator, because that costs a reader four promises per item in place of one. */
+/** The items of the arrays. Not a generator, because that costs a reader four promises per item instead of one. */
 export const oneByOne = <T>(arrays: AsyncGenerator<readonly T[]>): AsyncIterableIterator<T> => {
   let array: readonly T[] = []
   let at = 0

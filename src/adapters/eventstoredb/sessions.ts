@@ -87,7 +87,7 @@ export const forgetSessions = (connectionName: string): void => {
 
 /**
  * Closes the connections to the store, and resolves when the gRPC library knows. The library shares a connection among
- * clients of one address, so that a new client alone would continue on that of the old one, which may be half open.
+ * clients of one address, so a new client alone would continue on that of the old one, which may be half open.
  */
 export const destroySessions = async (connectionName: string): Promise<void> => {
   const pair = [sessions.get(connectionName), appendSessions.get(connectionName)]

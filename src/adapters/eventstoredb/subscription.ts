@@ -16,7 +16,7 @@ const RESUBSCRIBE_MS = 100
 const RESUBSCRIBE_MAX_MS = 5000
 
 /**
- * Resubscribes after the last item until the signal aborts, so that the reader sees one endless feed, and yields an
+ * Resubscribes after the last item until the signal aborts, so the reader sees one endless feed, and yields an
  * item each time that the store does not answer or refuses this service (StoreRefused), since both may be repaired
  * meanwhile. Other errors are thrown, because repeating the request would give them again. A feed that stays is served by
  * the shared live subscription after it has caught up.
@@ -126,7 +126,7 @@ const isIdleTimeout = (error: unknown): boolean => error instanceof ResponseTime
 const isTooLate = (error: unknown): boolean => error instanceof ResponseTimeout && !isIdleTimeout(error)
 
 /**
- * One subscription has ended, and the next one continues it, so that this is not reported as an interruption: an idle log
+ * One subscription has ended, and the next one continues it, so this is not reported as an interruption: an idle log
  * is silent too; a store that stalls may take the reader of a live subscription for too slow (ABORTED); and a node may
  * have become a follower.
  */
@@ -173,7 +173,7 @@ async function* feed(client: Client, filter: Filter, after: From): AsyncGenerato
 }
 
 /**
- * The checkpoints of a filtered subscription that are positions of events which it has passed, so that a feed can resume
+ * The checkpoints of a filtered subscription that are positions of events which it has passed, so a feed can resume
  * after them. The store's own checkpoint at the end of the log can be the position that the next event will get (KurrentDB
  * issue 4970), and who resumes there misses that event.
  */

@@ -1,14 +1,12 @@
 import type { ColumnType } from '../../../projections/projection.ts'
 import type { FileFormat } from '../../ports.ts'
 
-/** The csv format of exports. */
-
 const encoder = new TextEncoder()
 
 /**
  * Texts that spreadsheets calculate: = + - @ after any white space, control or format characters, which they skip; the
  * variants of these four in other scripts, which some treat as equal; and a tab or a carriage return, which some treat
- * as the end of the cell. Texts that begin with an apostrophe are included, so that the escape can be undone.
+ * as the end of the cell. Texts that begin with an apostrophe are included, so the escape can be undone.
  */
 const ESCAPED = /^(?:'|[\s\p{Cc}\p{Cf}]*[=+\-@\t\r＝＋－＠﹦﹢﹣﹫−])/u
 
@@ -23,7 +21,7 @@ const isPlain = (text: string): boolean => {
 
 const textOf = (text: string): string => (!isPlain(text) && ESCAPED.test(text) ? `'${text}` : text)
 
-/** Many readers end a record at a line feed or a carriage return alone, so that texts with one are quoted too. */
+/** Many readers end a record at a line feed or a carriage return alone, so texts with one are quoted too. */
 const SPECIAL = /[",\r\n]/
 
 /** The text between quotes, with each of its own doubled. Piece by piece, which takes two thirds of the time of replaceAll. */

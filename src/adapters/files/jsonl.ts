@@ -1,8 +1,6 @@
 import { exactJson } from '../../../projections/exactAmounts.ts'
 import type { FileFormat } from '../../ports.ts'
 
-/** The jsonl format of exports. */
-
 const encoder = new TextEncoder()
 
 /** JSON lines: one document per line, equal to the body of GET for the resource. */

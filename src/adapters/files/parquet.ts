@@ -2,8 +2,6 @@ import { ByteWriter, ParquetWriter } from 'hyparquet-writer'
 import type { Columns, ColumnType } from '../../../projections/projection.ts'
 import type { FileFormat } from '../../ports.ts'
 
-/** The parquet format of exports. */
-
 type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number]
 
 /**

@@ -16,7 +16,7 @@ const topicOf = (resourceName: string): Resource => ({
   resourcePatternType: ResourcePatternTypes.LITERAL,
 })
 
-/** Every group with this prefix, so that consumers choose the rest of the name. */
+/** Every group with this prefix, so consumers choose the rest of the name. */
 const groupsOf = (resourceName: string): Resource => ({
   resourceType: AclResourceTypes.GROUP,
   resourceName,

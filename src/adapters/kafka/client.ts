@@ -59,7 +59,7 @@ const logTo =
   ({ namespace, log: { message, timestamp: _timestamp, logger: _logger, ...details } }) =>
     logger.warn({ ...details, kafka: namespace }, message)
 
-/** The connections of one client. Once `dropped`, no new one is opened, since kafkajs would go on reconnecting. */
+/** The connections of one client. Once `dropped`, no new one is opened, since kafkajs would continue reconnecting. */
 type Connections = { readonly sockets: Set<Socket>; dropped: boolean }
 
 const socketsInto =

@@ -7,8 +7,6 @@ import { grantReading, revokeReading } from './acls.ts'
 import { deleteTopics, ensureTopics } from './topicAdministration.ts'
 import { backoffMs } from '../../lib/time.ts'
 
-/** The fact bus port on Kafka. */
-
 /** Less than the broker's default limit of 1,048,588 bytes, which includes the record batch header. */
 const REQUEST_BYTES_MAX = 1_040_000
 /** Upper bounds of the lengths, attributes and deltas around a record, and around each of its headers. */
@@ -26,7 +24,7 @@ type Connection = Awaited<ReturnType<typeof connect>>
 
 /**
  * While this service is traced, OpenTelemetry's instrumentation of kafkajs adds a traceparent to the headers that it reads. A
- * fact keeps its stored one, so that a redelivery is byte-identical; therefore every read of the headers returns a copy.
+ * fact keeps its stored one, so a redelivery is byte-identical; therefore every read of the headers returns a copy.
  */
 const guardedRecordOf = ({ key, value, headers }: FactMessage): Message => ({
   key,
@@ -58,7 +56,7 @@ const bytesOf = ({ key, value, headers }: FactMessage): number => {
 /** Consecutive facts that fit into one request. Order is kept across and within chunks. */
 const chunked = (facts: readonly FactMessage[]): FactMessage[][] => {
   const chunks: FactMessage[][] = []
-  // Without room at first, so that the first fact opens a chunk.
+  // Without room at first, so the first fact opens a chunk.
   let roomBytes = 0
   for (const fact of facts) {
     const bytes = bytesOf(fact)

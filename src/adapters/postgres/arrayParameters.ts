@@ -3,7 +3,7 @@ import { BINARY_TYPES, type BinaryType, INT4_BYTES, isNull, NULL_SIZE } from './
 
 /**
  * Binary encoding of array parameters (`$1::text[]`). Arrays with a value that has no binary form (binaryValues.ts) keep the
- * text form, so that Postgres reads it by its own rules, and refuses it with its own error.
+ * text form, so Postgres reads it by its own rules, and refuses it with its own error.
  */
 
 /** Five integers: dimensions, whether there are nulls, type, length, index of the first element. */

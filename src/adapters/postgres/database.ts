@@ -144,7 +144,7 @@ const snapshotOf = (send: Send, timeoutMs: number): Snapshot => {
         fetched.catch(() => undefined)
         return fetched
       }
-      // Reads one batch ahead, so that the database works while the present batch is processed.
+      // Reads one batch ahead, so the database works while the present batch is processed.
       for (let next = fetch(), isLast = false; !isLast; ) {
         const rows = await next
         isLast = rows.length < size

@@ -96,7 +96,7 @@ const waitForLock = async (client: Client, { name, stop, waiting }: LeaseRequest
 
 const takeEpoch = async (client: Client, name: string): Promise<bigint> => {
   const { rows } = await client.query<{ epoch: string }>(TAKE, [name, `${hostname()}:${process.pid}`])
-  // Parsed here instead of by the client's types, so that this file works with any configuration.
+  // Parsed here instead of by the client's types, so this file works with any configuration.
   return BigInt(rows[0]?.epoch ?? 0)
 }
 

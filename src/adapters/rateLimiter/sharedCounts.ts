@@ -5,7 +5,7 @@ import type { Counted, RateLimit } from '../../ports.ts'
 /**
  * The counts that instances share in a database, with few statements for a busy caller.
  *
- * From half of a limit on, each request waits for the statement that counts it, so that the limit is exact. Below that
+ * From half of a limit on, each request waits for the statement that counts it, so the limit is exact. Below that
  * nothing depends on the exact number: a request is counted in memory, and the database has it within a tenth of a second.
  * A limit could be exceeded only if its second half were used up in that time, and then by AHEAD_SHARE for each further
  * instance.
@@ -55,7 +55,7 @@ class SharedCount {
   private windowSeconds = 0
   private known: Counted = { used: 0, resetMs: 0 }
   private knownAtMs = Number.NEGATIVE_INFINITY
-  /** Points of answered requests that no statement has counted yet, and all those of the statement that is under way. */
+  /** Points of answered requests that no statement has counted yet, and all those of the statement that is in flight. */
   private ahead = 0
   private sent = 0
   private waiting: Waiting[] = []
@@ -81,7 +81,7 @@ class SharedCount {
     return { used, resetMs: this.known.resetMs - ageMs }
   }
 
-  /** Requests that come while a statement is under way are counted together by the next one. */
+  /** Requests that come while a statement is in flight are counted together by the next one. */
   private exactly(): Promise<Counted> {
     return new Promise(resolve => {
       this.waiting.push(resolve)

@@ -48,7 +48,7 @@ export const rowUntil = async <K extends Kind>(
 }
 
 /**
- * Creates a resource with a single event. With an idempotency record the id is derived from the key, so that a
+ * Creates a resource with a single event. With an idempotency record the id is derived from the key, so a
  * retry finds the first result: the append at "no stream" both binds the key and creates the resource.
  */
 export const create = async <K extends Kind>(

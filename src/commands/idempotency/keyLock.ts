@@ -11,7 +11,7 @@ import { KEY_WAIT_MS } from '../../settings/timeBudgets.ts'
 
 const lockOf = (id: PaymentId): string => `requests with the key of ${id}`
 
-/** Runs the work when that of earlier requests with the key has ended. */
+/** Runs the work once earlier requests with the key have ended theirs. */
 export const withKeyLock = <T>({ inTurn }: Pick<Ledger, 'inTurn'>, id: PaymentId, work: () => Promise<T>): Promise<T> =>
   inTurn(lockOf(id), work)
 

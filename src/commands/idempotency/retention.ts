@@ -3,7 +3,7 @@ import type { World } from '../../ports.ts'
 
 /**
  * How long an idempotency key is remembered: the setting IDEMPOTENCY_RETENTION. The time at which a key expires is
- * stored in its idempotency record, so that another setting does not change the keys that were used before.
+ * stored in its idempotency record, so another setting does not change the keys that were used before.
  */
 
 /** The `expires_at` of an idempotency record that is made now. */

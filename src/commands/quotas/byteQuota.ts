@@ -7,7 +7,7 @@ import type { JsonObject } from '../../ports.ts'
 
 /**
  * `command`: new work, refused once the quota is used up. `audit_record`: a decision about a caller, which may use
- * AUDIT_SHARE more, so that a tenant with a full quota can still read and its refusals are still recorded.
+ * AUDIT_SHARE more, so a tenant with a full quota can still read and its refusals are still recorded.
  * `completion`: work that ends what was begun; counted, and never refused.
  */
 export type QuotaUse = 'command' | 'audit_record' | 'completion'
@@ -31,7 +31,7 @@ export type ByteQuota = {
 export const NO_BYTE_QUOTA: ByteQuota = { check: async () => undefined, count: () => undefined }
 
 /**
- * Throws QuotaExceeded for a command of which nothing is durable. One that has begun is finished, so that no payment has
+ * Throws QuotaExceeded for a command of which nothing is durable. One that has begun is finished, so no payment has
  * to wait for the next day to have an outcome.
  */
 export const checkQuota = async (

@@ -31,7 +31,7 @@ export type TenantBytesOptions = {
   readonly onFailure: (error: unknown) => void
 }
 
-/** In a fixed order, so that two instances that add to the same rows cannot deadlock. */
+/** In a fixed order, so two instances that add to the same rows cannot deadlock. */
 const ADD = `
   insert into tenant_bytes (day, tenant_id, bytes)
   select $1::date, tenant_id, bytes from unnest($2::text[], $3::bigint[]) as added(tenant_id, bytes) order by tenant_id

@@ -48,7 +48,7 @@ export const noteCreator = async (sql: Sql, id: string, caller: SeenCaller, day:
   )
 }
 
-/** Confirms one subscription in place of its creator. */
+/** Confirms one subscription instead of its creator. */
 export const confirmSubscription = async (sql: Sql, id: string, day: string): Promise<void> => {
   await sql(
     'update subscription_creators set seen_on = greatest(seen_on, $2::date) where subscription_id = $1 returning 1',
@@ -56,7 +56,7 @@ export const confirmSubscription = async (sql: Sql, id: string, day: string): Pr
   )
 }
 
-/** In a fixed order, so that two instances that change the same rows cannot deadlock. */
+/** In a fixed order, so two instances that change the same rows cannot deadlock. */
 const NOTE = `
   with due as (
     select c.subscription_id from subscription_creators c

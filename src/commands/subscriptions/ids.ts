@@ -5,7 +5,7 @@ import { idOfKey, type ScopedKey } from '../idempotency/record.ts'
 
 /**
  * Ids of subscriptions and of their replays. The last characters of a subscription's id are always zero: an
- * operation id puts the number of a replay there, so that it leads to the subscription's stream without a look-up. The
+ * operation id puts the number of a replay there, so it leads to the subscription's stream without a look-up. The
  * rest of the id, 110 bits, cannot be guessed.
  */
 

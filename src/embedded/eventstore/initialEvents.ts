@@ -19,7 +19,7 @@ const METADATA: readonly (readonly [stream: string, metadata: object])[] = [
 ]
 
 /**
- * A real server writes the metadata of its system streams at its first start, so that `$all` is never empty: readers
+ * A real server writes the metadata of its system streams at its first start, so `$all` is never empty: readers
  * that take the first event of the log for one of their own must fail here too. Users are not written, because there
  * are none.
  */

@@ -1,8 +1,6 @@
 import { type Log, readOne } from './read.ts'
 import type { StoredRecord } from './record.ts'
 
-/** Resolution of link events. */
-
 const LINK_TYPE = '$>'
 const TARGET = /^(-1|\d{1,19})@(.+)$/s
 

@@ -23,7 +23,7 @@ export type Expected = bigint | 'no_stream' | 'any' | 'stream_exists'
 
 /** The head of a stream without events. */
 export const NO_REVISION = -1n
-/** EventStoreDB gives the tombstone the largest revision, so that nothing can follow it. */
+/** EventStoreDB gives the tombstone the largest revision, so nothing can follow it. */
 export const TOMBSTONE_REVISION = 9_223_372_036_854_775_807n
 /** Truncates everything, which is how a stream is soft-deleted. */
 export const SOFT_DELETED_BEFORE = TOMBSTONE_REVISION
@@ -42,7 +42,7 @@ export const originalOf = (metastream: string): string => metastream.slice(2)
 const FRAME_BYTES = 90
 
 /**
- * The position of the next event. Positions are byte offsets, as in the real server, so that they cannot be used for
+ * The position of the next event. Positions are byte offsets, as in the real server, so they cannot be used for
  * counting.
  */
 export const endOf = (record: StoredRecord): bigint =>

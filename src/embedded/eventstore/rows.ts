@@ -1,8 +1,6 @@
 import type pg from 'pg'
 import type { StoredRecord } from './record.ts'
 
-/** Conversion of Postgres rows to stored events. */
-
 const OID = { bool: 16, bytea: 17, int8: 20 } as const
 const HEX_PREFIX = '\\x'
 

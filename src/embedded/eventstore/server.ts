@@ -74,7 +74,7 @@ export const openEventStoreNode = async ({ databaseUrl, port, onReplaced }: Node
   return { address: `esdb://${HOST}:${boundPort}?tls=false`, port: boundPort, close }
 }
 
-/** A port that was found free may be taken before it is bound, so that others are tried. */
+/** A port that was found free may be taken before it is bound, so others are tried. */
 const listen = async (server: Server, port: number): Promise<number> => {
   if (port !== 0) return bind(server, port)
   for (let attempt = 1; ; attempt += 1) {

@@ -73,7 +73,7 @@ export const openTail = (): Tail => {
   let floor = 0n
   const waiting = openWaiting()
 
-  // Half of the events are removed at once, so that the array is not moved for every event.
+  // Half of the events are removed at once, so the array is not moved for every event.
   const trim = (): void => {
     if (bytes <= TAIL_BYTES_MAX) return
     const dropped = records.splice(0, Math.ceil(records.length / 2))

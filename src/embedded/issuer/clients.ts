@@ -5,8 +5,6 @@ import { SCOPES } from '../../identity/principal.ts'
 import { StartupError } from '../../lib/startupError.ts'
 import { createRegistry, scopesSchema, tenantSchema } from './registrationFile.ts'
 
-/** The registered OAuth clients of the embedded issuer. */
-
 const SECRET_BYTES = 32
 const REDIRECT_URIS_MAX = 20
 const REDIRECT_URI_MAX_CHARACTERS = 1_000

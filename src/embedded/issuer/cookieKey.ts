@@ -1,13 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { issuerFolder, readOrCreatePrivate } from './privateFile.ts'
 
-/** The key of the issuer's cookies and forms. */
-
 const FILE_NAME = 'cookie-key'
 const KEY_BYTES = 32
 
 /**
- * The key that signs cookies and forms. Stored, so that a restart ends no session. Throws a StartupError if it cannot
+ * The key that signs cookies and forms. Stored, so a restart ends no session. Throws a StartupError if it cannot
  * be read or created.
  */
 export const loadCookieKey = async (dataDir: string): Promise<string> => {

@@ -13,7 +13,7 @@ import { fingerprintOf } from './records.ts'
 /** The limits of failed logins, counted in Postgres. */
 
 /**
- * The count including this attempt. The row stays locked until the transaction ends, so that attempts are counted one
+ * The count including this attempt. The row stays locked until the transaction ends, so attempts are counted one
  * by one.
  */
 const COUNT = `insert into issuer_login_failures_v1 as known (fingerprint, failures, ends_at)
@@ -30,7 +30,7 @@ const SWEEP_EVERY_MS = 60_000
 
 type Counted = { readonly failures: number; readonly seconds: number }
 
-/** Rolls back the transaction of a refused attempt, so that it is not counted. */
+/** Rolls back the transaction of a refused attempt, so it is not counted. */
 class TooMany extends Error {
   readonly seconds: number
 

@@ -3,8 +3,6 @@ import { createTables } from '../../schema/tables.ts'
 import { fingerprintOf, type NewRecord, type Records } from './records.ts'
 import { encrypt, decrypt } from './encryption.ts'
 
-/** The records port on Postgres. */
-
 const SWEEP_EVERY_MS = 60_000
 
 const INSERT = `insert into issuer_records_v1 as known (kind, fingerprint, grant_fingerprint, sealed, expires_at)

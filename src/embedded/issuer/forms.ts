@@ -14,7 +14,7 @@ const readBody = async (request: IncomingMessage): Promise<string | undefined> =
   try {
     for await (const chunk of request) {
       bytes += (chunk as Buffer).length
-      // An oversized body is read and discarded, so that the response arrives; beyond this limit the connection is
+      // An oversized body is read and discarded, so the response arrives; beyond this limit the connection is
       // closed.
       if (bytes > DROPPED_MAX_BYTES) return undefined
       if (bytes <= FORM_MAX_BYTES) chunks.push(chunk as Buffer)

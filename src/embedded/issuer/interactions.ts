@@ -123,7 +123,7 @@ const logIn = async (step: Step, form: ReadonlyMap<string, string>): Promise<Pag
 }
 
 /**
- * Each consent is a separate grant, so that it can be revoked alone. Scopes that the user does not have are recorded as
+ * Each consent is a separate grant, so it can be revoked alone. Scopes that the user does not have are recorded as
  * rejected, since undecided ones would be asked for again and again.
  */
 const consent = async (step: Step, form: ReadonlyMap<string, string>): Promise<undefined> => {

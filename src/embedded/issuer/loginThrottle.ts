@@ -10,7 +10,7 @@ export type Attempt = { readonly username: string; readonly address: string }
 export type LoginThrottle = {
   /**
    * Resolves to the seconds to wait if there were too many attempts, else to nothing. The attempt is counted as failed
-   * before its result is known, so that concurrent guesses are all counted. A refused attempt is not counted.
+   * before its result is known, so concurrent guesses are all counted. A refused attempt is not counted.
    */
   begin(attempt: Attempt): Promise<number | undefined>
   /** The password was correct: the attempt and the user's earlier failures are no longer counted. */

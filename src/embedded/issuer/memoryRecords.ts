@@ -1,8 +1,6 @@
 import type { AdapterPayload } from 'oidc-provider'
 import type { NewRecord, RecordName, Records } from './records.ts'
 
-/** The records port in memory. */
-
 const MAX_RECORDS = 10_000
 
 type Entry = { readonly payload: AdapterPayload; readonly expiresAtMs: number }

@@ -10,7 +10,7 @@ const GENERATED_BYTES = 15
 export const PASSWORD_CHARACTERS_MIN = 12
 export const PASSWORD_CHARACTERS_MAX = 256
 
-/** The cost of one guess: 32 MiB and about 60 ms. Stored with the hash, so that it can be raised later. */
+/** The cost of one guess: 32 MiB and about 60 ms. Stored with the hash, so it can be raised later. */
 const COST = { cost: 32_768, block_size: 8, parallelization: 1 } as const
 const MEMORY_MAX_BYTES = 128 * 1024 * 1024
 
@@ -49,7 +49,7 @@ const UNKNOWN_PASSWORD: PasswordHash = {
   hash: Buffer.alloc(HASH_BYTES).toString('base64url'),
 }
 
-/** Takes the same time without a hash, so that the duration does not reveal which users exist. */
+/** Takes the same time without a hash, so the duration does not reveal which users exist. */
 export const isPassword = async (password: string, hash: PasswordHash | undefined): Promise<boolean> => {
   const expected = hash ?? UNKNOWN_PASSWORD
   const actualBytes = await derive(password, expected)

@@ -24,7 +24,7 @@ const readIfThere = async (path: string): Promise<string | undefined> => {
   }
 }
 
-/** Writes the content to a temporary file first, so that a crash never leaves half a secret. */
+/** Writes the content to a temporary file first, so a crash never leaves half a secret. */
 const writeBeside = async (path: string, content: string): Promise<string> => {
   const draft = `${path}.${randomUUID()}`
   const file = await open(draft, 'wx', OWNER_ONLY_FILE)

@@ -27,8 +27,6 @@ import { headersOf, textOf } from './pages/page.ts'
 import type { SigningKey } from './signingKey.ts'
 import type { DevUser } from './users.ts'
 
-/** The configuration of oidc-provider. */
-
 const CLOCK_TOLERANCE_SECONDS = 5
 
 export type ProviderOptions = {
@@ -49,7 +47,7 @@ export const resourceSpellings = (resource: string): readonly string[] => [resou
 const setOf = (scope: unknown): ReadonlySet<string> => new Set(typeof scope === 'string' ? scope.split(' ') : [])
 
 /**
- * The possible scope of a token. With a user it is limited by the present registrations of user and client, so that a
+ * The possible scope of a token. With a user it is limited by the present registrations of user and client, so a
  * removed scope is gone with the next refresh.
  */
 const scopeFor = ({ oidc }: KoaContextWithOIDC): string => {

@@ -1,8 +1,6 @@
 import { hash } from 'node:crypto'
 import type { AdapterPayload } from 'oidc-provider'
 
-/** The port of the records that the issuer stores. */
-
 /** The name of a record: its kind (`RefreshToken`) and the secret that identifies it. */
 export type RecordName = { readonly kind: string; readonly id: string }
 

@@ -10,8 +10,6 @@ import {
 } from './passwords.ts'
 import { createRegistry, scopesSchema, tenantSchema } from './registrationFile.ts'
 
-/** The registered users of the embedded issuer. */
-
 /** A username is unique over all tenants, because it is the `sub` of the user's tokens. */
 export const USERNAME = /^[a-z0-9][a-z0-9._@-]{0,62}$/
 

@@ -22,7 +22,7 @@ const stampOf = async (path: string): Promise<string> => {
 
 /**
  * Reads the file with `read`, which may create it, and again after each change. A failed reading is repeated at each check
- * and reported once, and the last valid content stays in effect, so that a typing error does not end every session. Rejects
+ * and reported once, and the last valid content stays in effect, so a typing error does not end every session. Rejects
  * with the error of `read` if the first reading fails. Long because its functions share the state of one file.
  */
 export const openWatchedFile = async <T>(
@@ -38,7 +38,7 @@ export const openWatchedFile = async <T>(
 
   const check = async (): Promise<void> => {
     checkedAtMs = performance.now()
-    // The stamp is taken before reading, so that a concurrent change is noticed the next time.
+    // The stamp is taken before reading, so a concurrent change is noticed the next time.
     const newStamp = await stampOf(path)
     if (newStamp === stamp) return
     try {
@@ -63,7 +63,7 @@ export const openWatchedFile = async <T>(
       return value
     },
     latest: async () => {
-      // The check under way may have begun before the change; calls that wait for it share the next one.
+      // The check in flight may have begun before the change; calls that wait for it share the next one.
       await checking
       await begin()
       return value

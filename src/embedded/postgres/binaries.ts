@@ -4,8 +4,6 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { StartupError, systemCode } from '../../lib/startupError.ts'
 
-/** The Postgres binaries of the npm package for this machine. */
-
 export type PostgresBinaries = {
   readonly initdb: string
   readonly postgres: string

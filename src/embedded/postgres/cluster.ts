@@ -25,7 +25,7 @@ const MEBIBYTE = 1024 * 1024
 
 /**
  * Settings of glibc's allocator, in bytes. By default the end of each statement returns the top of the heap to the
- * system, and the next one takes it again, page by page. A process may keep this much unused memory in place of that.
+ * system, and the next one takes it again, page by page. A process may keep this much unused memory instead of that.
  * A set threshold also ends the adaptation of the size above which a block is mapped alone, hence that size too. Other
  * allocators ignore them.
  */
@@ -177,7 +177,7 @@ const goneWithin = async (isServer: () => Promise<boolean>, maxMs: number): Prom
 
 /**
  * Ends a server that still runs on the cluster and removes its postmaster.pid. The caller holds the lock of the
- * directory, so that server has no supervisor any more. If its pid now belongs to another program, only the file is
+ * directory, so server has no supervisor any more. If its pid now belongs to another program, only the file is
  * removed, since Postgres would take any living process for a server and refuse to start. Resolves to whether there was a server,
  * whose port may be in use for a moment longer.
  */

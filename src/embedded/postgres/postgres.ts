@@ -1,6 +1,6 @@
 /**
  * Embedded Postgres as a child process: `node src/embedded/postgres/postgres.ts --data-dir D --port P` prints its
- * connection string, then `ready`. A separate process, so that a crash of the service does not interrupt its shutdown.
+ * connection string, then `ready`. A separate process, so a crash of the service does not interrupt its shutdown.
  * D has `cluster/`, `socket/`, `password` (private) and `postgres.log`.
  */
 

@@ -15,7 +15,7 @@ import type { Rebuildable } from './rebuildable.ts'
 /**
  * Writes events to the tables that are being built, with the events left out that the live tables have not: dead letters and
  * the later ones of their keys are held, and discarded events are skipped. An event that an operator replays or discards
- * meanwhile is held no longer, so that both tables have the same events at the same position of the log.
+ * meanwhile is held no longer, so both tables have the same events at the same position of the log.
  */
 
 const COLUMNS = 'position, key, stream, revision, event_id, type, tenant_id'
@@ -86,7 +86,7 @@ const releaseHeld = async (
 /** The statements of a transaction; without `copy` rows are inserted. */
 export type Transaction = { readonly sql: Sql; readonly copy?: CopyRows | undefined }
 
-/** Writes runs of events between discarded ones, so that each is skipped in its place. */
+/** Writes runs of events between discarded ones, so each is skipped in its place. */
 const writeFlowing = async (
   { sql, copy }: Transaction,
   { model }: Rebuildable,

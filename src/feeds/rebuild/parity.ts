@@ -102,7 +102,7 @@ const compareTable = async (
   return { sums, difference: row && describe(table, row) }
 }
 
-/** Reads all rows of the tables. `schema`: that of the live tables. */
+/** Reads all rows of the tables. `schema` is the live tables'. */
 export const compareTables = async (sql: Sql, schema: string, tables: readonly string[]): Promise<Compared> => {
   const compared: ComparedTable[] = []
   let difference: Difference | undefined
@@ -116,7 +116,7 @@ export const compareTables = async (sql: Sql, schema: string, tables: readonly s
 
 /**
  * Compares the rows that were written since a comparison, and the numbers of all rows: `since` is the oldest transaction that was
- * under way then. The age of a row is that of the transaction which wrote it.
+ * in flight then. The age of a row is that of the transaction which wrote it.
  */
 export const compareRecentRows = async (
   sql: Sql,

@@ -23,11 +23,11 @@ import type { Difference } from './requests.ts'
  *   1. events up to the checkpoint of the live tables are written to the new ones, batch by batch, each with the checkpoint of
  *      the rebuild in one transaction
  *   2. while the checkpoint of the live tables is locked, the last events are written and a snapshot begins: in it both have the
- *      same events. All rows are compared in that snapshot, while the projector goes on
+ *      same events. All rows are compared in that snapshot, while the projector continues
  *   3. while the checkpoint is locked again, the events since are written, the rows that changed since are compared, and the
  *      tables exchange their schemas: one transaction
  *
- * The new tables never have an event that the live ones have not, so that what is parked or discarded is known (heldEvents.ts).
+ * The new tables never have an event that the live ones have not, so what is parked or discarded is known (heldEvents.ts).
  */
 
 const TRANSACTION_TIMEOUT_MS = 30_000
@@ -115,7 +115,7 @@ const catchUpTo = async (run: Run, upTo: bigint): Promise<bigint> => {
 const livePosition = ({ dependencies: { database }, rebuild: { rebuildable } }: Run): Promise<bigint> =>
   positionOf(database.sql, rebuildable.model.name)
 
-/** Until few events are missing. Under more writes than this process can follow it goes on after some rounds. */
+/** Until few events are missing. Under more writes than this process can follow it continues after some rounds. */
 const catchUp = async (run: Run): Promise<void> => {
   for (let round = 0; round < CATCH_UPS_MAX; round += 1) {
     run.rebuild.signal.throwIfAborted()
@@ -205,7 +205,7 @@ class DifferenceFound extends Error {
   }
 }
 
-/** A reader may hold the tables for as long as an export takes: the switch is tried again, so that no request waits long. */
+/** A reader may hold the tables for as long as an export takes: the switch is tried again, so no request waits long. */
 const switchWhenPossible = async (run: Run, since: string | undefined): Promise<Difference | undefined> => {
   const { dependencies, rebuild } = run
   for (;;) {

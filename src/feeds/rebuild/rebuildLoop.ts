@@ -99,7 +99,7 @@ const executeAll = async (loop: RebuildLoop, held: Pick<OpenRebuild, 'epoch' | '
   }
 }
 
-/** Runs until the signal. A rebuild that is under way then goes on from its checkpoint in the next process. */
+/** Runs until the signal. A rebuild that is in flight then continues from its checkpoint in the next process. */
 export const runRebuilds = async (loop: RebuildLoop, stop: AbortSignal): Promise<void> => {
   while (!stop.aborted) {
     await loop.database.withLease('rebuild', stop, held => executeAll(loop, held))

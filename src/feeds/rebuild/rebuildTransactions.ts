@@ -7,7 +7,7 @@ import type { RebuildRow } from './requests.ts'
 
 /**
  * The transactions of a rebuild. Each begins with the row of the rebuild, which an old epoch cannot update and a cancelled
- * rebuild does not have, so that neither writes anything.
+ * rebuild does not have, so neither writes anything.
  */
 
 export type RebuildDependencies = {
@@ -34,7 +34,7 @@ export class RebuildEnded extends Error {
   }
 }
 
-/** Tests the epoch and that the rebuild is under way, and sets the columns of `change`: `$3` and later are its values. */
+/** Tests the epoch and that the rebuild is in flight, and sets the columns of `change`: `$3` and later are its values. */
 export const updateRebuild = async (
   sql: Sql,
   { row: { id }, epoch }: Pick<OpenRebuild, 'row' | 'epoch'>,

@@ -9,7 +9,7 @@ import { readModels } from '../readModels.ts'
 /**
  * The read models as they are rebuilt: each with its tables, which are those that its table.sql creates.
  *
- * New tables have the names of the live ones, in a schema of their own, so that the statements of a read model write them
+ * New tables have the names of the live ones, in a schema of their own, so the statements of a read model write them
  * unchanged once the search path begins with that schema. A switch moves tables from schema to schema, with their indexes.
  */
 
@@ -22,7 +22,7 @@ export type Rebuildable = {
   readonly statements: string
 }
 
-/** Undefined for a name that this build does not know. `models`: those of the projector. */
+/** Undefined for a name that this build does not know. `models` are the projector's. */
 export const rebuildableOf = async (
   projection: string,
   models: readonly ReadModel[] = readModels,

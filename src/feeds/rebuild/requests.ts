@@ -86,7 +86,7 @@ export const requestRebuild = async (
     const [kept] = await sql('select 1 from previous_projections where projection = $1', [projection])
     if (kept === undefined) return { ok: false, code: 'nothing_kept' }
   }
-  // A comparison changes nothing, so that it takes no decision from the operators.
+  // A comparison changes nothing, so it takes no decision from the operators.
   if (kind !== 'verify') await sql(MAKE_WAY, [projection])
   // The rebuild that is in the way may end between the two statements; then there is room for this one.
   for (;;) {
@@ -114,7 +114,7 @@ export const acceptDifferences = async (sql: Sql, id: string, reason: string): P
   return accepted.length > 0
 }
 
-/** Resolves to whether it was under way. The process that executes it ends with its present batch, and drops the new tables. */
+/** Resolves to whether it was in flight. The process that executes it ends with its present batch, and drops the new tables. */
 export const cancelRebuild = async (sql: Sql, id: string): Promise<boolean> => {
   const cancelled = await sql(
     `update projection_rebuilds set state = 'cancelled', ended_at = now()
@@ -131,7 +131,7 @@ export const rebuildById = async (sql: Sql, id: string): Promise<RebuildRow | un
 export const newestRebuilds = (sql: Sql): Promise<RebuildRow[]> =>
   sql<RebuildRow>(`select distinct on (projection) ${COLUMNS} from projection_rebuilds order by projection, seq desc`)
 
-/** The rebuild to execute next: one that is under way since an earlier process ended, or the oldest request. */
+/** The rebuild to execute next: one that is in flight since an earlier process ended, or the oldest request. */
 export const nextRebuild = async (sql: Sql): Promise<RebuildRow | undefined> =>
   (
     await sql<RebuildRow>(

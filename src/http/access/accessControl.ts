@@ -73,7 +73,7 @@ export const createAccessControl = (
 }
 
 /**
- * Too many failed authentications from one network get 429. Valid credentials are always accepted, so that a caller
+ * Too many failed authentications from one network get 429. Valid credentials are always accepted, so a caller
  * cannot lock out others behind the same address. An expired token is not counted and always gets 401, since its holder
  * was authenticated once and refreshes it.
  */

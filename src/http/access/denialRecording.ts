@@ -113,7 +113,7 @@ const recordDenial = async (
  * correlation id is made by the service, and the caller's trace is left out. The caller's own record is the same
  * whether the resource belongs to another tenant or does not exist. Operators, who see both, join them by the command:
  * it is the correlation id of the owner's record and the causation id of both. Its bytes
- * count against the caller's quota, so that no stranger uses up the owner's.
+ * count against the caller's quota, so no stranger uses up the owner's.
  */
 const asSeenBy = (owner: string, { traceparent: _, ...context }: Context): Context => ({
   ...context,

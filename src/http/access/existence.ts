@@ -14,7 +14,7 @@ import { Problem, statusOf } from '../problems/problemCatalogue.ts'
 
 /**
  * The precedence of 404: a request that names a resource which its caller cannot see is 404, also when its content is
- * faulty, so that faulty requests find out nothing that correct ones do not.
+ * faulty, so faulty requests find out nothing that correct ones do not.
  */
 
 /** The statuses of faults of a request's content and headers; 404 precedes them (contract, order of checks). */

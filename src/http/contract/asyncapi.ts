@@ -13,7 +13,7 @@ import { OLDEST_VERSION, type Version } from '../versions/index.ts'
 
 /**
  * asyncapi.json: the published facts, their channels and their guarantees. Derived from the same maps as the facts
- * themselves, so that a new fact of an aggregate is in it, with its topic, at once.
+ * themselves, so a new fact of an aggregate is in it, with its topic, at once.
  */
 
 const DESCRIPTION = `The published facts of the ledger, for accounting systems, data warehouses and partners.

@@ -36,7 +36,7 @@ const ASSETS: Readonly<Record<string, Asset>> = {
   'swagger-ui.css': fileOf('text/css', () => vendor('swagger-ui.css')),
 }
 
-/** The window for the login keeps its opener, so that no opener policy is sent. */
+/** The window for the login keeps its opener, so no opener policy is sent. */
 const HEADERS = { 'Content-Security-Policy': DOCS_PAGE_POLICY, 'Referrer-Policy': 'no-referrer' }
 
 /** An outside issuer has clients of its own, whose id the reader types. */

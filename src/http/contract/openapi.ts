@@ -93,7 +93,7 @@ const withoutUnused = <D extends { components?: object }>(document: D, version: 
 }
 
 /**
- * Schemas of responses permit additional members, so that a member that is added later does not break a consumer.
+ * Schemas of responses permit additional members, so a member that is added later does not break a consumer.
  * Handlers never send undeclared ones: the tests validate against schemas that permit none.
  */
 const open: CreateDocumentOptions['override'] = ({ jsonSchema, io }) => {

@@ -31,7 +31,7 @@ const problemSchema = z
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details, with a stable code and retry guidance.' })
 
-/** The codes of a status in the order of the catalogue, so that the same codes give the same response. */
+/** The codes of a status in the order of the catalogue, so the same codes give the same response. */
 const inOrder = (errors: readonly ErrorCode[]): readonly ErrorCode[] => codes.filter(code => errors.includes(code))
 
 /** Whether no other code has this code's status. */

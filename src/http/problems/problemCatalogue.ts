@@ -246,7 +246,7 @@ export const retryOf = (code: ErrorCode, { afterSeconds: seconds }: ProblemExtra
 const ERRORS_LISTED_MAX = 20
 const POINTER_CHARS_MAX = 256
 
-/** The first violations and how many there are in all, so that a response does not grow with its request. */
+/** The first violations and how many there are in all, so a response does not grow with its request. */
 const firstViolations = (errors: readonly Violation[]): { errors: readonly Violation[]; total?: string } => {
   const first = errors.slice(0, ERRORS_LISTED_MAX).map(error => ({ ...error, pointer: shortened(error.pointer) }))
   if (errors.length <= ERRORS_LISTED_MAX) return { errors: first }

@@ -3,8 +3,6 @@ import { canonicalJson } from '../../lib/identifiers.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 import { DAY_MS } from '../../lib/time.ts'
 
-/** The cursors of lists. */
-
 /** Encrypted cursors: a client can neither read nor change them, nor use them for another list or tenant. */
 export type Cursors = {
   /**

@@ -170,7 +170,7 @@ export const createTail = ({ database, connections, world }: TailDependencies): 
     },
     follow: async account => {
       while (place.get() === undefined) await place.provide()
-      // No await between the check and this line, so that the follower misses no fact after the place.
+      // No await between the check and this line, so the follower misses no fact after the place.
       const followed = followers.add(account)
       begin()
       return followed

@@ -91,7 +91,7 @@ const tooLarge = (maxBytes: number): Problem =>
   new Problem('payload_too_large', { detail: `A body may have at most ${maxBytes} bytes.` })
 
 /**
- * Waits for a body without a turn, so that callers who send a head and no body do not block others. `onEnd` is called
+ * Waits for a body without a turn, so callers who send a head and no body do not block others. `onEnd` is called
  * once, with a Problem if the body does not arrive. The returned function ends the wait.
  */
 const awaitBody = (

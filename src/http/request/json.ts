@@ -129,7 +129,7 @@ const countMember = (reader: Reader): void => {
 }
 
 const readObject = (reader: Reader, depth: number): Record<string, unknown> => {
-  // No prototype, so that __proto__ is an ordinary member.
+  // No prototype, so __proto__ is an ordinary member.
   const object: Record<string, unknown> = Object.create(null)
   if (takeChar(reader, '}')) return object
   do {

@@ -1,7 +1,5 @@
 import { z } from 'zod'
 
-/** Positions of the log in requests and responses. */
-
 /** The maximum of bigint in Postgres. */
 const POSITION_MAX = 2n ** 63n - 1n
 

@@ -2,8 +2,6 @@ import { Problem } from '../problems/problemCatalogue.ts'
 import type { Preference } from '../services.ts'
 import { positionSchema } from './position.ts'
 
-/** The headers Prefer and If-Min-Position. */
-
 const MS_PER_SECOND = 1_000
 
 /** The members of the list; a comma within quotes does not separate. */

@@ -30,7 +30,7 @@ export const readPage = async <R extends ListedRow>(
   const { tenant } = call.principal
   const binding = { tenant, path: call.path, filters: definedOnly(filters) }
   const after = keyInCursor(call, cursor, { binding, schema: pageKeySchema })
-  // The position is read before the rows, so that the rows are at least as new.
+  // The position is read before the rows, so the rows are at least as new.
   const position = await reachedPosition(call, name)
   const request = { tenant, filters: filters as PageRequest['filters'], after, limit: limit + 1 }
   const { text, values } = page(request)

@@ -58,7 +58,7 @@ const etagFor = ({ apiVersion }: AnyCall, row: ResourceRow, texts: Texts): strin
 type AsOf = { readonly as_of?: string | undefined }
 
 /**
- * The reply to GET by id, from the stream itself, so that it is never older than a response to any writer. With
+ * The reply to GET by id, from the stream itself, so it is never older than a response to any writer. With
  * `as_of`, the state that the events decided up to that time lead to.
  */
 export const readOne = async <K extends Kind>(
@@ -77,7 +77,7 @@ export const readOne = async <K extends Kind>(
 }
 
 /**
- * The events of a page. Each page is read in a turn of its own (src/fairness/turns.ts), so that a long history costs its
+ * The events of a page. Each page is read in a turn of its own (src/fairness/turns.ts), so a long history costs its
  * own tenant time and nobody else.
  */
 export const AS_OF_PAGE = 20

@@ -89,7 +89,7 @@ const contentOf =
     if (sent !== end - first) throw new Error(`${sent} bytes of ${id} were found instead of ${end - first}.`)
   }
 
-/** no-transform, since ranges and digest are those of the stored bytes. */
+/** no-transform, since ranges and digest refer to the stored bytes. */
 const CACHE_CONTROL = `${PRIVATE_CACHING['Cache-Control']}, no-transform`
 
 const headersOf = ({ id, format, resource, sha256 }: OperationRow, { first, end }: ByteRange) => ({

@@ -10,8 +10,6 @@ import { route } from '../route.ts'
 import type { Call } from '../services.ts'
 import { visibleRow } from './commonReplies.ts'
 
-/** The endpoint that deletes the file of an export. */
-
 /**
  * Ends the export, whatever its state, and deletes its file. The worker deletes what is left of a file that cannot be
  * deleted now, and the chunks of an attempt that was running.

@@ -32,8 +32,6 @@ import {
 import { createdQuery, pageQuery, listOf } from './paging.ts'
 import { DAY_MS } from '../../lib/time.ts'
 
-/** The endpoints of invoices. */
-
 const TERM_DAYS = 30
 
 const newInvoice = z

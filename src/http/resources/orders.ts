@@ -28,8 +28,6 @@ import { asOfQuery, resourceById, textSchema, TOO_MANY_KEYS } from './commonSche
 import { newOrder, orderFilters, orderPatch, orderSchema, render, storedLines } from './orderSchemas.ts'
 import { pageQuery, listOf } from './paging.ts'
 
-/** The endpoints of orders. */
-
 const byId = z.object({ id: idSchema('ord') })
 const PATH = '/orders'
 const common = { tag: 'Orders', rateClass: 'default' } as const

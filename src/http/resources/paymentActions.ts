@@ -98,7 +98,7 @@ const failPayment = route({
   },
 })
 
-/** Instead of an amount: all that is left. An absent amount is refused, so that a forgotten one gives nothing back. */
+/** Instead of an amount: all that is left. An absent amount is refused, so a forgotten one gives nothing back. */
 const REMAINING = 'remaining'
 const refundedAmount = z
   .union([amountSchema, z.literal(REMAINING)], {

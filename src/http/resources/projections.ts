@@ -95,7 +95,7 @@ const replyWith = async ({ database }: AnyCall, id: string, status: number): Pro
 const newestOf = async ({ database, params }: Named): Promise<RebuildRow | undefined> =>
   (await newestRebuilds(database.sql)).find(({ projection }) => projection === params.name)
 
-/** The audit record is written before the change, so that none is without one. */
+/** The audit record is written before the change, so none is without one. */
 const audit = ({ ledger, context, params }: Named, operation: string): Promise<void> =>
   recordAuditedDecision(ledger, { type: 'GrantAccess', operation, resource: params.name }, context)
 

@@ -1,6 +1,6 @@
 /**
  * The Content-Security-Policy of each kind of page that the API serves; pages of the embedded issuer have their own
- * (embedded/issuer/pages/page.ts). The API sends no CORS headers, so that scripts of other origins cannot read its
+ * (embedded/issuer/pages/page.ts). The API sends no CORS headers, so scripts of other origins cannot read its
  * responses.
  */
 

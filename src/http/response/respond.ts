@@ -76,7 +76,7 @@ export const sendReply = async (req: IncomingMessage, res: Response, reply: Repl
 /** The connection of a reader that accepts no data for this time is closed. */
 const UNREAD_MAX_MS = 30_000
 
-/** Waits until the reader has accepted the written data, so that a slow reader causes no buffering. */
+/** Waits until the reader has accepted the written data, so a slow reader causes no buffering. */
 const whenDrained = async (res: Response, gone: AbortSignal): Promise<void> => {
   const signal = AbortSignal.any([gone, AbortSignal.timeout(UNREAD_MAX_MS)])
   await once(res, 'drain', { signal }).catch(() => res.destroy())
@@ -98,7 +98,7 @@ const sendStream = async (res: Response, { status, headers }: Head, stream: Stre
   try {
     await (account ? workFor(account, () => stream(send, gone.signal)) : stream(send, gone.signal))
   } catch (error) {
-    // The connection is destroyed, so that an incomplete response does not look complete.
+    // The connection is destroyed, so an incomplete response does not look complete.
     res.destroy()
     throw error
   }
@@ -107,7 +107,7 @@ const sendStream = async (res: Response, { status, headers }: Head, stream: Stre
 
 export const sendProblem = (req: IncomingMessage, res: Response, problem: Problem): void => {
   if (res.headersSent) {
-    // The head was sent already: the connection is destroyed, so that an incomplete response does not look complete.
+    // The head was sent already: the connection is destroyed, so an incomplete response does not look complete.
     res.destroy()
     return
   }

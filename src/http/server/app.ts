@@ -141,7 +141,7 @@ const takeTurn: RequestHandler = async (_req, res, next) => {
 const ISSUER_BODY_MAX_BYTES = 32 * 1024
 const ISSUER_BODY_DEADLINE_MS = 30_000
 
-/** Waits for the body before the issuer reads it, so that a request holds no turn while its body arrives. */
+/** Waits for the body before the issuer reads it, so a request holds no turn while its body arrives. */
 const waitForBody = async (req: Incoming, res: Outgoing, next: (problem?: Problem) => void): Promise<void> => {
   try {
     await bodyArrived(req, ISSUER_BODY_MAX_BYTES, {

@@ -4,7 +4,7 @@ import { requestedVersionOf } from '../versions/requestedVersion.ts'
 
 /**
  * The metric of requests. Its attributes are the route template, the status class, the stable error code and the API
- * version, never ids, keys, names or texts of callers, so that the number of series is bounded whatever is requested.
+ * version, never ids, keys, names or texts of callers, so the number of series is bounded whatever is requested.
  */
 
 const NAME = 'ledger.http.request.duration'

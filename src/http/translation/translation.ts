@@ -6,7 +6,7 @@ import { NEWEST_VERSION, type OlderVersion, type Version, VERSIONS } from '../ve
 /**
  * The routes of an older contract, made from those of the newest: a translated route checks requests by the older
  * schema, translates them up for the handler, and translates its responses down. Routes that did not change are the
- * same objects, so that the newest version and unchanged routes cost nothing.
+ * same objects, so the newest version and unchanged routes cost nothing.
  */
 
 const TRANSLATORS: Readonly<Record<OlderVersion, Translator>> = { '2026-11-01': version20261101 }

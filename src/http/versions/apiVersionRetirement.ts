@@ -4,7 +4,7 @@ import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
 
 /**
  * The retirement of API versions: a switch in Postgres that all instances read every few seconds. Each change is an
- * audit record first, so that none takes effect unrecorded.
+ * audit record first, so none takes effect unrecorded.
  */
 
 export const retiredVersions = async (sql: Sql): Promise<ReadonlySet<string>> => {

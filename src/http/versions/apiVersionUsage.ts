@@ -2,10 +2,10 @@ import { workForAll } from '../../fairness/currentAccount.ts'
 import type { Database, Sql, World } from '../../ports.ts'
 
 /**
- * The requests of each API version by route and client, so that the remaining traffic of a version is known before it
- * is retired. Requests are counted in memory and added to Postgres every few seconds, so that no request waits for it.
+ * The requests of each API version by route and client, so the remaining traffic of a version is known before it
+ * is retired. Requests are counted in memory and added to Postgres every few seconds, so no request waits for it.
  * The counts of all instances add up. A process that is killed loses the requests of the last seconds; a write whose
- * outcome is unknown is repeated, so that its requests may be counted twice.
+ * outcome is unknown is repeated, so its requests may be counted twice.
  */
 
 const FLUSH_MS = 5_000
@@ -33,7 +33,7 @@ export type ApiVersionUsageOptions = {
   readonly seriesMax?: number
 }
 
-/** Rows in a fixed order, so that two instances that add to the same rows cannot deadlock. */
+/** Rows in a fixed order, so two instances that add to the same rows cannot deadlock. */
 const ADD = `
   insert into api_version_usage (day, version, route, tenant_id, client, requests)
   select (now() at time zone 'utc')::date, version, route, tenant_id, client, sum(requests)
@@ -95,7 +95,7 @@ export const createApiVersionUsage = ({
     }
   }
 
-  /** Runs while there is something to write, so that an idle process does nothing. */
+  /** Runs while there is something to write, so an idle process does nothing. */
   const flushUntilIdle = async (): Promise<void> => {
     while (counts.size > 0 && !closing.signal.aborted) {
       await world.sleep(FLUSH_MS, closing.signal)

@@ -11,7 +11,7 @@ import type { ExportDependencies } from './writeFile.ts'
 const AT_ONCE_MAX = 100
 /** The wait while a read model shows exports that have expired, or did not answer, is this long. */
 const RETRY_MS = 2_000
-/** The clock may be set, and a read model may be made again, so that no wait is longer. */
+/** The clock may be set, and a read model may be made again, so no wait is longer. */
 const WAIT_MAX_MS = 30_000
 
 export type Expiry = {

@@ -68,7 +68,7 @@ export const paymentColumns: ColumnsOf<PaymentView> = {
   refunded_amount: 'bigint',
 }
 
-/** The journal has one row for each posting, so that a spreadsheet can sum debits and credits. */
+/** The journal has one row for each posting, so a spreadsheet can sum debits and credits. */
 export const postingColumns: ColumnsOf<PostingView> = {
   entry_id: 'text',
   at: 'timestamptz',

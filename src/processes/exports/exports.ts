@@ -17,7 +17,7 @@ import { createOpenTasks, type OpenTask } from '../openTasks.ts'
 import { contextOf } from '../processManager.ts'
 
 /**
- * Writes the files of exports. All state is in the log: the checkpoint stays before the oldest open export, so that a
+ * Writes the files of exports. All state is in the log: the checkpoint stays before the oldest open export, so a
  * restart finds every one of them again, and makes a new attempt from a new snapshot.
  *
  *   open ─▶ running ─▶ ended, by an event of the operation: completed, failed, cancelled or expired

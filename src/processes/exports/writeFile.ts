@@ -19,14 +19,14 @@ export type ExportDependencies = {
 /** One attempt at one export. */
 export type ExportAttempt = Attempt & { readonly tenant: string; readonly terms: ExportTerms }
 
-/** Small, so that writing a batch does not delay the other work of this process. */
+/** Small, so writing a batch does not delay the other work of this process. */
 const BATCH_ROWS = 500
 const PROGRESS_EVERY_MS = 500
 const POLL_MS = 50
 
 /**
- * Waits until the read model has every event before the request, so that the caller's own last write is in the file.
- * The request is an event of the log too, so that every checkpoint reaches its position.
+ * Waits until the read model has every event before the request, so the caller's own last write is in the file.
+ * The request is an event of the log too, so every checkpoint reaches its position.
  */
 export const untilReflected = async (
   { database, ledger }: ExportDependencies,

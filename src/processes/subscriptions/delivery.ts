@@ -22,7 +22,7 @@ const BATCH_MAX = 500
 const REPLAY_RETRY_MS = 1_000
 /**
  * Moving a checkpoint to this position only tests the epoch, since checkpoints never move back. Positions of deliveries
- * are compared with rows of the facts projection and never reach the store, so that one between two events is valid
+ * are compared with rows of the facts projection and never reach the store, so one between two events is valid
  * here.
  */
 const BEGINNING = -1n
@@ -77,7 +77,7 @@ const withUnreadable = (page: readonly PageItem[], unreadable: readonly DeadLett
 }
 
 /**
- * An event that the facts projection has parked may be a fact of the subscription. It is parked here too, so that no
+ * An event that the facts projection has parked may be a fact of the subscription. It is parked here too, so no
  * later fact of its key overtakes it. An operator has it replayed in the projection first, and then here.
  */
 const unreadableOf = ({

@@ -4,7 +4,7 @@ import type { Database, FactBus, Logger } from '../../ports.ts'
 
 /** The projector, as far as it runs in this process. */
 export type ObservedProjector = {
-  /** Whether this process has the projector's lease, so that every change of a read model is announced to listeners. */
+  /** Whether this process has the projector's lease, so every change of a read model is announced to listeners. */
   readonly isHere: () => boolean
   /**
    * Calls the listener after each batch, and when the projector begins or ends here; until the returned function is

@@ -90,7 +90,7 @@ export const createDeliveries = (
   const dueFor = async (subscription: SubscriptionDelivery): Promise<Due> => {
     const { id, state, acl, topic_bytes } = subscription
     if (state === 'deleted') return () => ensured(subscription, removeTopics(dependencies, subscription))
-    // The delivery is closed before this work begins, so that no fact is sent that the principal can no longer read.
+    // The delivery is closed before this work begins, so no fact is sent that the principal can no longer read.
     if (!(await mayDeliver(subscription)))
       return acl === 'granted' ? () => withdrawRights(dependencies, subscription, epoch) : 'none'
     const isUnprotected = acl === 'not_enforced' && dependencies.needsAuthorizer === true

@@ -21,7 +21,7 @@ import { NAME } from './permissionMonitor.ts'
  *   deadLetterTopics.ts    announces dead letters on the dead letter topics
  *
  * The facts come from the projection that GET /events reads, up to its checkpoint. The subscriptions come from their
- * read model; the log is followed only to find rows that are out of date, so that a subscription that was just paused
+ * read model; the log is followed only to find rows that are out of date, so a subscription that was just paused
  * is not delivered because the projection is late.
  *
  * A round begins when the projector of this process has changed a row, when a permission has to be checked again, or

@@ -16,7 +16,7 @@ import type { SubscriptionDependencies } from './dependencies.ts'
 const PARTITIONS = 3
 const DEAD_LETTER_PARTITIONS = 1
 
-/** The position is an exclusive bound in SQL, so that it need not be the position of an event. */
+/** The position is an exclusive bound in SQL, so it need not be the position of an event. */
 export const checkpointOf = (
   { id, replay, replays, position, from_position }: SubscriptionDelivery,
   epoch: bigint,
@@ -32,7 +32,7 @@ const rightsOf = (id: string) => {
   return { topics: [topic, deadLetterTopic], groupPrefix }
 }
 
-/** The row is written before the topics are created, so that the topics of a deleted subscription are always found. */
+/** The row is written before the topics are created, so the topics of a deleted subscription are always found. */
 export const provideTopics = async (
   { database: { sql }, bus, topicBytes, needsAuthorizer }: SubscriptionDependencies,
   subscription: SubscriptionDelivery,
@@ -54,7 +54,7 @@ export const provideTopics = async (
   await noteTopics(sql, checkpoint, { acl, topicBytes })
 }
 
-/** Revokes the right to read, so that the broker refuses the next fetch. */
+/** Revokes the right to read, so the broker refuses the next fetch. */
 export const withdrawRights = async (
   { database: { sql }, bus }: SubscriptionDependencies,
   subscription: SubscriptionDelivery,

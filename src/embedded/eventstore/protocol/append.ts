@@ -10,8 +10,6 @@ import { type Proposal, openProposal } from './appendValidation.ts'
 import { deadlineOf } from './deadline.ts'
 import { type Failure, invalidArgument, streamDeleted, timedOut, unavailable } from './status.ts'
 
-/** The Append method. */
-
 type Call = ServerReadableStream<AppendReq, AppendResp>
 
 /**

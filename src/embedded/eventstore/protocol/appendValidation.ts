@@ -17,7 +17,7 @@ export type Target = { readonly stream: string; readonly expected: Expected; rea
 
 /** An append while its messages arrive. */
 export type Proposal = {
-  /** Returns the reason if the append is refused already, so that the client need not send the rest. */
+  /** Returns the reason if the append is refused already, so the client need not send the rest. */
   add(event: Proposed): Refused | undefined
   /** The request, or the reason for its refusal. */
   finish(): { readonly request: WriteRequest } | { readonly refused: Refused }

@@ -1,5 +1,3 @@
-/** The deadline of a gRPC call. */
-
 type Call = { getDeadline(): Date | number }
 
 /** Milliseconds since 1970; infinity if the client set none. */

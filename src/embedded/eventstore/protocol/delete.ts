@@ -10,8 +10,6 @@ import { deadlineOf } from './deadline.ts'
 import { nameProblem } from './appendValidation.ts'
 import { type Failure, invalidArgument, streamDeleted, timedOut, unavailable, wrongVersion } from './status.ts'
 
-/** The Delete and Tombstone methods. */
-
 /** `Delete`: hides the stream; appending to it makes it visible again. */
 export const deleteStream =
   (writer: Writer) =>

@@ -18,8 +18,6 @@ import {
 import { type Failure, invalidArgument, readRefused, streamDeleted, unavailable } from './status.ts'
 import { subscribeToAll, subscribeToStream } from './subscribe.ts'
 
-/** The Read method. */
-
 /** The real server's page size. */
 const PAGE_EVENTS = 32
 

@@ -1,8 +1,6 @@
 import { html, nothing } from './html.ts'
 import type { Page } from './page.ts'
 
-/** The page for errors of a login. */
-
 export type ErrorView = {
   /** The OAuth error code: `invalid_request`. */
   readonly error: string

@@ -8,8 +8,6 @@ import { listOf, pageQuery } from '../paging.ts'
 import { accountCodeSchema, accountSchema, booksQuery, entrySchema, trialBalanceRowSchema } from './bookSchemas.ts'
 import { type BookFilters, type PageAt, readBooksItem, readBooksPage } from './booksPage.ts'
 
-/** The endpoints of accounts, their entries, and the trial balance. */
-
 const common = { method: 'GET', tag: 'Books', scope: 'ledger:read', rateClass: 'default' } as const
 const byCode = z.object({ code: accountCodeSchema })
 

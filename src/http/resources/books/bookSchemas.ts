@@ -7,8 +7,6 @@ import { positionSchema } from '../../request/position.ts'
 import { amountSchema, currencySchema, exponentSchema, sumSchema, timeParameter, timeSchema } from '../commonSchemas.ts'
 import { createdQuery } from '../paging.ts'
 
-/** The schemas of accounts, journal entries and the trial balance. */
-
 export const accountCodeSchema = z
   .string()
   .regex(ACCOUNT_CODE)

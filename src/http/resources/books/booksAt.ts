@@ -102,7 +102,7 @@ const lastEntryAt = async ({ database, principal }: AnyCall, time: string): Prom
 }
 
 /**
- * The position of the tenant's last entry at the time. Entries are written in the order of their times, so that a later
+ * The position of the tenant's last entry at the time. Entries are written in the order of their times, so a later
  * entry proves that none is missing before it, except those of dead letters between the two, whose times are not
  * known.
  */
@@ -139,7 +139,7 @@ const atPresent = async (call: AnyCall, reached: bigint): Promise<bigint> => {
 }
 
 /**
- * `pinned`: the position of the previous page, so that all pages of a list are of one moment. Throws Problem
+ * `pinned`: the position of the previous page, so all pages of a list are of one moment. Throws Problem
  * `validation_failed` for a time and a position together, and `projection_behind` for a moment that the books do not
  * have completely.
  */

@@ -33,7 +33,7 @@ type BookList<R extends Row> = {
   readonly ofItem?: (tenant: string, position: bigint) => Query
 }
 
-/** One page; the cursor keeps the position, so that all pages of a list are of one moment. */
+/** One page; the cursor keeps the position, so all pages of a list are of one moment. */
 export const readBooksPage = async <R extends Row>(
   call: Call<unknown, ListQuery, unknown>,
   { page, keyOf, render, ofItem }: BookList<R>,

@@ -9,8 +9,6 @@ import { listOf, pageQuery } from '../paging.ts'
 import { accountCodeSchema, booksQuery, entrySchema } from './bookSchemas.ts'
 import { type BookFilters, type PageAt, readBooksItem, readBooksPage } from './booksPage.ts'
 
-/** The endpoints of the journal. */
-
 const common = { method: 'GET', tag: 'Books', scope: 'ledger:read', rateClass: 'default' } as const
 
 const listEntries = route({

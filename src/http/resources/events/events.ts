@@ -32,7 +32,7 @@ const eventsPageSchema = z.object({
 
 const page = async (call: EventsCall): Promise<Reply> => {
   const after = startPlaceOf(call, call.query.cursor)
-  // The position is read before the facts, so that the page is at least as new.
+  // The position is read before the facts, so the page is at least as new.
   const asOf = await positionOf(call.database.sql, 'facts_v1')
   const { facts, end, hasMore } = await readFacts(call, after, call.query.limit, ({ text, values }) =>
     call.lists.sql(text, values),

@@ -18,7 +18,7 @@ import { timeSchema } from '../commonSchemas.ts'
 
 /**
  * The facts that one request counts. Hashes of parts do not compose to that of the whole, and the sealed manifests are of
- * all tenants, so that neither can stand for a part of a long range: readers prove it in several ranges.
+ * all tenants, so neither can stand for a part of a long range: readers prove it in several ranges.
  */
 export const FACTS_MAX = 20_000
 

@@ -37,7 +37,7 @@ export const typesFor = ({ principal, query: { type } }: EventsCall): readonly s
 }
 
 /**
- * The tenant and the filters that a cursor is made for. The scopes of the caller are no part of it, so that a cursor
+ * The tenant and the filters that a cursor is made for. The scopes of the caller are no part of it, so a cursor
  * outlives a change of them. The facts before the cursor that were left out for want of a scope are not read again.
  */
 export const bindingOf = ({ principal, query: { type, subject } }: EventsCall) => ({

@@ -7,8 +7,6 @@ import type { ApiKeySecrets } from '../../../identity/apiKeySecrets.ts'
 import { READ_SCOPES, type ReadScope } from '../../../identity/principal.ts'
 import { metadataSchema, resourceShape, textSchema, timeSchema } from '../commonSchemas.ts'
 
-/** The request and response schemas of API keys. */
-
 const NAME_CHARS_MAX = 100
 const LIFETIME_DAYS_MAX = 90
 const QUOTA_REQUESTS_MAX = 1_000_000_000

@@ -31,8 +31,6 @@ import type { LogCall } from '../../services.ts'
 import { resourceById } from '../commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from '../paging.ts'
 
-/** The endpoints of API keys. */
-
 type AnyCall = LogCall<unknown, unknown, unknown>
 
 const hasExpired = (key: ApiKeyState, nowMs: number): boolean =>
@@ -85,7 +83,7 @@ const requestOf = ({ body }: LogCall<unknown, unknown, z.output<typeof newApiKey
   scopes: READ_SCOPES.filter(scope => body.scopes.includes(scope)),
 })
 
-/** The key at its creation with its first secret, so that a replay has the same response after later changes. */
+/** The key at its creation with its first secret, so a replay has the same response after later changes. */
 const issuedReply = async (
   call: AnyCall,
   id: ApiKeyId,
@@ -98,7 +96,7 @@ const issuedReply = async (
   return { ...reply, body: { ...(reply.body as object), secret } }
 }
 
-/** The nonce of the first secret, so that a replay shows the same secret even after rotations. */
+/** The nonce of the first secret, so a replay shows the same secret even after rotations. */
 const firstNonceOf = async ({ ledger }: AnyCall, id: ApiKeyId): Promise<string> => {
   const issued = await ledger.aggregates.first(apiKeyEntity, id)
   if (issued?.event.type !== 'ApiKeyIssued') throw new Error(`${id} was never issued.`)

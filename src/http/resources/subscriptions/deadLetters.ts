@@ -43,7 +43,7 @@ const listDeadLetters = route({
       {
         items: page.map(deadLetterView),
         hasMore,
-        // Never null, as at GET /events, so that a reader can continue from the end of the list.
+        // Never null, as at GET /events, so a reader can continue from the end of the list.
         nextCursor: cursors.encrypt(binding, { after: String(page.at(-1)?.position ?? after) }),
         asOfPosition: subscriptionView(row, asOf).position,
         parameters: { limit: query.limit },

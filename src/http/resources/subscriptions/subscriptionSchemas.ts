@@ -16,8 +16,6 @@ import { scopesOfFacts, TENANT_FACT_TYPES, type TenantFactType } from '../../../
 import { positionSchema } from '../../request/position.ts'
 import { metadataSchema, resourceShape, timeParameter, timeSchema } from '../commonSchemas.ts'
 
-/** The request and response schemas of subscriptions. */
-
 export const SUBSCRIBABLE_TYPES = TENANT_FACT_TYPES
 
 /** The scopes that a subscriber to these types needs, at creation and during delivery. */

@@ -33,8 +33,6 @@ import {
   tickOf,
 } from './subscriptionSchemas.ts'
 
-/** The endpoints of subscriptions. */
-
 type AnyCall = Call<unknown, unknown, unknown>
 
 const byId = z.object({ id: idSchema('sub') })
@@ -44,7 +42,7 @@ const emptyBody = z.strictObject({}).default({})
 
 const TOPIC_POLL_MS = 25
 
-/** Waits for the topic, so that the creator can read it at once. Without a reachable broker it is created later. */
+/** Waits for the topic, so the creator can read it at once. Without a reachable broker it is created later. */
 const waitForTopic = async ({ database, ledger: { world }, topicWaitMs }: AnyCall, id: string): Promise<void> => {
   const until = world.monotonicMs() + topicWaitMs
   const { text, values } = subscriptionWithTopics(id)
