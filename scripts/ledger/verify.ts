@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
+import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { findConnections, howToStart } from './connections.ts'
 import { verifyFolder } from './evidence/folder.ts'
@@ -81,7 +82,7 @@ const verify = (folder: string | undefined, { only, key, heads, asOf, json }: Op
   const startProgress = progressFor({ json })
   if (folder === undefined) {
     const checks = selected(only)
-    return withStores(stores => runAll(checks, { ...stores, startProgress, signal }))
+    return withStores(stores => runAll(checks, { ...stores, world: realWorld(), startProgress, signal }))
   }
   const choices = {
     ...(key !== undefined && { keys: key }),

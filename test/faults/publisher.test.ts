@@ -12,7 +12,7 @@ import { breadth } from '../support/breadth.ts'
 const KILLS = breadth(5, 20)
 /** A publisher publishes 0.1 s after it is ready: some are killed before that, most after. */
 const LIFE_MAX_MS = 600
-const FACTS_MIN = 200
+const FACTS_MIN = breadth(100, 200)
 /** Each request of a sale causes one fact; the last sale of each client may be incomplete when a request is counted. */
 const REQUESTS_MIN = FACTS_MIN + 10 * FACTS_PER_SALE
 const FACT_TYPES_SEEN = [

@@ -5,11 +5,11 @@ import type { ReadModel } from '../../src/feeds/readModel.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import { runFeeds } from '../../src/feeds/feedLoop.ts'
 import { type Database, type JsonObject, Unavailable } from '../../src/ports.ts'
-import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { createReports, fillLog, foldedRows, type Reports, rowsIn, TABLES, useTestPostgres } from './fixtures.ts'
 import { eventually } from '../support/eventually.ts'
+import { hurriedWorld } from '../support/hurriedWorld.ts'
 
 describe('an event that a read model cannot write', () => {
   const postgres = useTestPostgres()
@@ -23,7 +23,7 @@ describe('an event that a read model cannot write', () => {
   const start = (models: readonly ReadModel[] = readModels): void => {
     stop = new AbortController()
     reports = createReports()
-    const dependencies = { store: log.open(), database, world: realWorld(), report: reports.report }
+    const dependencies = { store: log.open(), database, world: hurriedWorld(), report: reports.report }
     const projector = projectorOf(dependencies, models, name => leftBehind.push(name))
     running = runFeeds('poison', [projector], dependencies, stop.signal)
   }

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { orderEntity, subscriptionEntity } from '../../src/commands/entities.ts'
 import { createLedger, handle, type Ledger } from '../../src/commands/commandHandler.ts'
@@ -14,12 +13,12 @@ import { readModels } from '../../src/feeds/readModels.ts'
 import { type FeedState, runFeeds } from '../../src/feeds/feedLoop.ts'
 import { type Database, type FactBus, type FactMessage, type TopicSettings, Unavailable } from '../../src/ports.ts'
 import { subscriptionsFeed } from '../../src/processes/subscriptions/subscriptionsFeed.ts'
-import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import type { SubscriptionId } from '../../streams/ids.ts'
 import type { SubscriptionCommand } from '../../streams/subscription/index.ts'
 import { context } from '../commands/fixtures.ts'
 import { createReports, fillLog, type Reports, useTestPostgres } from '../feeds/fixtures.ts'
 import { eventually } from '../support/eventually.ts'
+import { HURRIED_TIMES, hurriedWorld } from '../support/hurriedWorld.ts'
 import type { MemoryLog } from '../support/memoryStore.ts'
 import { createOrder, createSubscription, id as orderId } from '../streams/samples.ts'
 
@@ -93,14 +92,14 @@ describe('the delivery of subscriptions', () => {
   beforeEach(async () => {
     log = await fillLog(4)
     database = await postgres.ledgerDatabase()
-    ledger = createLedger(log.open(), realWorld())
+    const world = hurriedWorld()
+    ledger = createLedger(log.open(), world)
     broker = createBus()
     allowance = { allowed: true }
     reports = createReports()
     stop = new AbortController()
     statements = 0
     const counted: Database = { ...database, sql: (text, values) => ((statements += 1), database.sql(text, values)) }
-    const world = realWorld()
     const observed = observeProjector()
     const report = (state: FeedState): void => {
       reports.report(state)
@@ -176,9 +175,9 @@ describe('the delivery of subscriptions', () => {
   it(`runs few statements for ${IDLE} idle subscriptions`, async () => {
     const ids = await Promise.all(Array.from({ length: IDLE }, () => subscribe(['invoice.paid'])))
     for (const id of ids) await delivered(id, ['invoice.paid'])
-    await delay(WATCHED_MS)
+    await ledger.world.sleep(WATCHED_MS)
     const before = statements
-    await delay(WATCHED_MS)
+    await ledger.world.sleep(WATCHED_MS)
     const aSecond = (statements - before) / (WATCHED_MS / 1_000)
     process.stdout.write(`      ${aSecond} statements a second\n`)
     expect(aSecond).to.be.below(IDLE_STATEMENTS_A_SECOND_MAX)
@@ -263,9 +262,9 @@ describe('the delivery of subscriptions', () => {
     const before = provided()
     broker.unsendable.add(topic)
     await handle(ledger, orderEntity, orderId('ord', 900), { command: createOrder, context: context() })
-    // After the pause of a failure.
+    // After the pause of a failure, which is 5 s; Postgres measures real time.
     await eventually(() => provided() > before)
-    expect(await stuck()).to.be.above(4)
+    expect(await stuck()).to.be.above(4 / HURRIED_TIMES)
     broker.unsendable.clear()
     await eventually(async () => (await stuck()) === 0)
   })
@@ -309,7 +308,7 @@ describe('the delivery of subscriptions', () => {
     expect(stopped).to.include({ stop_reason: 'scope_revoked' })
     const count = sentTo(id).length
     await send(id, { type: 'ReplaySubscription', from_position: 0n, from_time: null, to_position: 1n, claim: null })
-    await delay(1_000)
+    await ledger.world.sleep(WATCHED_MS)
     expect(sentTo(id)).to.have.length(count)
   })
 
@@ -329,7 +328,7 @@ describe('the delivery of subscriptions', () => {
     allowance = { allowed: false, reason: 'tenant_suspended' }
     const id = await subscribe(BOTH, 'books')
     await eventually(async () => (await ledger.aggregates.load(subscriptionEntity, id)).row?.state === 'stopped')
-    await delay(500)
+    await ledger.world.sleep(WATCHED_MS)
     expect([broker.sent, broker.calls.filter(call => call.startsWith('grant'))]).to.deep.equal([[], []])
   })
 
@@ -354,7 +353,7 @@ describe('the delivery of subscriptions', () => {
     const { subject, client } = context()
     expect(await seenOn(id)).to.deep.equal({ subject, client, seen_on: today() })
     await setSeen(id, CONFIRMATION_DAYS - 1)
-    await delay(WATCHED_MS)
+    await ledger.world.sleep(WATCHED_MS)
     expect(await stateOf(id)).to.include({ state: 'active' })
     await setSeen(id, CONFIRMATION_DAYS + 2)
     await eventually(async () => (await stateOf(id))?.state === 'stopped')
@@ -393,7 +392,7 @@ describe('the delivery of subscriptions', () => {
     expect(limits()).to.deep.equal([...expected, ...expected])
     await delivered(id)
     const ensured = broker.ensured.length
-    await delay(WATCHED_MS)
+    await ledger.world.sleep(WATCHED_MS)
     expect(broker.ensured.length).to.equal(ensured)
   })
 

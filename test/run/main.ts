@@ -9,12 +9,14 @@ import { repeatingFilesOf, UNIT_MAX_MS, unitFilesOf } from './selection.ts'
 import { filesToRunAgain, type Results, resultsOf } from './secondRun.ts'
 import { fileText, secondRunText, slowestText, summaryText, unsteadyText } from './summary.ts'
 import { openTemporaryFiles } from './temporaryFiles.ts'
-import { type FileOutcome, startWorker, type Worker } from './workerProcess.ts'
+import { type FileOutcome, startBackgroundWorker, startWorker, type Worker } from './workerProcess.ts'
 
-/** The command `npm test`: runs test files in as many processes as there are processors, and reports as mocha does. */
+/** The command `npm test`: runs test files in several processes, and reports as mocha does. */
 
+/** One more than there are processors, because many files wait for a process, a broker or a time for a third of their time. */
+const WORKERS = availableParallelism() + 1
 const INTERRUPTED = 130
-const FILE_MAX_MS = 900_000
+const FILE_MAX_MS = 1_200_000
 const END_MAX_MS = 180_000
 const MS_PER_SECOND = 1_000
 /**
@@ -83,8 +85,8 @@ const runFiles = async (files: readonly string[], options: CommandOptions): Prom
   const workerOptions = { grep: options.grep, caseMaxMs, isColored: process.stdout.isTTY }
   const workersFor: WorkersFor = (actual, total) => ({
     signal: stopping.signal,
-    start: () => {
-      const worker = startWorker(workerOptions, options)
+    start: kind => {
+      const worker = (kind === 'background' ? startBackgroundWorker : startWorker)(workerOptions, options)
       live.add(worker)
       return worker
     },
@@ -131,7 +133,7 @@ await new Command('npm test --')
   .option('-g, --grep <text>', 'run only the test cases whose full name matches')
   .option('--unit', `run only files that need no other process, with ${UNIT_MAX_MS / MS_PER_SECOND} s for a case`)
   .option('--repeat', 'run only files with cases of many repetitions, and all of these, as the soak run does')
-  .option('--workers <count>', 'number of processes that run test files', positiveNumber, availableParallelism())
+  .option('--workers <count>', 'number of processes that run test files', positiveNumber, WORKERS)
   .option('--file-max-ms <ms>', 'time limit for one file', positiveNumber, FILE_MAX_MS)
   .option('--end-max-ms <ms>', 'time limit for the end of a process after its last file', positiveNumber, END_MAX_MS)
   .option('--record', 'save the times in test/run/costs.json; later runs start with the slowest files')

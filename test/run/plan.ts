@@ -7,8 +7,8 @@ export type FileGroup = readonly string[]
 export type Plan = {
   /** Run by all workers, the slowest first. */
   readonly concurrent: readonly FileGroup[]
-  /** Run one after the other, after those: each uses all processors itself. */
-  readonly parallel: readonly string[]
+  /** Run one after the other beside those, on the processor time that they leave: each uses all processors itself. */
+  readonly background: readonly string[]
   /** Run one after the other when all others have ended. */
   readonly exclusive: readonly string[]
 }
@@ -24,14 +24,18 @@ const FILES_OF_ONE_WORKER: readonly FileGroup[] = [
   ['test/adapters/kafka.test.ts', 'test/scripts/ledger/doctor.test.ts'],
 ]
 
-/** Files that use all processors themselves. */
-const PARALLEL_FILES = new Set(['test/simulation/simulation.test.ts'])
+/** Files that use all processors themselves, and whose cases run on virtual time. */
+const BACKGROUND_FILES = new Set(['test/simulation/simulation.test.ts'])
 
-/** Files that compare measured times. */
-const EXCLUSIVE_FILES = new Set(['test/faults/attackers.test.ts', 'test/http/admission/overload.test.ts'])
+/** Files that compare measured times, or block a service so long that it must not wait for a processor as well. */
+const EXCLUSIVE_FILES = new Set([
+  'test/faults/attackers.test.ts',
+  'test/http/admission/blockedLoop.test.ts',
+  'test/http/admission/overload.test.ts',
+])
 
 /** All files that this plan names. */
-export const NAMED_FILES: readonly string[] = [...FILES_OF_ONE_WORKER.flat(), ...PARALLEL_FILES, ...EXCLUSIVE_FILES]
+export const NAMED_FILES: readonly string[] = [...FILES_OF_ONE_WORKER.flat(), ...BACKGROUND_FILES, ...EXCLUSIVE_FILES]
 
 const UNKNOWN_COST_S = 3
 const RECORDED_FROM_S = 1
@@ -54,12 +58,12 @@ export const filesOf = (patterns: readonly string[]): string[] =>
 export const planOf = (files: readonly string[], costs: Costs): Plan => {
   const costOf = (group: FileGroup): number => group.reduce((sum, file) => sum + (costs[file] ?? UNKNOWN_COST_S), 0)
   const onOneWorker = FILES_OF_ONE_WORKER.map(group => group.filter(file => files.includes(file)))
-  const others = new Set([...onOneWorker.flat(), ...PARALLEL_FILES, ...EXCLUSIVE_FILES])
+  const others = new Set([...onOneWorker.flat(), ...BACKGROUND_FILES, ...EXCLUSIVE_FILES])
   const single = files.filter(file => !others.has(file)).map(file => [file])
   const groups = [...onOneWorker.filter(group => group.length > 0), ...single]
   return {
     concurrent: groups.toSorted((a, b) => costOf(b) - costOf(a)),
-    parallel: files.filter(file => PARALLEL_FILES.has(file)),
+    background: files.filter(file => BACKGROUND_FILES.has(file)),
     exclusive: files.filter(file => EXCLUSIVE_FILES.has(file)),
   }
 }

@@ -4,7 +4,7 @@ import type { FileOutcome, Worker } from './workerProcess.ts'
 /** A pool of worker processes, to which the files of a plan are distributed. */
 
 export type Workers = {
-  readonly start: () => Worker
+  readonly start: (kind?: 'background') => Worker
   readonly onFile: (outcome: FileOutcome) => void
   /** A failure of a worker that belongs to no file. */
   readonly onFailure: (text: string) => void
@@ -30,28 +30,21 @@ const createReplaceableWorker = ({ start, onFile, onFailure, signal }: Workers) 
   }
 }
 
-/**
- * Runs the concurrent files on all workers, then on a new worker those that use all processors themselves, while the
- * services of the other workers end, and then the exclusive files.
- */
-export const runPlan = async ({ concurrent, parallel, exclusive }: Plan, pool: Pool): Promise<void> => {
-  const queue: FileGroup[] = [...concurrent]
-  const ending: Promise<void>[] = []
-  const runFromQueue = async (): Promise<void> => {
-    const worker = createReplaceableWorker(pool)
-    for (let group = queue.shift(); group !== undefined; group = queue.shift())
-      for (const file of group) await worker.run(file)
-    ending.push(worker.end())
-  }
-  await Promise.all(Array.from({ length: Math.min(pool.workers, queue.length) }, runFromQueue))
-  if (parallel.length + exclusive.length > 0) {
-    const worker = createReplaceableWorker(pool)
-    for (const file of parallel) await worker.run(file)
-    await Promise.all(ending)
-    for (const file of exclusive) await worker.run(file)
-    ending.push(worker.end())
-  }
-  await Promise.all(ending)
+/** Runs the groups on one worker until there are none left, which other workers may take as well. */
+const runFromQueue = async (queue: FileGroup[], workers: Workers): Promise<void> => {
+  const worker = createReplaceableWorker(workers)
+  for (let group = queue.shift(); group !== undefined; group = queue.shift())
+    for (const file of group) await worker.run(file)
+  await worker.end()
+}
+
+/** Runs the concurrent files on all workers, the background files beside them, and then the exclusive files. */
+export const runPlan = async ({ concurrent, background, exclusive }: Plan, pool: Pool): Promise<void> => {
+  const queue = [...concurrent]
+  const lanes = Array.from({ length: Math.min(pool.workers, queue.length) }, () => runFromQueue(queue, pool))
+  if (background.length > 0) lanes.push(runFromQueue([background], { ...pool, start: () => pool.start('background') }))
+  await Promise.all(lanes)
+  if (exclusive.length > 0) await runFromQueue([exclusive], pool)
 }
 
 /** Runs each file alone, in a new worker that has run no other file. */

@@ -1,16 +1,18 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { constants, getPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { eventually } from '../support/eventually.ts'
 import { filesOf, NAMED_FILES, planOf } from './plan.ts'
+import { runPlan } from './pool.ts'
 import { repeatingFilesOf, unitFilesOf } from './selection.ts'
 import { filesToRunAgain, resultsOf } from './secondRun.ts'
 import { removeFolder } from '../support/folders.ts'
 import { openTemporaryFiles } from './temporaryFiles.ts'
+import { startBackgroundWorker, type Worker } from './workerProcess.ts'
 
 /** Tests of `npm test`, on test files that they create. */
 
@@ -298,16 +300,55 @@ describe('the plan of a test run', () => {
     })
     expect(concurrent).to.deep.equal([['test/b.test.ts'], ['test/c.test.ts'], ['test/a.test.ts']])
   })
-  it('has every file once, and runs the parallel and the exclusive files apart', () => {
-    const parallel = 'test/simulation/simulation.test.ts'
+  it('has every file once, and runs the background and the exclusive files apart', () => {
+    const background = 'test/simulation/simulation.test.ts'
     const exclusive = 'test/faults/attackers.test.ts'
     const kafka = ['test/adapters/kafka.test.ts', 'test/scripts/ledger/doctor.test.ts']
-    const plan = planOf([...kafka, exclusive, parallel, 'test/a.test.ts'], {})
+    const plan = planOf([...kafka, exclusive, background, 'test/a.test.ts'], {})
     expect(plan).to.deep.equal({
       concurrent: [kafka, ['test/a.test.ts']],
-      parallel: [parallel],
+      background: [background],
       exclusive: [exclusive],
     })
+  })
+})
+
+describe('a run of a plan', () => {
+  it('has the background files beside the concurrent ones, on a worker of their own, and the exclusive files alone', async () => {
+    const lines: string[] = []
+    let running = 0
+    const start = (kind = 'worker'): Worker => ({
+      pid: undefined,
+      run: async file => {
+        running += 1
+        lines.push(`${file} on a ${kind}, ${running} running`)
+        await new Promise(setImmediate)
+        running -= 1
+        return { file, passed: 1, failures: [], tookMs: 1, output: '', isAlive: true }
+      },
+      end: async () => void lines.push(`the end of a ${kind}`),
+      interrupt: async () => undefined,
+    })
+    const pool = { start, workers: 1, onFile: () => undefined, onFailure: () => undefined }
+    const plan = { concurrent: [['a']], background: ['b'], exclusive: ['c'] }
+    await runPlan(plan, { ...pool, signal: new AbortController().signal })
+    expect(lines).to.deep.equal([
+      'a on a worker, 1 running',
+      'b on a background, 2 running',
+      'the end of a worker',
+      'the end of a background',
+      'c on a worker, 1 running',
+      'the end of a worker',
+    ])
+  })
+})
+
+describe('a background worker', () => {
+  it('leaves the processors to other programs', async () => {
+    const worker = startBackgroundWorker({ isColored: false }, { fileMaxMs: 60_000, endMaxMs: 60_000 })
+    const priority = getPriority(worker.pid)
+    expect(await worker.end()).to.equal(undefined)
+    expect(priority).to.equal(constants.priority.PRIORITY_BELOW_NORMAL)
   })
 })
 

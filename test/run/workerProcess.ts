@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { closeSync, fstatSync, mkdtempSync, openSync, readSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { constants, setPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { SHORT_LIVED } from '../support/nodeFlags.ts'
@@ -27,6 +27,8 @@ export type FileOutcome = FileResult & {
 }
 
 export type Worker = {
+  /** Undefined if the process could not be started. */
+  readonly pid: number | undefined
   readonly run: (file: string) => Promise<FileOutcome>
   /** Resolves with a failure text if the process does not exit with code 0 in time. */
   readonly end: () => Promise<string | undefined>
@@ -64,6 +66,13 @@ const openOutput = () => {
 }
 
 const late = (): undefined => undefined
+
+/** A worker that leaves the processors to all others, and so do the programs that its tests start. */
+export const startBackgroundWorker = (options: RunOptions, limits: WorkerLimits): Worker => {
+  const worker = startWorker(options, limits)
+  if (worker.pid !== undefined) setPriority(worker.pid, constants.priority.PRIORITY_BELOW_NORMAL)
+  return worker
+}
 
 export const startWorker = (options: RunOptions, { fileMaxMs, endMaxMs }: WorkerLimits): Worker => {
   const output = openOutput()
@@ -129,5 +138,5 @@ export const startWorker = (options: RunOptions, { fileMaxMs, endMaxMs }: Worker
     signalGroup(child, 'SIGTERM')
     if ((await within(closed, endMaxMs, late)) === undefined) await kill()
   }
-  return { run, end, interrupt }
+  return { pid: child.pid, run, end, interrupt }
 }

@@ -10,8 +10,8 @@ import {
 import { removeFolder } from '../support/folders.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 
-const LONG: Turns = { rounds: 12, roundMs: 10_000, settleMs: 1_000 }
-const TURNS: Turns = { rounds: 6, roundMs: 8_000, settleMs: 1_000 }
+const LONG: Turns = { rounds: 12, roundMs: 10_000, settleMs: 1_000, recoveryMs: 10_000 }
+const TURNS: Turns = { rounds: 6, roundMs: 8_000, settleMs: 1_000, recoveryMs: 10_000 }
 const FRACTION = 0.99
 const TIMES_MAX = 2
 const MEMORY_TIMES_MAX = 1.5

@@ -142,7 +142,13 @@ const startAttackOf =
     return [await startAttacker('../soak/attacks/attackProcess.ts', [file.href, JSON.stringify(target)])]
   }
 
-export type Turns = { readonly rounds: number; readonly roundMs: number; readonly settleMs: number }
+export type Turns = {
+  readonly rounds: number
+  readonly roundMs: number
+  readonly settleMs: number
+  /** After the attacks, before the memory is measured for the last time. */
+  readonly recoveryMs: number
+}
 
 /**
  * The resident memory of the service in MiB: after the greatest ordinary load, the most beside the attacks, and some time
@@ -150,18 +156,17 @@ export type Turns = { readonly rounds: number; readonly roundMs: number; readonl
  */
 export type MemoryMib = { readonly before: number; readonly most: number; readonly after: number }
 
-const RECOVERY_MS = 10_000
 const ORDINARY_CLIENTS = 32
 const MEMORY_EVERY_MS = 250
 
-const watchMemory = async (pid: number) => {
+const watchMemory = async (pid: number, recoveryMs: number) => {
   const before = await residentMib(pid)
   let most = before
   const timer = setInterval(() => void residentMib(pid).then(mib => (most = Math.max(most, mib))), MEMORY_EVERY_MS)
   return {
     end: async (): Promise<MemoryMib> => {
       clearInterval(timer)
-      await sleep(RECOVERY_MS)
+      await sleep(recoveryMs)
       return { before, most, after: await residentMib(pid) }
     },
   }
@@ -205,7 +210,7 @@ const measureBeside = async (
     const normal = createNormalClient(service.api, await service.token({ tenant: 'normal', subject: 'normal' }))
     await warmUp(service, turns)
     await normal.workFor(turns.settleMs)
-    const memory = await watchMemory(service.pid)
+    const memory = await watchMemory(service.pid, turns.recoveryMs)
     const measured = await measure(turns, attackers, normal)
     return { ...measured, statuses: normal.statuses, memoryMib: await memory.end() }
   } finally {

@@ -23,15 +23,15 @@ const start = async (): Promise<Shared> => {
   return { child: await startChild({ name: 'postgres', module, args }), folder }
 }
 
-/** The address of a new database. */
-export const newDatabase = async (): Promise<string> => {
+/** The address of a new database: empty, or a copy of the database of this name, to which no connection may be open. */
+export const newDatabase = async (template = 'template1'): Promise<string> => {
   const { child } = await (shared ??= start())
   databases += 1
   const name = `test_${databases}`
   const client = new Client({ connectionString: child.address })
   await client.connect()
   try {
-    await client.query(`create database ${name}`)
+    await client.query(`create database ${name} template ${template}`)
   } finally {
     await client.end()
   }

@@ -1,7 +1,6 @@
 import { partsOf } from '../../../streams/aggregate.ts'
 import { BOOKS, BOOKS_CATEGORIES } from '../../../projections/books/projection.ts'
 import { books } from '../../../projections/index.ts'
-import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
 import { reaches } from '../../../src/evidence/continuity.ts'
 import { booksReadModel } from '../../../src/feeds/booksWriter.ts'
 import { positionOf } from '../../../src/feeds/checkpoints.ts'
@@ -106,7 +105,7 @@ const compareInSnapshot = (verified: Verified): Promise<Outcome> =>
   verified.database.transaction(async sql => {
     await beginSnapshot(sql)
     const upTo = await positionOf(sql, BOOKS)
-    if (await reaches(verified.store, upTo, realWorld())) return compare(sql, verified, upTo)
+    if (await reaches(verified.store, upTo, verified.world)) return compare(sql, verified, upTo)
     const head = await verified.store.head()
     const detail = `The log ends at position ${head}, and the books go up to ${upTo}.`
     return { detail, findings: [{ kind: 'log_ends_early', detail, place: { head, position: upTo } }] }

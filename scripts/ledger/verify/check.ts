@@ -1,6 +1,6 @@
 import { logIn } from '../../../src/logIdentity/logIdentity.ts'
 import type { Config } from '../../../src/settings/config.ts'
-import type { Database, EventStore } from '../../../src/ports.ts'
+import type { Database, EventStore, World } from '../../../src/ports.ts'
 import type { StartProgress } from '../progress.ts'
 
 /** The checks of `ledger verify`: the types that each check in this folder implements. */
@@ -30,6 +30,7 @@ export type Verified = {
   readonly store: EventStore
   readonly database: Database
   readonly config: Config
+  readonly world: World
   readonly startProgress: StartProgress
   /** Aborts at Ctrl-C. */
   readonly signal: AbortSignal

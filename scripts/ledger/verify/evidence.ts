@@ -9,7 +9,6 @@ import { Frontier } from '../../../src/evidence/merkle.ts'
 import { eventsUpTo, pairsOf } from '../../../src/evidence/pairing.ts'
 import { rootAt, treeSize } from '../../../src/evidence/tree.ts'
 import type { Sql } from '../../../src/ports.ts'
-import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
 import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { linesIn } from '../evidence/files.ts'
 import { checkHeads, headsOf } from '../evidence/headsCheck.ts'
@@ -132,10 +131,10 @@ type LogCompared = Required<Pick<Outcome, 'detail' | 'findings' | 'counts'>> & {
 }
 
 const compareLog = async (verified: Verified, compared: Compared): Promise<LogCompared> => {
-  const { store, database, startProgress, signal } = verified
+  const { store, database, world, startProgress, signal } = verified
   const { sql } = database
   const { head } = compared
-  const comparison = createLogComparison({ store, sql, world: realWorld() })
+  const comparison = createLogComparison({ store, sql, world })
   const comparisons = comparisonsOf(verified, compared)
   const size = Math.min(head.tree_size, await treeSize(sql))
   const position = size === head.tree_size ? BigInt(head.position) : await positionOfLeaf(sql, size - 1)
@@ -184,7 +183,7 @@ const withoutTable = async (verified: Verified): Promise<Outcome> => {
 }
 
 const run = async (verified: Verified): Promise<Outcome> => {
-  const { store, database, config, signal } = verified
+  const { store, database, config, world, signal } = verified
   const { sql } = database
   const path = config.evidence.headsFile
   if (!(await relationExists(sql, 'evidence_heads'))) return withoutTable(verified)
@@ -193,7 +192,7 @@ const run = async (verified: Verified): Promise<Outcome> => {
   const head = await newestTrusted(sql, openHeadFile(path), isTrusted)
   if (head === undefined) return withoutHeads(verified, await treeSize(sql))
   // A node that follows the leader may be behind for a moment.
-  await reaches(store, BigInt(head.position), realWorld())
+  await reaches(store, BigInt(head.position), world)
   const restarts = await restartsIn(linesIn(path, signal), keys)
   const log = await compareLog(verified, { head, keys, restarts, isTrusted })
   const heads = await checkHeads(linesIn(path, signal), keys, { mayBeTorn: true })

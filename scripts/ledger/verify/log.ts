@@ -1,4 +1,3 @@
-import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
 import { AnotherLog, checkLog, logIn, logOf } from '../../../src/logIdentity/logIdentity.ts'
 import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { nothingCompared, type VerifyCheck } from './check.ts'
@@ -7,11 +6,11 @@ import { nothingCompared, type VerifyCheck } from './check.ts'
 
 export const logCheck: VerifyCheck = {
   name: 'log',
-  run: async ({ store, database }) => {
+  run: async ({ store, database, world }) => {
     if (!(await relationExists(database.sql, 'log_identity')))
       return nothingCompared({ store }, 'No service has run on this database.')
     try {
-      await checkLog({ store, database, world: realWorld() })
+      await checkLog({ store, database, world })
       if ((await logOf(database.sql)) === undefined)
         return nothingCompared({ store }, 'The tables in Postgres are not made from any log yet.')
       return { detail: `The tables are of the log ${await logIn(store)}.`, findings: [] }

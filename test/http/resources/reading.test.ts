@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { Client as PostgresClient } from 'pg'
+import { breadth } from '../../support/breadth.ts'
 import { type Answer, anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../../support/client.ts'
 import { inParallel, pay } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -7,6 +8,7 @@ import { sharedService, type TestService } from '../../support/service.ts'
 
 const TABLES = ['orders_v1', 'invoices_v1', 'payments_v1', 'facts_v1']
 const CLIENTS = 16
+const CASES = breadth(200, 2_000)
 
 describe('written resources can be read', () => {
   let service: TestService
@@ -37,8 +39,8 @@ describe('written resources can be read', () => {
     return invoices.map(({ invoiceId }) => invoiceId)
   }
 
-  it('at once, in two thousand cases, with their ETag', async () => {
-    await writeAndRead(2_000, await invoicesFor(1_000))
+  it(`at once, in ${CASES} cases, with their ETag`, async () => {
+    await writeAndRead(CASES, await invoicesFor(CASES / 2))
   })
 
   it('while every read model is stopped, and the lists catch up afterwards', async () => {

@@ -7,13 +7,15 @@ import { routes } from '../../../src/http/index.ts'
 import type { AnyRoute } from '../../../src/http/route.ts'
 import { REQUEST_LIMITS } from '../../../src/http/admission/requestTurn.ts'
 import type { Database } from '../../../src/ports.ts'
+import { breadth } from '../../support/breadth.ts'
 import { type Client, clientOf } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { sharedService } from '../../support/service.ts'
 import { caller, startVariant, TENANT, type Variant } from '../../support/serviceVariants.ts'
 import { examples, type Example } from '../requestExamples.ts'
 
-const GREEDY_CALLERS = 100
+/** Three times as many as may work at once: by the order of arrival all of them would begin before the honest request. */
+const GREEDY_CALLERS = breadth(12, 100)
 const AT_WORK = 4
 /** Greedy requests that begin while an honest one waits: one by the order of arrival, and one in its turn of the loop. */
 const BEFORE_MAX = 2
@@ -68,7 +70,7 @@ const watchAccounts = (real: Database, unaccounted: string[]): Database => {
   }
 }
 
-describe('beside a tenant with a hundred callers, a request of another tenant', () => {
+describe(`beside a tenant with ${GREEDY_CALLERS} callers, a request of another tenant`, () => {
   const gated = createGatedTurns()
   const unaccounted: string[] = []
   let variant: Variant

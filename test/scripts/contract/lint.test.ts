@@ -20,10 +20,6 @@ describe('the linters of the contract', () => {
     ],
   ]
 
-  it('have no error and no warning about both documents', async () => {
-    expect(await lint(candidate)).to.deep.equal([])
-  })
-
   it('report planted faults', async () => {
     const change = {
       change: 'all faults',

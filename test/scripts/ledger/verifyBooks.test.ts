@@ -9,6 +9,7 @@ import type { Outcome } from '../../../scripts/ledger/verify/check.ts'
 import { feedAll, useTestPostgres } from '../../feeds/fixtures.ts'
 import { BEGINNING, logOf } from '../../projections/moneyHistories.ts'
 import type { MemoryLog } from '../../support/memoryStore.ts'
+import { createVirtualWorld } from '../../support/virtualWorld.ts'
 
 const ORDERS = 3
 
@@ -22,6 +23,7 @@ describe('ledger verify, books', () => {
       store,
       database,
       config: undefined as never,
+      world: createVirtualWorld(),
       startProgress: () => ({ update: () => undefined, advance: () => undefined, end: () => undefined }),
       signal: new AbortController().signal,
     })
