@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { Option } from 'commander'
 import { type DevGrant, mintDevToken } from '../../src/embedded/issuer/devToken.ts'
-import { hasSigningKey } from '../../src/embedded/issuer/signingKey.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { createLedgerClient, type LedgerClient } from '../client/src/index.ts'
 import { renewing } from '../demo/tokens.ts'
 import { tokenOf, TOKEN_SETTING, type TokenOptions } from './tokenOption.ts'
-import { findConnections, howToStart } from './connections.ts'
+import { type Connections, findConnections, howToStart } from './connections.ts'
 
 /** Requests of the command line to the API. */
 
@@ -40,16 +39,22 @@ export const tokensOf = async (options: CallerOptions, scopes: readonly string[]
 
 /** Mints tokens of the embedded issuer. Throws a StartupError where no service would accept them. */
 export const embeddedIssuerFor = async (grant: DevGrant): Promise<() => Promise<string>> => {
-  const { config, running } = await findConnections()
-  const { dataDir, audience } = config
+  const connections = await findConnections()
+  const { dataDir, audience } = connections.config
+  const issuer = embeddedIssuerOf(connections)
+  return () => mintDevToken({ dataDir, issuer, audience, ...grant })
+}
+
+/** A signing key alone names no issuer: the service that made it may have gone, or use an external issuer now. */
+export const embeddedIssuerOf = ({ config, running }: Pick<Connections, 'config' | 'running'>): string => {
   if (config.issuer !== undefined)
     throw new StartupError(`OIDC_ISSUER is set: get a token from that issuer, and put it into ${TOKEN_SETTING}.`)
-  if (!(await hasSigningKey(dataDir)))
+  if (running === undefined) throw new StartupError(howToStart(config.dataDir))
+  if (running.issuer !== `${running.api}/oauth`)
     throw new StartupError(
-      `No embedded issuer has run on ${dataDir}. Start the service, or name its directory by LEDGER_DATA_DIR.`,
+      `The service on ${config.dataDir} accepts tokens of ${running.issuer}: get one there, and put it into ${TOKEN_SETTING}.`,
     )
-  const issuer = running?.issuer ?? `http://localhost:${config.port}/oauth`
-  return () => mintDevToken({ dataDir, issuer, audience, ...grant })
+  return running.issuer
 }
 
 /** `scopes` are those of a token that is minted for the call. Throws a StartupError if no service is known. */

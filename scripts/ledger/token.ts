@@ -21,7 +21,7 @@ export const tokenCommand = new Command('token')
   )
   .addHelpText(
     'after',
-    '\nThe service does not have to run, but must have run once. With OIDC_ISSUER, get tokens from that issuer.',
+    '\nThe service has to run, with its embedded issuer. With OIDC_ISSUER, get tokens from that issuer.',
   )
   .action(async ({ tenant, subject, scope, user, json }: Options) => {
     const scopes = scope.split(/\s+/).filter(Boolean)

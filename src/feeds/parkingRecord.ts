@@ -4,7 +4,8 @@ import { type ParkingCommand, parking } from '../../streams/parking/index.ts'
 import { streamOf } from '../../streams/aggregate.ts'
 import { derivedId, eventIdOf, newUuid } from '../lib/identifiers.ts'
 import { newEventOf, recordedOf } from '../lib/storedEvents.ts'
-import type { EventStore, ExpectedRevision, World } from '../ports.ts'
+import { type EventStore, type ExpectedRevision, Unavailable, type World } from '../ports.ts'
+import { pauseBefore } from '../settings/timeBudgets.ts'
 
 /**
  * The record, in the log, of facts that were ever parked. Readers keep their cursors of GET /events, and the table of parked
@@ -21,6 +22,8 @@ import type { EventStore, ExpectedRevision, World } from '../ports.ts'
 
 const RECORD_ID = derivedId(parking.prefix, 'facts')
 const RECORD_STREAM = streamOf(parking, RECORD_ID)
+const ATTEMPTS_MAX = 12
+const CONTENDED = `Others changed the record of parked facts at each of ${ATTEMPTS_MAX} attempts.`
 const BY = { tenant: SYSTEM_TENANT, subject: 'projector', client: SYSTEM_TENANT, authority: 'projector' }
 
 export type ParkingRecord = {
@@ -33,7 +36,7 @@ export type ParkingRecord = {
 
 export type RecordDependencies = {
   readonly store: Pick<EventStore, 'append' | 'readStream'>
-  readonly world: Pick<World, 'now' | 'randomBytes'>
+  readonly world: World
 }
 
 /** An event of the record that makes its reader park the event again. */
@@ -44,6 +47,7 @@ export class ParkedBefore extends Error {
   }
 }
 
+/** Long because its functions share the state of one run. */
 export const openParkingRecord = async ({ store, world }: RecordDependencies): Promise<ParkingRecord> => {
   let state = parking.decider.initial
   let last: ExpectedRevision = 'no_stream'
@@ -57,7 +61,7 @@ export const openParkingRecord = async ({ store, world }: RecordDependencies): P
 
   /** Resolves to the position of the event; undefined if the record has it already. */
   const execute = async (command: ParkingCommand, run = newUuid(world)): Promise<bigint | undefined> => {
-    for (;;) {
+    for (let attempt = 1; ; attempt += 1) {
       const decided = parking.decider.decide(command, state)
       const [event] = isRejection(decided) ? [] : decided
       if (event === undefined) return undefined
@@ -71,6 +75,10 @@ export const openParkingRecord = async ({ store, world }: RecordDependencies): P
       )
       await readNew()
       if (appended.ok) return appended.position
+      if (attempt === ATTEMPTS_MAX)
+        throw new Unavailable('event store', { effect: 'none', cause: new Error(CONTENDED) })
+      // The store may refuse an append because of an event that is committed but cannot be read yet.
+      await pauseBefore(attempt, world)
     }
   }
 

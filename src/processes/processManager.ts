@@ -1,6 +1,11 @@
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
-import { RECOVERY_CONTENDED_RETRY_MS, RECOVERY_FAILED_RETRY_MS, RECOVERY_TICK_MS } from './recoveryTimes.ts'
+import {
+  RECOVERY_CONTENDED_RETRY_MS,
+  RECOVERY_FAILED_RETRY_MS,
+  RECOVERY_TICK_MS,
+  RECOVERY_UNAVAILABLE_RETRY_MS,
+} from './recoveryTimes.ts'
 import { Contended, type Context, type Ledger } from '../commands/commandHandler.ts'
 import { reasonOf } from '../feeds/deadLetters.ts'
 import type { Feed } from '../feeds/feedLoop.ts'
@@ -82,25 +87,41 @@ export const feedOf = (manager: ProcessManager, { database, ledger, onFailure }:
 
 type ManagerRun = Receiver & {
   readonly tasks: OpenTasks<Task>
-  /** Throws Unavailable after every task that it started has settled. */
+  /** Resolves when every task that it started has settled. */
   readonly finishDue: (signal: AbortSignal) => Promise<void>
 }
 
-const createRun = (manager: ProcessManager, world: World, timer: Timer, onFailure: OnFailure): ManagerRun => {
-  const tasks = createOpenTasks<Task>(world, timer)
-  const finishOne = async ({ key, work }: OpenTask<Task>): Promise<void> => {
+/** Resolves to whether the dependencies of the task answered. A task that cannot be finished must not hold up the others. */
+const finisherOf = (tasks: OpenTasks<Task>, world: World, onFailure: OnFailure) => {
+  let outageReportAtMs = 0
+  /** An outage leaves many tasks without an answer; one of them names the cause. */
+  const reportOutage = (key: string, error: Unavailable): void => {
+    if (world.monotonicMs() < outageReportAtMs) return
+    outageReportAtMs = world.monotonicMs() + RECOVERY_FAILED_RETRY_MS
+    onFailure(key, error)
+  }
+  return async ({ key, work }: OpenTask<Task>): Promise<boolean> => {
     try {
       await work.finish()
       tasks.end(key)
     } catch (error) {
-      if (error instanceof Unavailable && !(error instanceof Contended)) throw error
-      // A task that cannot be finished must not hold up the others. A task that a replayed event began goes back to the
-      // operator; any other is tried again.
+      if (error instanceof Unavailable && !(error instanceof Contended)) {
+        reportOutage(key, error)
+        tasks.postpone(key, RECOVERY_UNAVAILABLE_RETRY_MS)
+        return false
+      }
+      // A task that a replayed event began goes back to the operator; any other is tried again.
       onFailure(key, error)
       const retryMs = error instanceof Contended ? RECOVERY_CONTENDED_RETRY_MS : RECOVERY_FAILED_RETRY_MS
       if (!tasks.failReplayed(key, reasonOf(error))) tasks.postpone(key, retryMs)
     }
+    return true
   }
+}
+
+const createRun = (manager: ProcessManager, world: World, timer: Timer, onFailure: OnFailure): ManagerRun => {
+  const tasks = createOpenTasks<Task>(world, timer)
+  const finishOne = finisherOf(tasks, world, onFailure)
   return {
     tasks,
     receive: (recorded, origin) => {
@@ -110,15 +131,12 @@ const createRun = (manager: ProcessManager, world: World, timer: Timer, onFailur
       if (ended !== undefined) tasks.end(ended)
     },
     finishDue: async signal => {
-      const due = tasks.due()
-      for (let next = 0; next < due.length && !signal.aborted; next += AT_ONCE_MAX)
-        await allOf(due.slice(next, next + AT_ONCE_MAX).map(finishOne))
+      const due = tasks.due().values()
+      // After a task without an answer no other takes its turn, so that an outage is met by AT_ONCE_MAX attempts.
+      const finishInTurn = async (): Promise<void> => {
+        for (const task of due) if (signal.aborted || !(await finishOne(task))) return
+      }
+      await Promise.all(Array.from({ length: AT_ONCE_MAX }, finishInTurn))
     },
   }
-}
-
-/** Promise.all that rejects only when no promise is pending any more. */
-const allOf = async (work: readonly Promise<void>[]): Promise<void> => {
-  const failed = (await Promise.allSettled(work)).find(({ status }) => status === 'rejected')
-  if (failed?.status === 'rejected') throw failed.reason
 }

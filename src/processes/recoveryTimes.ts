@@ -19,6 +19,8 @@ export const RECOVERY_TICK_MS = 250
 export const RECOVERY_FAILED_RETRY_MS = 30_000
 /** Shorter, because the task did not fail: another writer of the stream was first. */
 export const RECOVERY_CONTENDED_RETRY_MS = 1_000
+/** The same for a task whose dependency did not answer: the cause may concern this task alone. */
+export const RECOVERY_UNAVAILABLE_RETRY_MS = 1_000
 
 /**
  * Recovery takes over work that a request has begun and not ended within this time. A request whose dependencies answer

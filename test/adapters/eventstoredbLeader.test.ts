@@ -2,6 +2,7 @@ import { status } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import { openConnection } from '../../src/adapters/eventstoredb/connection.ts'
 import { append } from '../../src/adapters/eventstoredb/append.ts'
+import { ResponseTimeout } from '../../src/adapters/eventstoredb/errors.ts'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { type EventStore, type FeedItem, Unavailable } from '../../src/ports.ts'
 import { all, caughtUp, event, events, feed, idsOf, newCategory, newStream } from '../contracts/eventStoreFixtures.ts'
@@ -150,6 +151,37 @@ describe('EventStoreDB adapter, in a cluster', () => {
       const appends = Array.from({ length: 20 }, () => store.append(newStream(), [event()], 'no_stream'))
       for (const read of await Promise.all(reads)) expect(idsOf(read)).to.deep.equal(ids)
       for (const appended of await Promise.all(appends)) expect(appended).to.deep.include({ ok: true, revision: 0n })
+    })
+  })
+
+  describe('whose nodes do not say who is the leader', () => {
+    beforeEach(() => {
+      node.script.isGossipSilent = true
+      openStore(node.clusterAddress)
+    })
+    const expectTimeout = (failure: unknown): void => {
+      expect(failure).to.be.instanceOf(Unavailable)
+      expect((failure as Unavailable).cause).to.be.instanceOf(ResponseTimeout)
+    }
+
+    it('gives up reads of a stream and of the head after their own time limit', async () => {
+      const [stream, head] = [rejectionOf(all(store.readStream(newStream()))), rejectionOf(store.head())]
+      expectTimeout(await stream)
+      expectTimeout(await head)
+    })
+
+    it('reports the interruption of a subscription, which begins once one is named', async () => {
+      const category = newCategory()
+      const { ids } = await givenStream(category)
+      const received = feed(store, { after: 'start', categories: [category] })
+      await received.until(({ items }) => interruptions(items) > 0)
+      node.script.isGossipSilent = false
+      node.script.leaderPort = leaderPort()
+      await received.until(caughtUp)
+      await received.stop()
+      expect(idsOf(received.events)).to.deep.equal(ids)
+      const [first] = received.items
+      expect(first?.kind === 'interrupted' && first.error).to.be.instanceOf(ResponseTimeout)
     })
   })
 

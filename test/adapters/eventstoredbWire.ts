@@ -34,6 +34,8 @@ export type Script = {
   read: (call: ReadCall) => void
   /** The port of the leader that the store's gossip names; undefined while there is none. */
   leaderPort: number | undefined
+  /** Whether its gossip is never answered. */
+  isGossipSilent: boolean
 }
 
 export type ScriptedStore = {
@@ -63,7 +65,12 @@ const bind = (server: Server): Promise<number> =>
 
 /** Starts a store that responds to no append, and to each read with an empty stream, unless the script does. */
 export const startScriptedStore = async (): Promise<ScriptedStore> => {
-  const script: Script = { append: () => undefined, read: call => call.end(), leaderPort: undefined }
+  const script: Script = {
+    append: () => undefined,
+    read: call => call.end(),
+    leaderPort: undefined,
+    isGossipSilent: false,
+  }
   const server = new Server()
   const unused = () => undefined
   server.addService(streamsGrpc.StreamsService, {
@@ -77,7 +84,9 @@ export const startScriptedStore = async (): Promise<ScriptedStore> => {
     },
   })
   server.addService(gossipGrpc.GossipService, {
-    read: (_: ServerUnaryCall<unknown, unknown>, answer: sendUnaryData<unknown>) => answer(null, clusterOf(script)),
+    read: (_: ServerUnaryCall<unknown, unknown>, answer: sendUnaryData<unknown>) => {
+      if (!script.isGossipSilent) answer(null, clusterOf(script))
+    },
   })
   const port = await bind(server)
   return {

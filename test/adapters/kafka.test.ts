@@ -171,6 +171,18 @@ const limits = (kafka: () => KafkaForTests): void => {
     const error = await rejectionOf(bus.publish(numbered(newTopic().topic, 1, 1)))
     expectUnavailable(error, 'unknown')
   })
+
+  it('gives up a missing topic long before its deadline, so that the caller can create it', async () => {
+    const patient = busOn(kafka().brokers, { publishDeadlineMs: 3_600_000 })
+    const settings = newTopic()
+    try {
+      expectUnavailable(await rejectionOf(patient.publish(numbered(settings.topic, 1, 1))), 'unknown')
+      await patient.ensureTopics([settings])
+      await patient.publish(numbered(settings.topic, 1, 1))
+    } finally {
+      await patient.close()
+    }
+  })
 }
 
 /** Publishes one fact twice, from a process with the service's telemetry. */

@@ -44,7 +44,8 @@ describe('a process that the primary asks whether it answers', () => {
     await eventually(() => !requested.isAnswering())
     signal('SIGCONT')
     await eventually(() => requested.isAnswering())
-    expect(events).to.deep.equal(['silent', 'serving'])
+    // On a busy machine it may be silent again.
+    expect(events.slice(0, 2)).to.deep.equal(['silent', 'serving'])
   })
 
   it('is not killed for being busy again and again, for longer in all than a process may hang', async () => {

@@ -11,7 +11,7 @@ import {
 } from '../../src/embedded/eventstore/protocol/backpressureWriter.ts'
 import { confirmationMessage } from '../../src/embedded/eventstore/protocol/messages.ts'
 import { streamDeleted } from '../../src/embedded/eventstore/protocol/status.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually, standstill } from '../support/eventually.ts'
 
 const MESSAGE_BYTES = 64 * 1024
 
@@ -84,21 +84,11 @@ describe('embedded event store: the sending of messages', () => {
     await eventually(() => sent > 0)
     call.pause()
     // How much fits into the buffers of both kernels differs by machine: the writer has to stop, wherever that is.
-    const standstill = async () => {
-      let before = -1
-      await eventually(async () => {
-        const isStill = sent === before
-        before = sent
-        await new Promise(resolve => setTimeout(resolve, 300))
-        return isStill
-      })
-      return sent
-    }
-    const ahead = await standstill()
+    const ahead = await standstill(() => sent)
     call.resume()
     await eventually(() => sent > 2 * ahead)
     call.pause()
-    await standstill()
+    await standstill(() => sent)
     call.cancel()
     await eventually(() => hasEnded)
   })

@@ -5,6 +5,8 @@ import { parquet } from '../../src/adapters/files/parquet.ts'
 import { operationEntity } from '../../src/commands/entities.ts'
 import { handle } from '../../src/commands/commandHandler.ts'
 import { moveCheckpoint, acquireCheckpoint } from '../../src/feeds/checkpoints.ts'
+import { projectorOf } from '../../src/feeds/projector.ts'
+import { readModels } from '../../src/feeds/readModels.ts'
 import type { Database } from '../../src/ports.ts'
 import { exportsFeed } from '../../src/processes/exports/exports.ts'
 import { exportedReadModels } from '../../src/processes/exports/exportedReadModels.ts'
@@ -17,8 +19,11 @@ const silent = { info: () => undefined, warn: () => undefined, error: () => unde
 /** Wakes the process without letting time pass, so that an attempt that failed is not tried again. */
 const AT_ONCE_MS = 0
 const EPOCH = 1n
+/** Longer than the files of exports are kept. */
+const EXPIRED_AFTER_MS = 400 * 24 * 60 * 60 * 1_000
 const TICK_MS = 100
 const PASSES = 20
+const PASSES_MAX = 2_000
 
 /** Moves the checkpoint of the read model to the position, so that an export need not wait for earlier events. */
 const markProjected = async ({ database: { sql } }: ProcessHarness, upTo: bigint): Promise<void> => {
@@ -83,6 +88,62 @@ describe('a tenant with many exports', () => {
     await untilBegun(2)
     expect(begun()).to.deep.equal([`operation-${id('op', 1)}`, `operation-${id('op', 4)}`])
     release.reject(new Error('The test has ended.'))
+  })
+})
+
+describe('exports of a read model that is behind', () => {
+  const harness = useProcessHarness()
+
+  it('leave the workers to exports of others', async () => {
+    const { database, ledger, log, world } = harness
+    const run = await harness.start(exportsFeed({ database, ledger, formats: {} as never, logger: silent }))
+    for (const [n, tenant] of [
+      [1, 'acme'],
+      [2, 'globex'],
+    ] as const)
+      await request(harness, n, tenant)
+    await run.processNew()
+    await world.pass(AT_ONCE_MS)
+    const command = { ...requestExport, resource: 'orders' as const }
+    const other = id('op', 3)
+    await handle(ledger, operationEntity, other, { command, context: context({ tenant: 'initech' }), isNew: true })
+    const { name } = exportedReadModels.orders
+    await acquireCheckpoint(database.sql, name, EPOCH)
+    await moveCheckpoint(database.sql, [name], log.head(), EPOCH)
+    await run.processNew()
+    const begun = (): readonly string[] =>
+      log.events.flatMap(({ type, stream }) => (type === 'OperationStarted' ? [stream] : []))
+    for (let pass = 0; pass < PASSES_MAX && begun().length === 0; pass += 1) await world.pass(TICK_MS)
+    expect(begun()).to.deep.equal([`operation-${other}`])
+  })
+})
+
+describe('exports that have expired', () => {
+  const harness = useProcessHarness()
+
+  it('are expired though the stream of an earlier one cannot be read', async () => {
+    const { database, ledger, log, world } = harness
+    const errors: unknown[] = []
+    const logged = { ...silent, error: (details: object) => void errors.push(details) }
+    for (const n of [1, 2]) await request(harness, n)
+    const { aggregates } = ledger
+    const unreadable: typeof ledger = {
+      ...ledger,
+      aggregates: {
+        ...aggregates,
+        first: (entity, key) =>
+          key === id('op', 1) ? Promise.reject(new Error('An unknown event.')) : aggregates.first(entity, key),
+      },
+    }
+    const projector = projectorOf({ database, store: log.open(), world }, readModels, () => undefined)
+    await (await harness.start(projector)).processNew()
+    await harness.start(exportsFeed({ database, ledger: unreadable, formats: {} as never, logger: logged }))
+    await world.pass(EXPIRED_AFTER_MS)
+    await eventually(async () => {
+      await world.pass(TICK_MS)
+      return log.events.some(({ type, stream }) => type === 'OperationExpired' && stream === `operation-${id('op', 2)}`)
+    })
+    expect(errors).to.have.length(1)
   })
 })
 

@@ -85,6 +85,8 @@ describe('the delivery of subscriptions', () => {
   let statements: number
   let broker: ReturnType<typeof createBus>
   let allowance: Allowance
+  /** Called during a check, after it has found out the allowance. */
+  let beforeAnswer: () => Promise<void>
   let reports: Reports
   let stop: AbortController
   let running: Promise<unknown>
@@ -96,6 +98,7 @@ describe('the delivery of subscriptions', () => {
     ledger = createLedger(log.open(), world)
     broker = createBus()
     allowance = { allowed: true }
+    beforeAnswer = async () => undefined
     reports = createReports()
     stop = new AbortController()
     statements = 0
@@ -114,7 +117,11 @@ describe('the delivery of subscriptions', () => {
       confirmationMs: CONFIRMATION_DAYS * DAY_MS,
       needsAuthorizer: true,
       ledger,
-      isStillAllowed: async () => allowance,
+      isStillAllowed: async () => {
+        const actual = allowance
+        await beforeAnswer()
+        return actual
+      },
       logger: quiet,
       projector: observed,
     })
@@ -310,6 +317,26 @@ describe('the delivery of subscriptions', () => {
     await send(id, { type: 'ReplaySubscription', from_position: 0n, from_time: null, to_position: 1n, claim: null })
     await ledger.world.sleep(WATCHED_MS)
     expect(sentTo(id)).to.have.length(count)
+  })
+
+  it('continues when its holder resumes it between a check that it fails and the stop', async () => {
+    const id = await subscribe()
+    await delivered(id)
+    let resumed = false
+    beforeAnswer = async () => {
+      if (resumed) return
+      resumed = true
+      allowance = { allowed: true }
+      await send(id, { type: 'PauseSubscription' })
+      await send(id, { type: 'ResumeSubscription' })
+    }
+    allowance = { allowed: false, reason: 'scope_revoked' }
+    await eventually(() => resumed)
+    const before = (await factIds()).length
+    await fillMore()
+    await eventually(async () => (await factIds()).length > before)
+    await delivered(id)
+    expect(log.events.map(({ type }) => type)).not.to.include('SubscriptionStopped')
   })
 
   it('waits while the broker has no authorizer, if the subscription names a principal', async () => {

@@ -1,7 +1,10 @@
-import { readdir, writeFile } from 'node:fs/promises'
+import { cp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { embeddedIssuerOf } from '../../scripts/ledger/apiClient.ts'
 import { aligned } from '../../scripts/ledger/table.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
+import { readConfig } from '../../src/settings/config.ts'
 import { clientOf } from '../support/client.ts'
 import { sharedService, type TestService } from '../support/service.ts'
 import { newDatabase } from '../support/postgres.ts'
@@ -130,16 +133,26 @@ describe('npm run ledger', () => {
       expect(JSON.parse((await ledger([...args, '--user', '--json'])).stdout).expires_in).to.equal(900)
     })
 
-    it('refuses to print one that no service takes: with an external issuer, and where no issuer has run', async () => {
+    it('refuses to print one for an external issuer', async () => {
       const env = { OIDC_ISSUER: 'https://issuer.example', OIDC_AUDIENCE: 'payment-ledger' }
       const external = await ledger(args, await emptyFolder(), env)
       expect([external.code, external.stdout]).to.deep.equal([2, ''])
       expect(external.stderr).to.match(/^OIDC_ISSUER is set: get a token from that issuer/)
+    })
+
+    it('refuses to print one where no service runs, though an issuer has left its key there', async () => {
       const folder = await emptyFolder()
-      const elsewhere = await ledger(args, folder)
-      expect([elsewhere.code, elsewhere.stdout]).to.deep.equal([2, ''])
-      expect(elsewhere.stderr).to.match(/^No embedded issuer has run on \S+\. Start the service, or name its directory/)
-      expect(await readdir(folder)).to.deep.equal([])
+      await cp(join(service.dataDir, 'issuer'), join(folder, 'issuer'), { recursive: true })
+      const { code, stdout, stderr } = await ledger(args, folder)
+      expect([code, stdout]).to.deep.equal([2, ''])
+      expect(stderr).to.match(/^No service runs on \S+\. Start it/)
+    })
+
+    it('names no issuer of its own where the running service has an external one', () => {
+      const config = readConfig({})
+      const issuerOf = (issuer: string) => () => embeddedIssuerOf({ config, running: { ...service.addresses, issuer } })
+      expect(issuerOf(service.addresses.issuer)()).to.equal(service.addresses.issuer)
+      expect(issuerOf('https://issuer.example')).to.throw(StartupError, /accepts tokens of https:\/\/issuer\.example/)
     })
 
     it('refuses an unknown scope', async () => {

@@ -26,6 +26,19 @@ export const eventually = async <T>(look: () => Promise<T> | T, maxMs = WAIT_MAX
   }
 }
 
+const STILL_MS = 300
+
+/** Waits until the number has grown, and then stays as it is: whatever counts has to wait by then. Resolves to the number. */
+export const standstill = async (count: () => number): Promise<number> => {
+  let before = 0
+  await eventually(async () => {
+    before = count()
+    await sleep(STILL_MS)
+    return before > 0 && count() === before
+  })
+  return before
+}
+
 /** A process that gets this part of a processor needs so many times as long for everything. */
 const LOADED_TIMES = 6
 

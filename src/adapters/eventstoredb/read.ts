@@ -1,11 +1,13 @@
 import type { Readable } from 'node:stream'
 import { convertToCommandError } from '@eventstore/db-client'
+import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
 import { type ReadOptions, type StoredEvent, Unavailable } from '../../ports.ts'
-import { type Answer, answerOf, answerWithBytes } from './answers.ts'
-import type { Client } from './client.ts'
+import { type Answer, answerOf, answerWithBytes, type Decode } from './answers.ts'
+import type { Client, Reading } from './client.ts'
 import type { Connection } from './connection.ts'
 import { ResponseTimeout, isCallError, isLost, isNotLeader } from './errors.ts'
 import { headRequest, streamRequest } from './messages.ts'
+import { within } from '../../lib/time.ts'
 
 /** Reads of one stream and of the head, by the store's Read method. */
 
@@ -90,7 +92,7 @@ async function* readArrays(
     const { client } = connection
     try {
       const decode = options.withBytes ? answerWithBytes : answerOf
-      const call = await client.read(streamRequest(stream, rest), decode)
+      const call = await begin(client, { request: streamRequest(stream, rest), decode, timeoutMs: READ_TIMEOUT_MS })
       for await (const answers of received(call, { timeoutMs: readTimeoutMs, signal })) {
         const events = eventsIn(answers)
         rest = restAfter(rest ?? options, events)
@@ -114,9 +116,23 @@ const readFailure = async (connection: Connection, client: Client, error: unknow
   return isLost(error) ? new Unavailable('event store', { effect: 'none', cause: error }) : error
 }
 
+type Beginning = { readonly request: ReadReq; readonly decode?: Decode; readonly timeoutMs: number }
+
+/** Begins the call. The client first finds the leader, which can take it several times as long as a read may. */
+export const begin = (client: Client, { request, decode, timeoutMs }: Beginning): Promise<Reading> => {
+  const beginning = client.read(request, decode)
+  return within(beginning, timeoutMs, () => {
+    beginning.then(
+      late => late.cancel(),
+      () => undefined,
+    )
+    throw new ResponseTimeout(timeoutMs)
+  })
+}
+
 /** The newest event of the log, system events included; undefined while there is none. Throws the client's own errors. */
 export const newestEvent = async (client: Client, signal?: AbortSignal): Promise<StoredEvent | undefined> => {
-  const call = await client.read(headRequest())
+  const call = await begin(client, { request: headRequest(), timeoutMs: READ_TIMEOUT_MS })
   let newest: StoredEvent | undefined
   for await (const answers of received(call, { timeoutMs: readTimeoutMs, signal }))
     newest = eventsIn(answers).at(-1) ?? newest

@@ -6,7 +6,7 @@ import type { Connection } from './connection.ts'
 import { ResponseTimeout, causeOf, isLost, isNotLeader, withPosition } from './errors.ts'
 import { itemsFrom, type LiveFeed, LiveSubscription, type Place, selected } from './liveSubscription.ts'
 import { subscribeRequest } from './messages.ts'
-import { newestEvent, oneByOne, received } from './read.ts'
+import { begin, newestEvent, oneByOne, received } from './read.ts'
 
 /** Catch-up subscriptions to $all that resubscribe after every interruption. */
 
@@ -144,7 +144,11 @@ async function* feed(client: Client, filter: Filter, after: From): AsyncGenerato
   const { signal, withBytes, withoutCheckpoints } = filter
   let confirmed = false
   const timeoutMs = (): number => (confirmed ? IDLE_TIMEOUT_MS : CONFIRMATION_TIMEOUT_MS)
-  const call = await client.read(subscribeRequest({ ...filter, after }), withBytes ? answerWithBytes : answerOf)
+  const call = await begin(client, {
+    request: subscribeRequest({ ...filter, after }),
+    decode: withBytes ? answerWithBytes : answerOf,
+    timeoutMs: CONFIRMATION_TIMEOUT_MS,
+  })
   const isWanted = predicateOf(filter)
   const passed = new PassedCheckpoints(positionIn(after))
   for await (const answers of received(call, { timeoutMs, signal })) {

@@ -14,12 +14,17 @@ const RECORD_OVERHEAD_BYTES = 40
 const HEADER_OVERHEAD_BYTES = 10
 /** After this time no further attempt begins, and the caller, which keeps the checkpoint, decides. */
 const PUBLISH_DEADLINE_MS = 10_000
+/**
+ * A topic that was just created may be unknown to a broker for a moment. After that it is missing: no attempt can succeed
+ * until the caller has created it.
+ */
+const UNKNOWN_TOPIC_MAX_MS = 1_000
 const CLOSE_GRACE_MS = 5_000
 const PAUSE_MIN_MS = 50
 const PAUSE_MAX_MS = 1_000
 const ALL_REPLICAS = -1
 
-type Delivery = { effect: Unavailable['effect']; readonly deadline: number }
+type Delivery = { effect: Unavailable['effect']; readonly beganAtMs: number; readonly deadline: number }
 type Connection = Awaited<ReturnType<typeof connect>>
 
 /**
@@ -97,6 +102,8 @@ const connect = async (options: FactBusOptions) => {
 const isTooLarge = (error: unknown): boolean =>
   ['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE'].includes(protocolErrorOf(error) ?? '')
 
+const isUnknownTopic = (error: unknown): boolean => protocolErrorOf(error) === 'UNKNOWN_TOPIC_OR_PARTITION'
+
 /**
  * Sends chunks over one connection, which is opened on first use and again after every failure.
  *
@@ -126,7 +133,8 @@ const createProducer = (options: FactBusOptions, closing: AbortSignal) => {
 
   const pauseOrGiveUp = async (tries: number, delivery: Delivery, error: unknown): Promise<void> => {
     const pauseMs = backoffMs(tries, PAUSE_MIN_MS, PAUSE_MAX_MS) * (0.5 + Math.random() / 2)
-    const late = performance.now() + pauseMs > delivery.deadline
+    const deadline = isUnknownTopic(error) ? delivery.beganAtMs + UNKNOWN_TOPIC_MAX_MS : delivery.deadline
+    const late = performance.now() + pauseMs > Math.min(deadline, delivery.deadline)
     if (late || closing.aborted) throw new Unavailable('fact bus', { effect: delivery.effect, cause: error })
     await delay(pauseMs, undefined, { signal: closing }).catch(() => undefined)
   }
@@ -157,8 +165,9 @@ const createProducer = (options: FactBusOptions, closing: AbortSignal) => {
   }
 
   const deliverAll = async (chunks: readonly FactMessage[][]): Promise<void> => {
-    const deadline = performance.now() + (options.publishDeadlineMs ?? PUBLISH_DEADLINE_MS)
-    const delivery: Delivery = { effect: 'none', deadline }
+    const beganAtMs = performance.now()
+    const deadline = beganAtMs + (options.publishDeadlineMs ?? PUBLISH_DEADLINE_MS)
+    const delivery: Delivery = { effect: 'none', beganAtMs, deadline }
     for (const chunk of chunks) await deliver(chunk, delivery)
   }
   return { deliverAll, drop }

@@ -1,4 +1,3 @@
-import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose'
 import { z } from 'zod'
@@ -75,13 +74,6 @@ export const openKeyRing = (dataDir: string, onError: (error: unknown) => void):
 
 /** The present signing key. Throws a StartupError if it cannot be read. */
 export const loadSigningKey = async (dataDir: string): Promise<SigningKey> => (await loadKeyRing(dataDir)).signing
-
-/** Whether the data directory has a signing key, since the first start of an embedded issuer. */
-export const hasSigningKey = (dataDir: string): Promise<boolean> =>
-  access(join(issuerFolder(dataDir), FILE_NAME)).then(
-    () => true,
-    () => false,
-  )
 
 export const publicKeyOf = ({ d: _, ...open }: SigningKey): PublicKey => open
 

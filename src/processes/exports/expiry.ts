@@ -1,6 +1,7 @@
 import { nextToExpire } from '../../../projections/operations/queries.ts'
 import type { Timer } from '../../feeds/timer.ts'
 import { Unavailable } from '../../ports.ts'
+import { createOneByOne } from './oneByOne.ts'
 import type { ExportDependencies } from './writeFile.ts'
 
 /**
@@ -21,12 +22,17 @@ export type Expiry = {
   readonly expireOverdue: () => Promise<void>
 }
 
-/** `expire` appends the event that the export has expired `at` this time, unless it has ended. */
+/**
+ * `expire` appends the event that the export has expired `at` this time, unless it has ended.
+ *
+ * Long because its functions share the time of the next look.
+ */
 export const createExpiry = (
-  { database, ledger: { world } }: ExportDependencies,
+  { database, ledger: { world }, logger }: ExportDependencies,
   timer: Timer,
   expire: (id: string, at: string) => Promise<void>,
 ): Expiry => {
+  const oneByOne = createOneByOne(world, logger)
   let dueAtMs = 0
 
   const leftMs = (expiresAt: string): number => Date.parse(expiresAt) - world.now()
@@ -39,12 +45,16 @@ export const createExpiry = (
   const expireListed = async (): Promise<void> => {
     const { text, values } = nextToExpire(AT_ONCE_MAX)
     const at = new Date(world.now()).toISOString()
-    for (const { id, expires_at } of await database.sql<{ id: string; expires_at: string }>(text, values)) {
-      // The first that is not overdue is the next one. After one that is, the read model has to be looked at again.
-      if (expires_at > at) return dueIn(leftMs(expires_at))
-      dueIn(RETRY_MS)
-      await expire(id, at)
-    }
+    const listed = await database.sql<{ id: string; expires_at: string }>(text, values)
+    const overdue = listed.filter(({ expires_at }) => expires_at <= at)
+    const next = listed[overdue.length]
+    if (next !== undefined) dueIn(leftMs(next.expires_at))
+    // After one that is overdue the read model has to be looked at again.
+    if (overdue.length > 0) dueIn(RETRY_MS)
+    await oneByOne(
+      overdue.map(({ id }) => id),
+      id => expire(id, at),
+    )
   }
 
   return {

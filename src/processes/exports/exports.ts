@@ -11,6 +11,7 @@ import { Unavailable } from '../../ports.ts'
 import { type ExportAttempt, type ExportDependencies, writeExportFile, untilReflected } from './writeFile.ts'
 import { exportedReadModels } from './exportedReadModels.ts'
 import { createExpiry, type Expiry } from './expiry.ts'
+import { createOneByOne } from './oneByOne.ts'
 import { type Receiver, openIntake } from '../eventIntake.ts'
 import { createTenantScheduler } from '../fairScheduling.ts'
 import { createOpenTasks, type OpenTask } from '../openTasks.ts'
@@ -82,9 +83,9 @@ const writeWithoutErased = async (
 }
 
 /**
- * Makes one attempt, unless the operation has ended. Resolves to whether it has ended now. It has not if a newer
- * attempt has begun meanwhile: that is the attempt of a worker that was replaced and may not complete it, so the export
- * is tried again. Throws Unavailable, or the reason of the aborted signal.
+ * Makes one attempt, unless the operation has ended. Resolves to whether it has ended now. It has not if its read model
+ * is behind, or if a newer attempt has begun meanwhile: that is the attempt of a worker that was replaced and may not
+ * complete it. Then the export is tried again. Throws Unavailable, or the reason of the aborted signal.
  */
 const attemptOnce = async (
   dependencies: ExportDependencies,
@@ -92,7 +93,7 @@ const attemptOnce = async (
   signal: AbortSignal,
 ): Promise<boolean> => {
   const { event, id, position, metadata } = request
-  await untilReflected(dependencies, exportedReadModels[event.data.resource], position, signal)
+  if (!(await untilReflected(dependencies, exportedReadModels[event.data.resource], position, signal))) return false
   const run = newRun(dependencies)
   const send = sender(dependencies, request, run)
   const started = await send({ type: 'StartAttempt', run })
@@ -120,9 +121,13 @@ const expireBy = async (dependencies: ExportDependencies, id: string, command: O
   if (expired.ok && expired.state.status === 'expired') await deleteFile(database.sql, id)
 }
 
-const withdrawErased = async (dependencies: ExportDependencies): Promise<void> => {
-  for (const id of await exportsWithErased(dependencies.database.sql, WITHDRAWN_AT_ONCE))
-    await expireBy(dependencies, id, { type: 'WithdrawFile' })
+const withdrawingErased = (dependencies: ExportDependencies): Periodic['work'] => {
+  const { database, ledger, logger } = dependencies
+  const oneByOne = createOneByOne(ledger.world, logger)
+  return async () =>
+    oneByOne(await exportsWithErased(database.sql, WITHDRAWN_AT_ONCE), id =>
+      expireBy(dependencies, id, { type: 'WithdrawFile' }),
+    )
 }
 
 const deleteStrayFiles = async ({ database: { sql } }: ExportDependencies): Promise<void> => {
@@ -224,7 +229,7 @@ export const exportsFeed = (dependencies: ExportDependencies): Feed => ({
       serve,
       expiry.expireOverdue,
       periodically(dependencies, timer, { everyMs: SWEEP_EVERY_MS, work: deleteStrayFiles }),
-      periodically(dependencies, timer, { everyMs: WITHDRAW_EVERY_MS, work: withdrawErased }),
+      periodically(dependencies, timer, { everyMs: WITHDRAW_EVERY_MS, work: withdrawingErased(dependencies) }),
     ]
     return { after, processBatch, background: () => runJobs({ jobs, regular, timer }, signal) }
   },

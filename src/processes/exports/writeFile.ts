@@ -23,21 +23,28 @@ export type ExportAttempt = Attempt & { readonly tenant: string; readonly terms:
 const BATCH_ROWS = 500
 const PROGRESS_EVERY_MS = 500
 const POLL_MS = 50
+/** A read model that is behind for longer may stay so: its exports must not keep the workers from others. */
+const REFLECTED_WAIT_MAX_MS = 2_000
 
 /**
- * Waits until the read model has every event before the request, so the caller's own last write is in the file.
- * The request is an event of the log too, so every checkpoint reaches its position.
+ * Waits until the read model has every event before the request, so that the caller's own last write is in the file;
+ * false when it does not get there in time. The request is an event of the log too, so that every checkpoint reaches its
+ * position.
  */
 export const untilReflected = async (
   { database, ledger }: ExportDependencies,
   { name }: ExportedReadModel,
   position: bigint,
   signal: AbortSignal,
-): Promise<void> => {
+): Promise<boolean> => {
+  const { world } = ledger
+  const untilMs = world.monotonicMs() + REFLECTED_WAIT_MAX_MS
   while ((await positionOf(database.sql, name)) < position) {
     signal.throwIfAborted()
-    await ledger.world.sleep(POLL_MS, signal)
+    if (world.monotonicMs() >= untilMs) return false
+    await world.sleep(POLL_MS, signal)
   }
+  return true
 }
 
 /** Saves the progress, every PROGRESS_EVERY_MS at most. */

@@ -3,7 +3,7 @@ import { subscriptionEntity } from '../../commands/entities.ts'
 import { confirmByMs, dayOf, noteCreator } from '../../commands/subscriptions/confirmation.ts'
 import type { SubscriptionDelivery } from '../../feeds/subscriptionCheckpoints.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
-import { sendTo } from './permissionMonitor.ts'
+import { stop } from './permissionMonitor.ts'
 
 /** Stops subscriptions whose creator has not been seen with a valid credential for the confirmation period. */
 
@@ -14,7 +14,7 @@ const noteCreatorOf = async ({ database, ledger }: SubscriptionDependencies, id:
   await noteCreator(database.sql, id, created.metadata, dayOf(ledger.world.now()))
 }
 
-/** If it resolves to false, the subscription was stopped by a command before. */
+/** If it resolves to false, the subscription was stopped, or has changed meanwhile. */
 export const isConfirmed = async (
   dependencies: SubscriptionDependencies,
   subscription: SubscriptionDelivery,
@@ -25,6 +25,6 @@ export const isConfirmed = async (
     return true
   }
   if (dependencies.ledger.world.now() < confirmByMs(seen_on, dependencies.confirmationMs)) return true
-  await sendTo(dependencies, subscription, { type: 'StopSubscription', reason: 'creator_not_seen' })
+  await stop(dependencies, subscription, 'creator_not_seen')
   return false
 }

@@ -1,7 +1,7 @@
 import type { SubscriptionId } from '../../../streams/ids.ts'
 import type { SubscriptionCommand } from '../../../streams/subscription/index.ts'
-import { subscriptionEntity } from '../../commands/entities.ts'
-import { handle } from '../../commands/commandHandler.ts'
+import { type KindOf, subscriptionEntity } from '../../commands/entities.ts'
+import { type CommandRequest, handle } from '../../commands/commandHandler.ts'
 import type { SubscriptionDelivery } from '../../feeds/subscriptionCheckpoints.ts'
 import { Unavailable } from '../../ports.ts'
 import { contextOf } from '../processManager.ts'
@@ -14,24 +14,43 @@ export const NAME = 'subscriptions'
 /** A suspension or a revoked scope must end the delivery within 5 s (`ledger tenants`). */
 const RECHECK_EVERY_MS = 1_500
 
-/** Sends a command in the name of the caller of the newest event. */
+type IfMatch = CommandRequest<KindOf<typeof subscriptionEntity>>['ifMatch']
+
+/** Sends a command in the name of the caller of the newest event; without an effect where `ifMatch` is false. */
 export const sendTo = async (
   { ledger }: SubscriptionDependencies,
   { id: text }: SubscriptionDelivery,
   command: SubscriptionCommand,
+  ifMatch?: IfMatch,
 ): Promise<void> => {
   const id = text as SubscriptionId
   const newest = await ledger.aggregates.newest(subscriptionEntity, id)
   if (newest === undefined) throw new Error(`${id} has a row and no stream.`)
   const context = { ...contextOf(NAME, newest, ledger.world), commandId: `${NAME}/${newest.eventId}/${command.type}` }
-  const handled = await handle(ledger, subscriptionEntity, id, { command, context })
+  const handled = await handle(ledger, subscriptionEntity, id, { command, context, ifMatch })
   // A subscription that was deleted meanwhile needs no command.
-  if (!handled.ok && !('rejected' in handled && handled.rejected === 'resource_not_found'))
+  if ('rejected' in handled && handled.rejected !== 'resource_not_found')
     throw new Error(`${id} refused ${command.type}.`)
 }
 
+/**
+ * Stops the subscription as its row shows it. Its holder may resume it between the check that led here and the command, with
+ * the right to do so: then the next check decides.
+ */
+export const stop = (
+  dependencies: SubscriptionDependencies,
+  subscription: SubscriptionDelivery,
+  reason: string,
+): Promise<void> =>
+  sendTo(
+    dependencies,
+    subscription,
+    { type: 'StopSubscription', reason },
+    row => row?.revision === subscription.revision,
+  )
+
 export type PermissionMonitor = {
-  /** Checked every RECHECK_EVERY_MS. If it resolves to false, the subscription was stopped by a command before. */
+  /** Checked every RECHECK_EVERY_MS. If it resolves to false, the subscription was stopped, or has changed meanwhile. */
   readonly isAllowed: (subscription: SubscriptionDelivery) => Promise<boolean>
   /** The time of the next check by the monotonic clock; undefined before the first one. */
   readonly nextCheckMs: (id: string) => number | undefined
@@ -56,7 +75,7 @@ export const createPermissionMonitor = (dependencies: SubscriptionDependencies):
           checkedAtMs.set(subscription.id, now)
           return true
         }
-        await sendTo(dependencies, subscription, { type: 'StopSubscription', reason: allowance.reason })
+        await stop(dependencies, subscription, allowance.reason)
       } catch (error) {
         // An owner who had the permission at the last check keeps it while the check is unavailable.
         if (last !== undefined && error instanceof Unavailable) return true

@@ -6,11 +6,10 @@ import { expect } from 'chai'
 import { currentAccount } from '../../../src/fairness/currentAccount.ts'
 import { sendReply } from '../../../src/http/response/respond.ts'
 import type { Streamed } from '../../../src/http/route.ts'
-import { eventually } from '../../support/eventually.ts'
+import { eventually, standstill } from '../../support/eventually.ts'
 
 const CHUNK = 'x'.repeat(64 * 1024)
 const CHUNKS = 256
-const STILL_MS = 100
 
 describe('a streamed response', () => {
   let server: Server
@@ -31,24 +30,12 @@ describe('a streamed response', () => {
     return response
   }
 
-  /** Waits until the sender has sent something, and then nothing for a while. */
-  const untilBlocked = async (sent: () => number): Promise<void> => {
-    let before = 0
-    await eventually(async () => {
-      const isBlocked = before > 0 && sent() === before
-      before = sent()
-      if (!isBlocked) await sleep(STILL_MS)
-      return isBlocked
-    })
-  }
-
   it('reaches a slow reader completely, and waits for it', async () => {
     let sent = 0
     const response = await read(async send => {
       for (; sent < CHUNKS; sent++) await send(CHUNK)
     })
-    await untilBlocked(() => sent)
-    const sentUnread = sent
+    const sentUnread = await standstill(() => sent)
     let bytes = 0
     for await (const chunk of response) {
       bytes += (chunk as Buffer).length
@@ -65,7 +52,7 @@ describe('a streamed response', () => {
       for (; !signal.aborted; sent++) await send(CHUNK)
       aborted = true
     })
-    await untilBlocked(() => sent)
+    await standstill(() => sent)
     response.destroy()
     await eventually(async () => aborted)
   })
