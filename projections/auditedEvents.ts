@@ -30,15 +30,18 @@ type VerdictMap<E extends AnyEvent> = {
   readonly [T in E['type']]: 'not_audited' | ((recorded: Recorded<Extract<E, { type: T }>>) => Verdict | undefined)
 }
 
+const grant = (operation: string, check_name: AccessCheck, resource: string | null): Verdict => ({
+  decision: 'granted',
+  operation,
+  check_name,
+  code: null,
+  resource,
+})
 const granted =
   (operation: string, check_name: AccessCheck = 'state') =>
-  ({ id }: { readonly id: string }): Verdict => ({
-    decision: 'granted',
-    operation,
-    check_name,
-    code: null,
-    resource: id,
-  })
+  ({ id }: { readonly id: string }): Verdict =>
+    grant(operation, check_name, id)
+const byOperator = (operation: string, resource: string | null = null): Verdict => grant(operation, 'policy', resource)
 
 const refusedByState = (operation: string, resource: string, code: string): Verdict => ({
   decision: 'denied',
@@ -96,13 +99,6 @@ const ON_API_KEY: VerdictMap<ApiKeyEvent> = {
   ApiKeyRotated: granted('rotate_api_key'),
   ApiKeyRevoked: granted('revoke_api_key'),
 }
-const byOperator = (operation: string, resource: string | null = null): Verdict => ({
-  decision: 'granted',
-  operation,
-  check_name: 'policy',
-  code: null,
-  resource,
-})
 const ON_TENANT: VerdictMap<TenantEvent> = {
   TenantSuspended: () => byOperator('suspend_tenant'),
   TenantReinstated: () => byOperator('reinstate_tenant'),

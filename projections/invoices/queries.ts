@@ -24,21 +24,25 @@ export type InvoiceView = ResourceView & {
   readonly paid_at: string | null
 }
 
-export const invoiceView = (row: InvoiceRow): InvoiceView => ({
+const subjectOf = (row: InvoiceRow) => ({
   id: row.id as InvoiceId,
   state: row.state,
   ...resourceView(row),
   order_id: row.order_id as OrderId,
   currency: row.currency,
   exponent: exponentOf(row.currency),
+})
+const datesOf = ({ due_date, approved_by, approved_at, paid_at }: InvoiceRow) => ({
+  ...{ due_date, approved_by, approved_at, paid_at },
+})
+
+export const invoiceView = (row: InvoiceRow): InvoiceView => ({
+  ...subjectOf(row),
   amount_due: Number(row.amount_due),
   amount_paid: Number(row.amount_paid),
   amount_pending: Number(row.amount_pending),
   amount_refunded: Number(row.amount_refunded),
-  due_date: row.due_date,
-  approved_by: row.approved_by,
-  approved_at: row.approved_at,
-  paid_at: row.paid_at,
+  ...datesOf(row),
 })
 
 /** An invoice over HTTP, in the newest version of the contract. */
@@ -49,19 +53,11 @@ export type InvoiceResource = Omit<InvoiceView, 'amount_due'> & {
 }
 
 export const invoiceResource = (row: InvoiceRow): InvoiceResource => ({
-  id: row.id as InvoiceId,
-  state: row.state,
-  ...resourceView(row),
-  order_id: row.order_id as OrderId,
-  currency: row.currency,
-  exponent: exponentOf(row.currency),
+  ...subjectOf(row),
   total_amount: Number(row.amount_due),
   amount_paid: Number(row.amount_paid),
   amount_pending: Number(row.amount_pending),
   amount_outstanding: row.state === 'voided' ? 0 : Number(row.amount_due - row.amount_paid - row.amount_pending),
   amount_refunded: Number(row.amount_refunded),
-  due_date: row.due_date,
-  approved_by: row.approved_by,
-  approved_at: row.approved_at,
-  paid_at: row.paid_at,
+  ...datesOf(row),
 })

@@ -74,6 +74,10 @@ export type ProcessName = (typeof PROCESSES)[number]
 /** Milliseconds of CPU. */
 export type Cpu = Readonly<Partial<Record<ProcessName, number>>>
 
+export const COUNTED: readonly ProcessName[] = ['service', 'event store', 'Postgres']
+
+export const totalOf = (cpu: Cpu): number => COUNTED.reduce((sum, name) => sum + (cpu[name] ?? 0), 0)
+
 /** The service without its embedded dependencies, which are children of its process. */
 export const processGroups = (
   pids: Addresses['pids'],

@@ -1,13 +1,13 @@
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { withClient } from './apiClient.ts'
-import type { Cpu } from './cpu.ts'
+import { type Cpu, totalOf } from './cpu.ts'
 import { checkTotals, totalsIn, type Walk, walkPayments, TENANT } from './growthChecks.ts'
 import { growthData, type GrowthData, removeGrowthData } from './growthData.ts'
 import { measureExport } from './growthExport.ts'
 import { type GrowthRead, measureRead, readsOf } from './growthReads.ts'
-import { type FigureName, type Figures, growthCharts, growthRows, type SizeFigures } from './growthRows.ts'
-import { type GrowthSide, measureRebuilds, openSide, totalOf } from './growthSide.ts'
+import { type FigureName, type Figures, growthRows, type SizeFigures } from './growthRows.ts'
+import { type GrowthSide, measureRebuilds, openSide } from './growthSide.ts'
 import type { Harness } from './harness.ts'
 import type { Measure, Size } from './measure.ts'
 import { percentile } from './measure.ts'
@@ -163,7 +163,6 @@ const run = async (harness: Harness, { sizes, rounds }: Size): ReturnType<Measur
   const named = (payments = 0): string => `at ${payments.toLocaleString('en-US')}`
   return {
     rows: growthRows(figures),
-    charts: growthCharts(figures),
     columns: { ours: named(figures.at(-1)?.payments), reference: named(figures[0]?.payments) },
     details: {
       growth: measured.map(({ payments, events, figures: all }) => ({ payments, events, ...Object.fromEntries(all) })),

@@ -2,7 +2,7 @@ import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { startEmbeddedServices } from '../../src/embedded/startEmbedded.ts'
 import type { StoreAddresses } from './harness.ts'
-import { type History, writePayments } from './paymentLog.ts'
+import { type History, NO_HISTORY, sumOf, writePayments } from './paymentLog.ts'
 
 /** The data directories of the growth benchmark: made once, through the event store, and used again by later runs. */
 
@@ -15,8 +15,6 @@ const REFERENCE_EVERY = 4
 const STEP_PAYMENTS = 10_000
 
 type Print = (line: string) => void
-
-const NOTHING: History = { events: 0, projected: 0, payments: 0 }
 
 const readMade = async (directory: string): Promise<History | undefined> => {
   const text = await readFile(join(directory, FILE), 'utf8').catch(() => undefined)
@@ -52,7 +50,7 @@ export const startStoresOn = async (dataDir: string, logger: Print): Promise<Run
 
 /** Payments that were appended after the last stored progress of an interrupted making are surplus, and remain. */
 const append = async (directory: string, payments: number, logger: Print): Promise<History> => {
-  let made = (await readMade(directory)) ?? NOTHING
+  let made = (await readMade(directory)) ?? NO_HISTORY
   if (made.payments >= payments) return made
   await mkdir(directory, { recursive: true })
   const stores = await startStoresOn(dataDirIn(directory), logger)
@@ -60,11 +58,7 @@ const append = async (directory: string, payments: number, logger: Print): Promi
     while (made.payments < payments) {
       const step = Math.min(STEP_PAYMENTS, payments - made.payments)
       const added = await writePayments(stores.eventStoreUrl, { payments: step, referenceEvery: REFERENCE_EVERY })
-      made = {
-        events: made.events + added.events,
-        projected: made.projected + added.projected,
-        payments: made.payments + added.payments,
-      }
+      made = sumOf(made, added)
       await storeMade(directory, made)
       logger(`${made.payments} of ${payments} payments are in the log`)
     }

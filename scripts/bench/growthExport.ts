@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { WrongAnswers } from './answers.ts'
 import { createCaller, withClient } from './apiClient.ts'
 import { TENANT } from './growthChecks.ts'
-import { type GrowthSide, totalOf } from './growthSide.ts'
+import { totalOf } from './cpu.ts'
+import type { GrowthSide } from './growthSide.ts'
 
 /** An export of all payments of one size. */
 

@@ -1,9 +1,7 @@
-import { type Chart, seriesOf } from './chart.ts'
 import { READS, type ReadName } from './growthReads.ts'
 import { type Goal, type Row, rowOf } from './measure.ts'
-import { medianOf } from './statistics.ts'
 
-/** The rows and charts of the growth benchmark: each cost at the largest size against that at the smallest. */
+/** The rows of the growth benchmark: each cost at the largest size against that at the smallest. */
 
 /** The limits of a cost at the largest size, divided by that at the smallest. */
 const TIME = { atMost: 1.2 } as const
@@ -83,39 +81,3 @@ const rowsOfFigure = (name: FigureName, definition: Definition, sizes: readonly 
 
 export const growthRows = (sizes: readonly SizeFigures[]): Row[] =>
   ALL.flatMap(([name, definition]) => rowsOfFigure(name, definition, sizes))
-
-const MEMORIES: readonly FigureName[] = ['service', 'event store', 'Postgres', 'cache']
-const isMemory = (name: FigureName): boolean => MEMORIES.includes(name)
-const isDrawn = (name: FigureName, { unit }: Definition): boolean => !isMemory(name) && unit !== 'B' && name !== 'idle'
-
-/** Times as multiples of those at the smallest size, and memory by process. */
-export const growthCharts = (sizes: readonly SizeFigures[]): Chart[] => {
-  const [smallest] = sizes
-  if (smallest === undefined) return []
-  const chartOf = (name: string, yLabel: string, isInChart: (definition: (typeof ALL)[number]) => boolean): Chart => ({
-    name,
-    title: `Growth: ${yLabel} against payments in the ledger`,
-    xLabel: 'payments',
-    yLabel,
-    series: ALL.filter(isInChart).map(([figure, { words }]) => {
-      const unit = isMemory(figure) ? 1 : medianOf(figuresOf(smallest, figure))
-      return seriesOf(
-        words,
-        sizes.map(size => [size.payments, figuresOf(size, figure).map(value => value / unit)]),
-      )
-    }),
-  })
-  return [
-    chartOf(
-      'time',
-      'time as a multiple of that at the smallest size',
-      entry => isDrawn(...entry) && !entry[0].endsWith('Cpu'),
-    ),
-    chartOf(
-      'cpu',
-      'CPU as a multiple of that at the smallest size',
-      entry => isDrawn(...entry) && entry[0].endsWith('Cpu'),
-    ),
-    chartOf('memory', 'memory in MB', ([name]) => isMemory(name)),
-  ]
-}

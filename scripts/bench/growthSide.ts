@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { journals } from '../../projections/index.ts'
 import { checkpointPositions } from '../../src/feeds/checkpoints.ts'
 import { createCaller, PARTS_PER_INVOICE, withClient } from './apiClient.ts'
-import { type Cpu, type CpuMeter, openCpuMeter, type ProcessGroup, processGroups, type ProcessName } from './cpu.ts'
+import { type CpuMeter, openCpuMeter, type ProcessGroup, processGroups, type ProcessName, totalOf } from './cpu.ts'
 import { feedsOf, TABLES } from './rebuild.ts'
 import { openTables, runUntilCaughtUp } from './feedRuns.ts'
 import { type GrowthData, type RunningStores, startStoresOn } from './growthData.ts'
@@ -20,10 +20,6 @@ const QUIET_CORES = 0.05
 const QUIET_MS = 3_000
 const PAYING_MAX_SECONDS = 120
 const PAYING_ATTEMPTS_MAX = 5
-
-export const COUNTED: readonly ProcessName[] = ['service', 'event store', 'Postgres']
-
-export const totalOf = (cpu: Cpu): number => COUNTED.reduce((sum, name) => sum + (cpu[name] ?? 0), 0)
 
 /** The events of a log, and their number of bytes with indexes. */
 export type LogSize = { readonly events: number; readonly bytes: number }

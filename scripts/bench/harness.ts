@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { Client } from 'pg'
 import { type Addresses, readAddresses } from '../../src/compose/addressesFile.ts'
 import { type EmbeddedServices, startEmbeddedServices } from '../../src/embedded/startEmbedded.ts'
+import { stopProcess } from '../childProcess.ts'
 import { startKafka } from '../kafka/broker.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 
@@ -57,7 +57,6 @@ const TELEMETRY = new URL('../../src/telemetry.ts', import.meta.url).href
 const EMMETT_EXPRESS = fileURLToPath(new URL('./emmettExpress.ts', import.meta.url))
 const EMMETT_DATABASE = 'emmett'
 const BARE_EXPRESS = fileURLToPath(new URL('./bareExpress.ts', import.meta.url))
-const STOP_MAX_MS = 20_000
 const OUTPUT_LINES_MAX = 20
 /** Limits that no benchmark reaches. */
 const NO_LIMITS = 'default=100000000/60,payments=100000000/60,exports=100000000/60,auth_failures=100000000/60'
@@ -78,8 +77,6 @@ type Start = {
 export type HarnessOptions = {
   /** By default a broker is started if Java and Maven are there. */
   readonly withKafka?: boolean
-  /** Further environment variables of the service and its children. */
-  readonly serviceEnv?: Readonly<Record<string, string>>
 }
 
 type Broker = { readonly brokers: readonly string[]; readonly pid: number }
@@ -101,7 +98,7 @@ const startBroker = async ({ directory, log, releases, withKafka = true }: Start
 const startServiceOn = async (start: Start, dataDir: string, broker?: Broker): Promise<StoppableService> => {
   const kafkaSettings = broker && { KAFKA_BROKERS: broker.brokers.join(',') }
   const limits = { RATE_LIMITS: NO_LIMITS, TENANT_BYTES_PER_DAY: '1000TiB' }
-  const env = { PORT: '0', LEDGER_DATA_DIR: dataDir, ...limits, ...kafkaSettings, ...start.serviceEnv }
+  const env = { PORT: '0', LEDGER_DATA_DIR: dataDir, ...limits, ...kafkaSettings }
   const begunMs = performance.now()
   const child = startNode(['--import', TELEMETRY, SERVICE], env)
   const stop = (): Promise<void> => stopProcess(child.process)
@@ -197,12 +194,4 @@ const startNode = (args: readonly string[], env: Readonly<Record<string, string>
     child.once('close', code => reject(new Error(`${args.at(-1)} ended with ${code}: ${output.join('\n')}`)))
   })
   return { process: child, ready }
-}
-
-const stopProcess = async (child: ChildProcess): Promise<void> => {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const late = setTimeout(() => child.kill('SIGKILL'), STOP_MAX_MS)
-  child.kill('SIGTERM')
-  await once(child, 'exit')
-  clearTimeout(late)
 }

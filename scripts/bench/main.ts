@@ -6,7 +6,6 @@ import { dirname, resolve } from 'node:path'
 import { Argument, Command, InvalidArgumentError } from 'commander'
 import { WrongAnswers } from './answers.ts'
 import { appends } from './appends.ts'
-import { type Chart, svgOf } from './chart.ts'
 import { cold } from './cold.ts'
 import { growth } from './growth.ts'
 import { exporting } from './export.ts'
@@ -73,12 +72,10 @@ const machine = () => ({
   loadAverage: loadavg(),
 })
 
-/** Writes the JSON file, and the charts beside it as `<name of the JSON file>-<name of the chart>.svg`. */
-const save = async (file: string, report: object, charts: readonly Chart[]): Promise<void> => {
+const save = async (file: string, report: object): Promise<void> => {
   const path = resolve(file)
   await mkdir(dirname(path), { recursive: true })
-  await writeFile(path, `${JSON.stringify({ ...report, charts }, null, 2)}\n`)
-  for (const chart of charts) await writeFile(`${path.replace(/\.json$/, '')}-${chart.name}.svg`, svgOf(chart))
+  await writeFile(path, `${JSON.stringify(report, null, 2)}\n`)
 }
 
 const runMeasures = async (harness: Harness, measures: readonly Measure[], size: Size): Promise<Result[]> => {
@@ -106,11 +103,7 @@ const compare = async (form: 'full' | 'quick', { only, json, ...size }: Options)
   for (const result of results) if (result.columns) print(`\n${tableOf(result.rows, result.columns)}`)
   const details = Object.assign({}, ...results.map(result => result.details)) as object
   const report = { at: new Date().toISOString(), machine: before, size: whole, rows, ...details }
-  await save(
-    json ?? FILES[form],
-    report,
-    results.flatMap(({ charts }) => charts ?? []),
-  )
+  await save(json ?? FILES[form], report)
   process.exitCode = rows.every(({ met }) => met !== false) ? 0 : 1
 }
 
@@ -145,7 +138,7 @@ await new Command('bench')
     positiveInteger,
   )
   .option('--sizes <counts>', `the payments in the ledgers that "growth" compares (${SIZES.join()})`, positiveIntegers)
-  .option('--json <file>', `where the figures go beside the table, with the charts beside them (${FILES.full})`)
+  .option('--json <file>', `where the figures go beside the table (${FILES.full})`)
   .addHelpText(
     'after',
     `\nMeasures:\n${described}\n\nGoals are ratios where machines differ. Exit code 1: a goal was missed; 2: answers were ` +

@@ -1,4 +1,3 @@
-import type { Chart } from './chart.ts'
 import type { Harness } from './harness.ts'
 import { ratioOf, type Spread, spreadOf } from './statistics.ts'
 
@@ -41,7 +40,6 @@ export type Columns = { readonly ours: string; readonly reference: string }
 export type Result = {
   readonly rows: readonly Row[]
   readonly columns?: Columns
-  readonly charts?: readonly Chart[]
   /** Further figures for the JSON file. */
   readonly details?: Readonly<Record<string, unknown>>
 }

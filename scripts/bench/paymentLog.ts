@@ -142,7 +142,6 @@ export type PaymentLogOptions = {
   readonly payments: number
   /** Every so many payments have a business reference, which is one event more. */
   readonly referenceEvery: number
-  readonly onProgress?: (payments: number) => void
 }
 
 const countsOf = (appends: readonly Append[], invoices: number): History => {
@@ -151,7 +150,9 @@ const countsOf = (appends: readonly Append[], invoices: number): History => {
   return { events: count(appends), projected: count(projected), payments: invoices * PARTS_PER_INVOICE }
 }
 
-const sumOf = (one: History, other: History): History => ({
+export const NO_HISTORY: History = { events: 0, projected: 0, payments: 0 }
+
+export const sumOf = (one: History, other: History): History => ({
   events: one.events + other.events,
   projected: one.projected + other.projected,
   payments: one.payments + other.payments,
@@ -160,18 +161,17 @@ const sumOf = (one: History, other: History): History => ({
 /** Appends orders, invoices and payments. The next ones are made while these are sent. */
 export const writePayments = async (
   eventStoreUrl: string,
-  { payments, referenceEvery, onProgress }: PaymentLogOptions,
+  { payments, referenceEvery }: PaymentLogOptions,
 ): Promise<History> => {
   const store = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: APPEND_DEADLINE_MS })
   try {
     const secret = await createLedger(store, realWorld()).idSecret()
-    let written: History = { events: 0, projected: 0, payments: 0 }
+    let written = NO_HISTORY
     let sending = Promise.resolve()
     for (let left = Math.ceil(payments / PARTS_PER_INVOICE); left > 0; left -= INVOICES_AT_ONCE) {
       const invoices = Math.min(left, INVOICES_AT_ONCE)
       const made = await makeHistory(invoices, { secret, referenceEvery })
       await sending
-      onProgress?.(written.payments)
       written = sumOf(written, countsOf(made.flat(), invoices))
       sending = send(store, made)
       // A failure is thrown by the next `await`.

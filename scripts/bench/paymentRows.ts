@@ -1,7 +1,6 @@
 import { PARTS_PER_INVOICE } from './apiClient.ts'
 import { appendLoad } from './appendLoad.ts'
-import { type Chart, seriesOf } from './chart.ts'
-import { type Cpu, PROCESSES, type ProcessName } from './cpu.ts'
+import { COUNTED, type Cpu, PROCESSES, totalOf } from './cpu.ts'
 import type { Harness, RunningService } from './harness.ts'
 import {
   type Goal,
@@ -18,7 +17,7 @@ import type { PaidSample } from './paymentSides.ts'
 import { singleInserts } from './pgbench.ts'
 import { medianOf } from './statistics.ts'
 
-/** The rows and charts of POST /payments. */
+/** The rows of POST /payments. */
 
 /** The samples of all sides in one round. */
 export type Round = {
@@ -109,9 +108,6 @@ export const ratesRows = ({ publishes }: RunningService, measured: Measured): Ro
   return [...rows.map((row, at) => (at === 0 ? { ...row, note: `${row.note}; ${note}` } : row)), ...p50Rows(measured)]
 }
 
-const COUNTED: readonly ProcessName[] = ['service', 'event store', 'Postgres']
-const total = (cpu: Cpu): number => COUNTED.reduce((sum, name) => sum + (cpu[name] ?? 0), 0)
-
 const cpusOf = (rounds: readonly Round[], kind: Kind): Cpu[] =>
   rounds.flatMap(round => (round[kind].cpu === undefined ? [] : [round[kind].cpu]))
 
@@ -144,7 +140,7 @@ export const cpuRows = (measured: Measured): Row[] => {
         cpus.map(cpu => cpu[name] ?? 0),
       ),
     ),
-    row('all processes', cpus.map(total), `${COUNTED.join(', ')}; without Kafka and generator; ${others.join('; ')}`),
+    row('all processes', cpus.map(totalOf), `${COUNTED.join(', ')}; without Kafka and generator; ${others.join('; ')}`),
   ]
 }
 
@@ -200,32 +196,5 @@ export const insertRows = async (
       goal: AGAINST_INSERT,
       note: `against single-row inserts by ${by}, same Postgres server`,
     }),
-  ]
-}
-
-const SERIES = [
-  { label: 'ours, no reference', side: 'plain' },
-  { label: 'ours, with reference', side: 'referenced' },
-  { label: 'Emmett + Express, one bare append', side: 'emmett' },
-  { label: 'bare Express + JWT + echo', side: 'express' },
-] as const
-
-/** Throughput and p99 of all sides against the number of connections. */
-export const paymentCharts = (measured: Measured): Chart[] => {
-  const chartOf = (name: string, yLabel: string, figure: (sample: Sample) => number): Chart => ({
-    name,
-    title: `POST /payments: ${yLabel} against connections`,
-    xLabel: 'connections',
-    yLabel,
-    series: SERIES.map(({ label, side }) =>
-      seriesOf(
-        label,
-        [...measured].map(([x, rounds]) => [x, rounds.map(round => figure(round[side]))]),
-      ),
-    ),
-  })
-  return [
-    chartOf('throughput', 'requests per second', perSecond),
-    chartOf('p99', 'p99 in ms', sample => percentile(sample, 0.99)),
   ]
 }

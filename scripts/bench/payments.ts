@@ -2,7 +2,7 @@ import { callerOf, PARTS_PER_INVOICE, type Caller } from './apiClient.ts'
 import { openCpuMeter, type CpuMeter, processGroups } from './cpu.ts'
 import type { Emmett, Harness, RunningService } from './harness.ts'
 import { type Measure, perSecond, type Side, type Size } from './measure.ts'
-import { appendTails, cpuRows, insertRows, paymentCharts, ratesRows, type Round } from './paymentRows.ts'
+import { appendTails, cpuRows, insertRows, ratesRows, type Round } from './paymentRows.ts'
 import { partsOf, pay, payAndCheck, payElsewhere, payEmmett, type PaidSample } from './paymentSides.ts'
 
 /** Benchmark: POST /payments against Emmett, bare Express, one append, and single-row inserts. */
@@ -106,7 +106,6 @@ const run: Measure['run'] = async (harness, size) => {
   await bench.caller.checkAnswers()
   return {
     rows: [...ratesRows(bench.service, measured), ...cpuRows(measured), ...tails, ...inserts],
-    charts: paymentCharts(measured),
     details: { cpuMsPerPayment: cpuDetails(measured) },
   }
 }

@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process'
 import { readdir, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
-import { Client, Pool } from 'pg'
+import { Pool } from 'pg'
 import { WrongAnswers } from './answers.ts'
+import { withClient } from './apiClient.ts'
 import { inFlight, type Sample, type Side } from './measure.ts'
 
 /** The reference for durable writes: single-row inserts, each in its own transaction, by 64 clients. */
@@ -50,15 +51,8 @@ export const singleInserts = async (databaseUrl: string, file: string): Promise<
   return { by: `pgbench with ${CLIENTS} clients`, side: counted(databaseUrl, side) }
 }
 
-const query = async (connectionString: string, text: string): Promise<{ readonly count?: number } | undefined> => {
-  const client = new Client({ connectionString })
-  await client.connect()
-  try {
-    return (await client.query<{ count?: number }>(text)).rows[0]
-  } finally {
-    await client.end()
-  }
-}
+const query = (databaseUrl: string, text: string): Promise<{ readonly count?: number } | undefined> =>
+  withClient(databaseUrl, async client => (await client.query<{ count?: number }>(text)).rows[0])
 
 /** The same side, which throws unless the table has exactly the reported rows more. */
 const counted =

@@ -2,7 +2,7 @@ import type { Addresses } from '../../src/compose/addressesFile.ts'
 import type { Config } from '../../src/settings/config.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { createLedgerClient } from '../client/src/index.ts'
-import { DemoFailure } from './demoFailure.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import type { Identities } from './planExecution.ts'
 import { renewing } from './tokens.ts'
 
@@ -30,10 +30,10 @@ const APPROVER = { subject: 'demo-approver', scopes: ['invoice:approve', 'invoic
 /** Longer than the minute of a rate limit, so that consecutive runs succeed, only later. */
 const RETRIES = { attemptsMax: 100, deadlineMs: 75_000 }
 
-/** Two workloads of the tenant, with tokens of the embedded issuer. Throws a DemoFailure for an external issuer. */
+/** Two workloads of the tenant, with tokens of the embedded issuer. Throws a StartupError for an external issuer. */
 export const identitiesOf = (config: Config, { api, issuer }: Addresses, signal: AbortSignal): Identities => {
   if (issuer !== `${api}/oauth`)
-    throw new DemoFailure(
+    throw new StartupError(
       `The service believes the issuer ${issuer}, and the demo can make tokens of the embedded one only: ` +
         'run it with another LEDGER_DATA_DIR and without OIDC_ISSUER.',
     )

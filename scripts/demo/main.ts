@@ -5,7 +5,6 @@ import { type Config, readConfig } from '../../src/settings/config.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { EffectUnknownError, LedgerError, NoAnswerError } from '../client/src/index.ts'
 import { identitiesOf, TENANT } from './identities.ts'
-import { DemoFailure } from './demoFailure.ts'
 import { runDemo } from './run.ts'
 import { type PlannedInvoice, planOf, sourceSchema } from './plan.ts'
 import { printLine, printNextSteps, printResults, printAddresses } from './output.ts'
@@ -86,7 +85,7 @@ const demo = async (config: Config, options: Options, signal: AbortSignal): Prom
 }
 
 /** Errors that are printed as a sentence; others are bugs and keep their stack. */
-const SENTENCES = [DemoFailure, StartupError, LedgerError, NoAnswerError, EffectUnknownError]
+const SENTENCES = [StartupError, LedgerError, NoAnswerError, EffectUnknownError]
 
 const messageOf = (error: unknown): string => {
   if (error instanceof Error && SENTENCES.some(kind => error instanceof kind)) return error.message

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
 import { EffectUnknownError, type LedgerClient, LedgerError } from '../client/src/index.ts'
-import { DemoFailure } from './demoFailure.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { CURRENCY, type PlannedInvoice, type PlannedPayment } from './plan.ts'
 
 /** Sends the plan through the API: orders, invoices, approvals, payments, refunds, and deliberate retries. */
@@ -99,13 +99,13 @@ const decided = async (clerk: LedgerClient, { planned, invoiceId }: Payment): Pr
     if (answer.status === 201) return answer
     await sleep(ACCEPTED_PAUSE_MS)
   }
-  throw new DemoFailure(`The payment with the key ${key} was not decided within ${ACCEPTED_MAX_MS / 1_000} s.`)
+  throw new StartupError(`The payment with the key ${key} was not decided within ${ACCEPTED_MAX_MS / 1_000} s.`)
 }
 
 const send = (clerk: LedgerClient, payment: Payment): Promise<Created> => created(decided(clerk, payment))
 
 const assertSamePayment = (key: string, first: string, again: string): void => {
-  if (first !== again) throw new DemoFailure(`The key ${key} paid twice: ${first} and ${again}.`)
+  if (first !== again) throw new StartupError(`The key ${key} paid twice: ${first} and ${again}.`)
 }
 
 const pay = async (clerk: LedgerClient, payment: Payment, retries: Retries): Promise<string> => {
@@ -158,7 +158,7 @@ const retryPayments = async (
 }
 
 /**
- * Executes the plan, then sends the late retries, and calls `onInvoiceDone` after each invoice. Throws a DemoFailure
+ * Executes the plan, then sends the late retries, and calls `onInvoiceDone` after each invoice. Throws a StartupError
  * for a rejection, a second payment with one key, or a retry that is not marked as a replay.
  */
 export const runPlan = async (
@@ -174,6 +174,6 @@ export const runPlan = async (
   })
   await forEach(runs, run => retryPayments(callers.clerk, run, retries))
   if (retries.sent !== retries.replayed)
-    throw new DemoFailure(`Of ${retries.sent} retries only ${retries.replayed} were answered as replays.`)
+    throw new StartupError(`Of ${retries.sent} retries only ${retries.replayed} were answered as replays.`)
   return { runs, retries }
 }

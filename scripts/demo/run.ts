@@ -3,7 +3,7 @@ import { type Reconciliation, differencesIn, demoIdsOf, sumsOfFacts, sumsOfLists
 import type { LedgerClient } from '../client/src/index.ts'
 import { type DemoBooks, differencesInBooks, readBooks } from './books.ts'
 import { createFactReader, type FactReader, missingFacts } from './factReader.ts'
-import { DemoFailure } from './demoFailure.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { type PlannedInvoice, sumsOf } from './plan.ts'
 import { type Identities, type InvoiceRun, runPlan, type Retries } from './planExecution.ts'
 import { type Progress, startProgress } from './progress.ts'
@@ -47,7 +47,7 @@ const waitForFacts = async (reader: FactReader, progress: Progress, runs: readon
     const missing = missingFacts(runs, reader.facts)
     if (missing.length === 0) return
     if (performance.now() > deadlineMs)
-      throw new DemoFailure(
+      throw new StartupError(
         `${missing.length} facts did not arrive within ${FACTS_MAX_MS / 1_000} s of the last command; the first: ${missing[0]}.`,
       )
     await sleep(POLL_MS)
@@ -78,7 +78,7 @@ const reconcile = async (
 }
 
 /**
- * Runs the whole demo against a running service. Throws a DemoFailure for a rejection or a fact that does not arrive.
+ * Runs the whole demo against a running service. Throws a StartupError for a rejection or a fact that does not arrive.
  */
 export const runDemo = async (callers: Identities, plan: readonly PlannedInvoice[]): Promise<DemoResult> => {
   const reader = createFactReader(callers.clerk)

@@ -1,5 +1,4 @@
-import { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,7 +7,8 @@ import { z } from 'zod'
 import { type Addresses, readAddresses } from '../../src/compose/addressesFile.ts'
 import type { Config } from '../../src/settings/config.ts'
 import { directoryRefusal } from '../../src/embedded/dataDirectory.ts'
-import { DemoFailure } from './demoFailure.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
+import { hasEnded, stopProcess } from '../childProcess.ts'
 
 /** The service of the demo: the running one, or a new child process. */
 
@@ -21,7 +21,6 @@ export type DemoService = {
 
 const root = new URL('../../', import.meta.url)
 const START_MAX_MS = 90_000
-const STOP_MAX_MS = 20_000
 const POLL_MS = 100
 const LAST_OUTPUT_LINES = 20
 /** Limits far above the defaults, since the demo sends in seconds what clients would send in days. */
@@ -58,8 +57,6 @@ const spawnService = async (config: Config, port: number): Promise<ChildProcess>
   }
 }
 
-const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null
-
 const lastOutput = async (dataDir: string): Promise<string> => {
   const output = await readFile(join(dataDir, OUTPUT_FILE), 'utf8').catch(() => '')
   return output.trim().split('\n').slice(-LAST_OUTPUT_LINES).join('\n')
@@ -71,24 +68,15 @@ const untilReady = async (child: ChildProcess, { dataDir }: Config, signal: Abor
   for (;;) {
     const addresses = await readAddresses(dataDir).catch(() => undefined)
     if (addresses?.pids['service'] === child.pid && addresses !== undefined) return addresses
-    if (hasEnded(child)) throw new DemoFailure(`The service did not start:\n${await lastOutput(dataDir)}`)
-    if (performance.now() > deadlineMs) throw new DemoFailure(`The service was not ready in ${START_MAX_MS} ms.`)
+    if (hasEnded(child)) throw new StartupError(`The service did not start:\n${await lastOutput(dataDir)}`)
+    if (performance.now() > deadlineMs) throw new StartupError(`The service was not ready in ${START_MAX_MS} ms.`)
     await sleep(POLL_MS, undefined, { signal })
   }
 }
 
-const stop = async (child: ChildProcess): Promise<void> => {
-  if (hasEnded(child)) return
-  const ended = new Promise<void>(resolve => child.once('exit', () => resolve()))
-  const late = setTimeout(() => child.kill('SIGKILL'), STOP_MAX_MS)
-  child.kill('SIGTERM')
-  await ended
-  clearTimeout(late)
-}
-
 export type StartOptions = { readonly port: number; readonly signal: AbortSignal; readonly onStarting: () => void }
 
-/** The service of the data directory, started if it does not run. Throws a DemoFailure. */
+/** The service of the data directory, started if it does not run. Throws a StartupError. */
 export const findOrStart = async (config: Config, options: StartOptions): Promise<DemoService> => {
   const running = await readAddresses(config.dataDir)
   if (running) return { addresses: running, startedHere: false, stop: async () => undefined }
@@ -98,9 +86,9 @@ export const findOrStart = async (config: Config, options: StartOptions): Promis
   try {
     const addresses = await Promise.race([untilReady(child, config, options.signal), failed])
     child.unref()
-    return { addresses, startedHere: true, stop: () => stop(child) }
+    return { addresses, startedHere: true, stop: () => stopProcess(child) }
   } catch (error) {
-    await stop(child)
+    await stopProcess(child)
     throw error
   }
 }

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type HeldPort, holdPort } from '../../src/embedded/freePorts.ts'
 import { StartupError, systemCode } from '../../src/lib/startupError.ts'
+import { hasEnded, stopProcess } from '../childProcess.ts'
 import { ensureJars, requireJava } from './jars.ts'
 import { classpathOf, clearLeftover, LOG, PROPERTIES, startJvm } from './jvm.ts'
 import { type Ports, serverProperties, type Users, usersOf } from './settings.ts'
@@ -34,7 +35,7 @@ export type Kafka = {
   readonly pid: number
   /** Resolves when the process has ended, for any reason. */
   readonly ended: Promise<void>
-  /** Shuts the broker down and waits for its end; kills it after STOP_GRACE_MS. */
+  /** Shuts the broker down and waits for its end; kills it when that takes too long. */
   stop(): Promise<void>
   /** Kills the process, as a power failure would. */
   kill(): Promise<void>
@@ -45,7 +46,6 @@ const HOST = '127.0.0.1'
 const LOG_DIR = 'log'
 const START_TIMEOUT_MS = 180_000
 const START_POLL_MS = 50
-const STOP_GRACE_MS = 20_000
 const CLUSTER_ID_BYTES = 16
 const OUTPUT_MAX_BYTES = 16_777_216
 const STARTED = 'Kafka Server started'
@@ -111,8 +111,6 @@ const formatOnce = async (dataDir: string, libsDir: string, ports: Ports): Promi
   await rename(join(dataDir, fresh), final)
   await rm(settings)
 }
-
-const hasEnded = (jvm: ChildProcess): boolean => jvm.exitCode !== null || jvm.signalCode !== null
 
 const causeOfDeath = (log: string, dataDir: string): StartupError => {
   if (log.includes(LOCKED)) return new StartupError(`Another broker runs on ${dataDir}; give another --data-dir.`)
@@ -180,12 +178,6 @@ export const startKafka = async (options: KafkaOptions): Promise<Kafka> => {
 
 const running = (jvm: ChildProcess, ports: Ports, users: Users | undefined): Kafka => {
   const ended = hasEnded(jvm) ? Promise.resolve() : once(jvm, 'exit').then(() => undefined)
-  const end = async (signal: NodeJS.Signals): Promise<void> => {
-    jvm.kill(signal)
-    const late = setTimeout(() => jvm.kill('SIGKILL'), STOP_GRACE_MS)
-    await ended
-    clearTimeout(late)
-  }
   const sasl =
     users === undefined || ports.sasl === undefined
       ? {}
@@ -195,7 +187,7 @@ const running = (jvm: ChildProcess, ports: Ports, users: Users | undefined): Kaf
     ...sasl,
     pid: jvm.pid ?? 0,
     ended,
-    stop: () => end('SIGTERM'),
-    kill: () => end('SIGKILL'),
+    stop: () => stopProcess(jvm),
+    kill: () => stopProcess(jvm, 'SIGKILL'),
   }
 }

@@ -1,8 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Operations } from './channel.ts'
 import { type ForkedProcess, forkProcess } from './forkedProcess.ts'
 import type { ChildSettings, StartFailure } from './protocol.ts'
-import { backoffMs } from '../lib/time.ts'
+import { backoffMs, sleep } from '../lib/time.ts'
 
 /**
  * Supervision of a child. A process that ends is started again, after a pause that grows with the number of its ends
@@ -93,7 +92,7 @@ export const superviseChild = ({ name, isApi, settings }: ChildOptions, events: 
         return events.onGivenUp(new Error(`The process ${name} ended ${ends} times within a minute (${how}).`))
       const pauseMs = backoffMs(ends - 1, PAUSE_MIN_MS, PAUSE_MAX_MS)
       events.onEnded(child, reason ?? how, pauseMs)
-      await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined)
+      await sleep(pauseMs, stopping.signal)
     }
   }
 

@@ -7,6 +7,7 @@ import type { Projection, ResourceRow } from '../../projections/projection.ts'
 import { subscriptions } from '../../projections/subscriptions/projection.ts'
 import type { Aggregate } from '../../streams/aggregate.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
+import { type Id, type IdPrefix, isId } from '../../streams/ids.ts'
 import { access } from '../../streams/access/index.ts'
 import { apiKey } from '../../streams/apiKey/index.ts'
 import { invoice } from '../../streams/invoice/index.ts'
@@ -72,3 +73,12 @@ export const manifestEntity = entity(manifest)
 export const periodEntity = entity(period)
 export const tenantEntity = entity(tenant)
 export const subscriptionEntity = entity(subscription, subscriptions)
+
+const RESOURCES = [orderEntity, invoiceEntity, paymentEntity, operationEntity, apiKeyEntity, subscriptionEntity]
+
+/** The stream of a resource by its id, to be read only, since its kind is not known. Undefined for any other text. */
+export const streamWithId = (id: string): { readonly entity: Entity<Kind>; readonly id: Id<IdPrefix> } | undefined => {
+  for (const entity of RESOURCES as readonly unknown[] as readonly Entity<Kind>[])
+    if (isId(entity.aggregate.prefix, id)) return { entity, id }
+  return undefined
+}

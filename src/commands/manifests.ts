@@ -1,3 +1,4 @@
+import { timeNow } from '../lib/time.ts'
 import { topicOf } from '../../projections/factTopics.ts'
 import { streamOf } from '../../streams/aggregate.ts'
 import { SYSTEM_TENANT } from '../../streams/envelope.ts'
@@ -46,7 +47,7 @@ const contextOf = ({ world }: Ledger, authority: string): Context => {
     authority,
     correlationId: run,
     commandId: run,
-    at: new Date(world.now()).toISOString(),
+    at: timeNow(world),
   }
 }
 

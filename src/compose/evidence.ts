@@ -1,3 +1,4 @@
+import { SECOND_MS } from '../lib/time.ts'
 import type { Config } from '../settings/config.ts'
 import { openHeadFile } from '../evidence/headFile.ts'
 import { observe, type Sample } from '../lib/metrics.ts'
@@ -6,8 +7,6 @@ import type { FeedSettings } from './feeds.ts'
 import { signingKeyFrom } from './signingKey.ts'
 
 /** Opens head signing of the log: its file, its tables and its metrics. */
-
-const MS_PER_SECOND = 1_000
 
 /** The figures of this process, while a run of it signs: another process may have the lease before and after. */
 const createSigningMetrics = (now: () => number): SigningProgress => {
@@ -24,7 +23,7 @@ const createSigningMetrics = (now: () => number): SigningProgress => {
     name: 'ledger.evidence.head.age',
     unit: 's',
     help: 'Age of the newest signed head.',
-    read: () => samples(newestAtMs === undefined ? undefined : (now() - newestAtMs) / MS_PER_SECOND),
+    read: () => samples(newestAtMs === undefined ? undefined : (now() - newestAtMs) / SECOND_MS),
   })
   return {
     progressed: (events, headAtMs) => {

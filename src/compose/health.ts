@@ -4,6 +4,7 @@ import { type Lag, lagsOfReadModels } from '../feeds/lag.ts'
 import type { HealthReport } from '../http/index.ts'
 import type { Database } from '../ports.ts'
 import { HEAD_SIGNING } from '../evidence/tree.ts'
+import { within } from '../lib/time.ts'
 import type { FeedStates } from './feeds.ts'
 import type { Siblings } from './siblings.ts'
 
@@ -29,20 +30,15 @@ export type HealthDependencies = {
 }
 
 /** Whether the work succeeds in time. */
-export const answers = async (work: () => Promise<unknown>): Promise<'ok' | 'unavailable'> => {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('No answer in time.')), DEPENDENCY_DEADLINE_MS)
-  })
-  try {
-    await Promise.race([work(), late])
-    return 'ok'
-  } catch {
-    return 'unavailable'
-  } finally {
-    clearTimeout(timer)
-  }
-}
+export const answers = (work: () => Promise<unknown>): Promise<'ok' | 'unavailable'> =>
+  within(
+    work().then(
+      () => 'ok',
+      () => 'unavailable',
+    ),
+    DEPENDENCY_DEADLINE_MS,
+    () => 'unavailable',
+  )
 
 /** `retrying`: a dependency of the feed does not answer; the feed continues by itself. */
 export const wordOf = ({ state, error }: FeedState): string =>

@@ -1,3 +1,4 @@
+import { SECOND_MS } from '../lib/time.ts'
 import type { Ledger } from '../commands/commandHandler.ts'
 import { FACTS } from '../commands/manifests.ts'
 import { HEAD_SIGNING } from '../evidence/tree.ts'
@@ -26,8 +27,6 @@ export type LagMetricsOptions = {
 
 /** The log is read for a feed that is behind, so it is asked at most once in this time. */
 const CACHED_MS = 5_000
-const MS_PER_SECOND = 1_000
-
 /** Those that have a checkpoint: the publisher has none without a broker. */
 const followedFeeds = (
   { ledger, signs }: LagMetricsOptions,
@@ -48,7 +47,7 @@ const followedFeeds = (
 /** These do more than to follow the log: they are late by the work that is due, too. */
 const secondsOfWork = async ({ database, ledger, manifestEveryMs }: LagMetricsOptions) =>
   new Map([
-    [MANIFESTS, (await overdueMs({ database, ledger, everyMs: manifestEveryMs })) / MS_PER_SECOND],
+    [MANIFESTS, (await overdueMs({ database, ledger, everyMs: manifestEveryMs })) / SECOND_MS],
     [SUBSCRIPTIONS, await longestStuck(database.sql, await positionOf(database.sql, FACTS))],
   ])
 

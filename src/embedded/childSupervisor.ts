@@ -7,10 +7,9 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
 import { createInterface } from 'node:readline'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { StartupError, systemCode } from '../lib/startupError.ts'
-import { backoffMs } from '../lib/time.ts'
+import { backoffMs, sleep } from '../lib/time.ts'
 
 export type ChildOptions = {
   /** The name in messages, such as `postgres`. */
@@ -181,7 +180,7 @@ export const startChild = async (options: ChildOptions): Promise<Child> => {
       if (exits >= exitsMax) return onExit?.(new Error(`The process ${name} ended ${exits} times within a minute.`))
       log?.(`The process ${name} ended unexpectedly and is started again.`)
       const pauseMs = backoffMs(exits - 1, BACKOFF_MIN_MS, BACKOFF_MAX_MS)
-      await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined)
+      await sleep(pauseMs, stopping.signal)
       if (stopping.signal.aborted) return
       await startProcess(options, args, starting).catch((error: Error) => log?.(error.message))
     }

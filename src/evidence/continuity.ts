@@ -1,3 +1,4 @@
+import { SECOND_MS } from '../lib/time.ts'
 import type { EventStore, Sql, StoredEvent, World } from '../ports.ts'
 import { signedBefore } from './headStore.ts'
 import type { IndexedLeaf } from './leaves.ts'
@@ -53,8 +54,6 @@ export type Excuses = {
   readonly world: Pick<World, 'now'>
 }
 
-const MS_PER_SECOND = 1_000
-
 const lastRevision = async (store: Reader, stream: string): Promise<bigint | undefined> => {
   for await (const { revision } of store.readStream(stream, { direction: 'backwards', limit: 1 })) return revision
   return undefined
@@ -73,7 +72,7 @@ const isBeyondCount = async (
 /** The event is older than the first head that has it. */
 const isBeyondAge = async ({ sql, world }: Excuses, { index }: IndexedLeaf, seconds: unknown): Promise<boolean> => {
   const signedAtMs = await signedBefore(sql, index)
-  return signedAtMs !== undefined && typeof seconds === 'number' && signedAtMs + seconds * MS_PER_SECOND < world.now()
+  return signedAtMs !== undefined && typeof seconds === 'number' && signedAtMs + seconds * SECOND_MS < world.now()
 }
 
 const reasonIn = async (

@@ -79,20 +79,6 @@ export const consistencyRanges = (earlier: number, size: number): Range[] => {
   return path.toReversed()
 }
 
-/** The root that an inclusion proof leads to; undefined for a proof of another length. RFC 9162, section 2.1.3.2. */
-export const rootOfInclusion = (
-  leaf: { readonly hash: Uint8Array; readonly index: number },
-  size: number,
-  path: readonly Uint8Array[],
-): Buffer | undefined => {
-  const ranges = inclusionRanges(leaf.index, size)
-  if (leaf.index >= size || ranges.length !== path.length) return undefined
-  const isLeft = (at: number): boolean => (ranges[at]?.from ?? 0) < leaf.index
-  return Buffer.from(
-    path.reduce((hash, other, at) => (isLeft(at) ? nodeHash(other, hash) : nodeHash(hash, other)), leaf.hash),
-  )
-}
-
 type Head = { readonly size: number; readonly root: Uint8Array }
 
 /** Whether the tree of `later` begins with that of `earlier`. RFC 9162, section 2.1.4.2. */

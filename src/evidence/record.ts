@@ -1,6 +1,6 @@
-import { hash } from 'node:crypto'
 import { canonicalJson } from '../lib/identifiers.ts'
 import type { Json, StoredEvent } from '../ports.ts'
+import { leafHash } from './merkle.ts'
 
 /**
  * The canonical bytes of a stored event, which are the leaf of the tree: one JSON document (RFC 8785) with every field that
@@ -19,22 +19,19 @@ const timeOf = (ticks: bigint): string => {
   return new Date(Number(ticks / TICKS_PER_MILLISECOND)).toISOString().replace('Z', `${fraction}Z`)
 }
 
-const isTextOf = (value: Json, bytes: Uint8Array): boolean => Buffer.from(JSON.stringify(value)).equals(bytes)
-
-/** The value of a JSON text whose bytes follow from the value; undefined for any other bytes. `candidate` probably is it. */
-const valueOf = (bytes: Uint8Array, candidate: Json): Json | undefined => {
+/** The value of a JSON text whose bytes follow from the value; undefined for any other bytes. */
+const valueOf = (bytes: Uint8Array): Json | undefined => {
   try {
-    if (isTextOf(candidate, bytes)) return candidate
     const value = JSON.parse(Buffer.from(bytes).toString('utf8')) as Json
-    return isTextOf(value, bytes) ? value : undefined
+    return Buffer.from(JSON.stringify(value)).equals(bytes) ? value : undefined
   } catch {
     return undefined
   }
 }
 
 /** `data` has the JSON value where its text can be written again byte by byte, and `data_hex` has the bytes where it cannot. */
-const contentOf = (name: 'data' | 'metadata', bytes: Uint8Array, candidate: Json): string => {
-  const value = valueOf(bytes, candidate)
+const contentOf = (name: 'data' | 'metadata', bytes: Uint8Array): string => {
+  const value = valueOf(bytes)
   return value === undefined
     ? `"${name}_hex":"${Buffer.from(bytes).toString('hex')}"`
     : `"${name}":${canonicalJson(value)}`
@@ -57,17 +54,14 @@ const canonicalText = (event: StoredEvent): string => {
   const { id, position, revision, stream, type } = event
   return (
     `{"content_type":${JSON.stringify(contentType)},"created":"${timeOf(createdTicks)}",` +
-    `${contentOf('data', data, event.data)},"id":${JSON.stringify(id)},` +
-    `${contentOf('metadata', metadata, event.metadata)},"position":"${position}","revision":"${revision}",` +
+    `${contentOf('data', data)},"id":${JSON.stringify(id)},` +
+    `${contentOf('metadata', metadata)},"position":"${position}","revision":"${revision}",` +
     `"stream":${JSON.stringify(stream)},"type":${JSON.stringify(type)},"v":${RECORD_VERSION}}`
   )
 }
 
 /** The bytes of the leaf, for an event that was read with its bytes. */
 export const canonicalRecord = (event: StoredEvent): Buffer => Buffer.from(canonicalText(event))
-
-/** As the hash of merkle.ts for the canonical bytes, in one call: a text is hashed as UTF-8, in which the prefix is one byte. */
-const leafHashOf = (event: StoredEvent): Buffer => hash('sha256', `\0${canonicalText(event)}`, 'buffer')
 
 /** One leaf of the tree, without its index. */
 export type Leaf = {
@@ -91,5 +85,5 @@ export const leafOf = (event: StoredEvent): Leaf => ({
   stream: event.stream,
   revision: event.revision,
   tenant: tenantOf(event),
-  hash: leafHashOf(event),
+  hash: leafHash(canonicalRecord(event)),
 })

@@ -1,5 +1,5 @@
 import { WITHOUT_DISK } from '../schema/commitWithoutDisk.ts'
-import type { Database, Sql } from '../ports.ts'
+import type { Sql } from '../ports.ts'
 
 /**
  * The checkpoint of each feed and of each read model. The epoch is that of the process that holds the lease of the feed: a
@@ -79,60 +79,17 @@ export const moveCheckpointWith = async (
   if (moved.length === 0) throw new EpochSuperseded(name)
 }
 
-type WaitingMove = CheckpointMove & PromiseWithResolvers<void>
-
-const MOVE_SEVERAL = `
-  update checkpoints set position = greatest(checkpoints.position, given.position), updated_at = now()
-    from unnest($1::text[], $2::bigint[], $3::bigint[]) as given (name, position, epoch)
-    where checkpoints.name = given.name and checkpoints.epoch = given.epoch and ${WITHOUT_DISK}
-    returning checkpoints.name`
-
-const moveSeveral = async (sql: Sql, moves: readonly WaitingMove[]): Promise<void> => {
-  try {
-    const values = [
-      moves.map(({ name }) => name),
-      moves.map(({ position }) => numberOf(position)),
-      moves.map(({ epoch }) => epoch),
-    ]
-    const moved = new Set((await sql<{ name: string }>(MOVE_SEVERAL, values)).map(({ name }) => name))
-    for (const { name, resolve, reject } of moves) {
-      if (moved.has(name)) resolve()
-      else reject(new EpochSuperseded(name))
-    }
-  } catch (error) {
-    for (const { reject } of moves) reject(error)
-  }
-}
-
-/** The moves that wait for the statement which is executed. */
-const waitingMoves = new WeakMap<Database, WaitingMove[]>()
-
-const moveWaiting = async (database: Database, waiting: WaitingMove[]): Promise<void> => {
-  while (waiting.length > 0) {
-    // One move of each name: an update that finds two rows for one makes one of the changes.
-    const moves = [...new Map(waiting.toReversed().map(move => [move.name, move])).values()]
-    const others = waiting.filter(move => !moves.includes(move))
-    waiting.splice(0, waiting.length, ...others)
-    await moveSeveral(database.sql, moves)
-  }
-  waitingMoves.delete(database)
-}
-
 /**
- * Moves a checkpoint that no rows belong to. The feeds of a process read the same events at the same time, so their
- * moves wait for the one that is executed and then share a statement, and a commit. Throws EpochSuperseded in an old epoch.
+ * Moves a checkpoint that no rows belong to, with a commit that does not wait for the disk. Throws EpochSuperseded in an
+ * old epoch.
  */
-export const moveCheckpointAlone = async (database: Database, move: CheckpointMove): Promise<void> => {
-  const waiting = waitingMoves.get(database)
-  const added = { ...move, ...Promise.withResolvers<void>() }
-  if (waiting !== undefined) waiting.push(added)
-  else {
-    const first = [added]
-    waitingMoves.set(database, first)
-    // Later by a step, so the moves of this moment are among the first.
-    queueMicrotask(() => void moveWaiting(database, first))
-  }
-  await added.promise
+export const moveCheckpointAlone = async (sql: Sql, { name, position, epoch }: CheckpointMove): Promise<void> => {
+  const moved = await sql(
+    `update checkpoints set position = greatest(position, $2), updated_at = now()
+      where name = $1 and epoch = $3 and ${WITHOUT_DISK} returning name`,
+    [name, numberOf(position), epoch],
+  )
+  if (moved.length === 0) throw new EpochSuperseded(name)
 }
 
 /** Tests the epoch within a transaction: throws EpochSuperseded in an old one. */

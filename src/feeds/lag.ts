@@ -1,3 +1,4 @@
+import { SECOND_MS } from '../lib/time.ts'
 import { books, journals, projections } from '../../projections/index.ts'
 import { partsOf } from '../../streams/aggregate.ts'
 import type { EventStore, Sql, StoredEvent } from '../ports.ts'
@@ -40,8 +41,6 @@ export const FOLLOWED_READ_MODELS: readonly (Omit<Followed, 'position'> & { read
 export type Lag = { readonly events: number; readonly seconds: number }
 
 const NO_LAG: Lag = { events: 0, seconds: 0 }
-const MS_PER_SECOND = 1_000
-
 const positionOf = ({ position }: Followed): bigint => position ?? -1n
 
 type Counted = {
@@ -141,5 +140,5 @@ const lagFrom = (counted: Counted | undefined, nowMs: number): Lag => {
   const { events, oldestMs } =
     counted.events === 0 && counted.isCut ? { events: counted.passed, oldestMs: counted.oldestPassedMs } : counted
   if (oldestMs === undefined) return NO_LAG
-  return { events, seconds: Math.max(0, Math.round((nowMs - oldestMs) / MS_PER_SECOND)) }
+  return { events, seconds: Math.max(0, Math.round((nowMs - oldestMs) / SECOND_MS)) }
 }

@@ -7,6 +7,7 @@ import {
   BrokerAccessDenied,
   Unavailable,
 } from '../ports.ts'
+import { backoffMs, timeNow } from '../lib/time.ts'
 import {
   type EventReference,
   type Failure,
@@ -100,7 +101,7 @@ export const openParking = async (options: ParkingOptions): Promise<Parking> => 
     isParked: key => parkedKeys.has(key),
     firstPosition: key => parkedKeys.get(key),
     rowsOf: (events, failure) => {
-      const first_failed_at = new Date(world.now()).toISOString()
+      const first_failed_at = timeNow(world)
       return events.map((event, index) => ({
         ...event,
         delivery: name,
@@ -188,7 +189,7 @@ type RequestDependencies = {
   readonly fenced: Fenced
 }
 
-type Retry = { readonly atMs: number; readonly pauseMs: number }
+type Retry = { readonly atMs: number; readonly failures: number }
 
 /**
  * Whether the failure is over by a later attempt of the same run. After a commit without an answer it is not known which
@@ -210,7 +211,7 @@ const requestServer = (dependencies: RequestDependencies, handlers: RequestHandl
   const retries = new Map<string, Retry>()
 
   const serve = async (key: string): Promise<boolean> => {
-    const { atMs, pauseMs } = retries.get(key) ?? { atMs: 0, pauseMs: RETRY_MIN_MS }
+    const { atMs, failures } = retries.get(key) ?? { atMs: 0, failures: 0 }
     if (world.monotonicMs() < atMs) return true
     try {
       await queue(() => serveKey(dependencies, handlers, key))
@@ -218,7 +219,8 @@ const requestServer = (dependencies: RequestDependencies, handlers: RequestHandl
       return true
     } catch (error) {
       if (!passesInThisRun(error)) throw error
-      retries.set(key, { atMs: world.monotonicMs() + pauseMs, pauseMs: Math.min(2 * pauseMs, RETRY_MAX_MS) })
+      const pauseMs = backoffMs(failures, RETRY_MIN_MS, RETRY_MAX_MS)
+      retries.set(key, { atMs: world.monotonicMs() + pauseMs, failures: failures + 1 })
       return false
     }
   }

@@ -1,3 +1,4 @@
+import { timeNow } from '../lib/time.ts'
 import { isRejection } from '../../streams/decider.ts'
 import { SYSTEM_TENANT } from '../../streams/envelope.ts'
 import { type ParkingCommand, parking } from '../../streams/parking/index.ts'
@@ -66,7 +67,7 @@ export const openParkingRecord = async ({ store, world }: RecordDependencies): P
       const [event] = isRejection(decided) ? [] : decided
       if (event === undefined) return undefined
       const eventId = eventIdOf(run, RECORD_ID, last === 'no_stream' ? 0n : last + 1n)
-      const at = new Date(world.now()).toISOString()
+      const at = timeNow(world)
       const metadata = { ...BY, correlationId: run, causationId: run, at, schemaVersion: 0 }
       const appended = await store.append(
         RECORD_STREAM,

@@ -12,6 +12,7 @@ import {
   writeAlone,
   writeTogether,
 } from './readModelWriter.ts'
+import { backoffMs } from '../lib/time.ts'
 import { createSerialQueue } from '../lib/serialQueue.ts'
 import { createTimer, type Timer } from './timer.ts'
 import type { Feed, Run } from './feedLoop.ts'
@@ -39,12 +40,8 @@ const LEFT_BEHIND_MAX_MS = 300_000
  * each trial is a new run.
  */
 const createRetryTimes = ({ world }: ReadModelWriterDependencies) => {
-  let pauseMs = LEFT_BEHIND_MIN_MS
-  return (): number => {
-    const untilMs = world.monotonicMs() + pauseMs
-    pauseMs = Math.min(pauseMs * 2, LEFT_BEHIND_MAX_MS)
-    return untilMs
-  }
+  let failures = 0
+  return (): number => world.monotonicMs() + backoffMs(failures++, LEFT_BEHIND_MIN_MS, LEFT_BEHIND_MAX_MS)
 }
 
 const asPosition = (checkpoint: ResumePosition): bigint => (checkpoint === 'start' ? -1n : checkpoint)

@@ -93,7 +93,7 @@ export const publisherOf = ({ database, bus, store, world }: PublisherDependenci
         await delivery.send(
           outgoing,
           sql => moveCheckpoint(sql, [PUBLISHER], position, epoch),
-          () => moveCheckpointAlone(database, { name: PUBLISHER, position, epoch }),
+          () => moveCheckpointAlone(database.sql, { name: PUBLISHER, position, epoch }),
         )
         forget(published)
       },

@@ -1,3 +1,4 @@
+import { timeNow } from '../lib/time.ts'
 import type { Request as Incoming, Response as Outgoing } from 'express'
 import { newUuid } from '../lib/identifiers.ts'
 import { asOneCommand } from '../commands/asOneCommand.ts'
@@ -107,7 +108,7 @@ const contextOf = (principal: Principal, route: AnyRoute, { req, correlationId, 
     authority: route.scope,
     correlationId,
     commandId: newUuid(world),
-    at: new Date(world.now()).toISOString(),
+    at: timeNow(world),
     ...(route.endsWork ? { quota: { use: 'completion' as const } } : {}),
     ...(traceparent === undefined ? {} : { traceparent }),
   }

@@ -112,3 +112,7 @@ export type Preference = { readonly respondAsync: boolean; readonly waitMs: numb
 
 /** A call that is answered from the log. Personal texts are in Postgres, unless they were used a moment ago. */
 export type LogCall<P, Q, B, K extends KeyUse = KeyUse> = Omit<Call<P, Q, B, K>, 'database' | 'lists' | 'bulk'>
+
+/** Calls of any route. */
+export type AnyCall = Call<unknown, unknown, unknown>
+export type AnyLogCall = LogCall<unknown, unknown, unknown>

@@ -1,4 +1,5 @@
 import { type Histogram, metrics, type ObservableResult } from '@opentelemetry/api'
+import { within } from './time.ts'
 
 /**
  * The metrics of this process. Each is defined once and has two readers: OpenTelemetry, where an exporter is
@@ -83,23 +84,11 @@ export type ObservedOptions = Definition & {
 /** Longer than the check of a dependency takes; a scrape of all processes waits for it (cluster/children.ts). */
 const READ_MAX_MS = 3_000
 
-const inTime = async <T>(reading: Promise<T>): Promise<T> => {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('The metric was not read in time.')), READ_MAX_MS)
-  })
-  try {
-    return await Promise.race([reading, late])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
 /** Adds an observed metric. A metric that is not read in time has no lines. Returns the function that removes it. */
 export const observe = ({ read, type = 'gauge', textOnly = false, ...definition }: ObservedOptions): (() => void) => {
   const samples = async (): Promise<readonly Sample[]> => {
     try {
-      return await inTime(Promise.resolve(read()))
+      return await within(Promise.resolve(read()), READ_MAX_MS, () => [])
     } catch {
       return []
     }

@@ -23,22 +23,8 @@ const storedMetadata = z.object({
   schemaVersion: z.int(),
 })
 
-type StoredMetadata = z.infer<typeof storedMetadata>
-
-const TEXTS = ['tenant', 'subject', 'client', 'authority', '$correlationId', '$causationId', 'at'] as const
-
-/** Whether the schema accepts it, which feeds ask for each event: the parser of the schema takes several times as long. */
-const isMetadata = (stored: JsonObject | null): stored is JsonObject => {
-  // Another program may have stored any JSON.
-  if (stored === null) return false
-  for (const name of TEXTS) if (typeof stored[name] !== 'string') return false
-  const { traceparent, schemaVersion, workload } = stored
-  if (workload !== undefined && workload !== true) return false
-  return Number.isSafeInteger(schemaVersion) && (traceparent === undefined || typeof traceparent === 'string')
-}
-
 const metadataOf = (stored: JsonObject): Metadata => {
-  const members = isMetadata(stored) ? (stored as StoredMetadata) : storedMetadata.parse(stored)
+  const members = storedMetadata.parse(stored)
   const { tenant, subject, client, workload, authority, at, schemaVersion, traceparent } = members
   const ids = { correlationId: members.$correlationId, causationId: members.$causationId }
   const metadata: Metadata = { tenant, subject, client, authority, at, schemaVersion, ...ids }

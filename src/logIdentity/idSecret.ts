@@ -1,3 +1,4 @@
+import { timeNow } from '../lib/time.ts'
 import { streamOf } from '../../streams/aggregate.ts'
 import { SYSTEM_TENANT, type Metadata } from '../../streams/envelope.ts'
 import { secret } from '../../streams/secret/index.ts'
@@ -65,7 +66,7 @@ const metadataOf = (run: string, world: World): Metadata => ({
   authority: 'secrets',
   correlationId: run,
   causationId: run,
-  at: new Date(world.now()).toISOString(),
+  at: timeNow(world),
   schemaVersion: 0,
 })
 

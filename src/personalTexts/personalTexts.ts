@@ -154,23 +154,13 @@ const readCached = async (
   return texts
 }
 
-/** The digest of a text is needed twice in a request: for the record of its key, and for the table. */
-const createDigests = (ledger: Pick<Ledger, 'idSecret'>): PersonalTexts['digest'] => {
-  const digests = new WeakMap<PersonalText, string>()
-  return async personal => {
-    const digest = digests.get(personal) ?? (await digestOf(ledger, personal))
-    digests.set(personal, digest)
-    return digest
-  }
-}
-
 type TextsLedger = Pick<Ledger, 'idSecret' | 'world' | 'byteQuota'>
 
 export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalTexts => {
   const { world } = ledger
   const cache = createTextCache(world)
   const storage = createPersonalTextStorage(sql, world)
-  const digest = createDigests(ledger)
+  const digest = (personal: PersonalText): Promise<string> => digestOf(ledger, personal)
 
   const storeBy = async (
     store: PersonalTextStorage['store'],
@@ -199,9 +189,8 @@ export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalText
       throw new Unavailable('database', { effect: 'none', cause })
     },
     find: async personal => {
-      const digest = await digestOf(ledger, personal)
       const present = 'select token from personal_texts where digest = $1 and erased_at is null'
-      return (await sql<{ token: PersonalToken }>(present, [digest]))[0]?.token
+      return (await sql<{ token: PersonalToken }>(present, [await digest(personal)]))[0]?.token
     },
     read: (tenant, tokens) => readCached({ sql, cache, world }, tenant, tokens),
   }

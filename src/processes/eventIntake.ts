@@ -144,7 +144,7 @@ export const openIntake = async (dependencies: IntakeDependencies, receiver: Rec
         seen = position
         mayHaveParked ||= rows.length > 0
         const resumeAfter = receiver.tasks.resumeAfter() ?? position
-        if (rows.length === 0) return moveCheckpointAlone(database, { name, position: resumeAfter, epoch })
+        if (rows.length === 0) return moveCheckpointAlone(database.sql, { name, position: resumeAfter, epoch })
         await parking.parkInTransaction(async sql => {
           await moveCheckpoint(sql, [name], resumeAfter, epoch)
           return rows

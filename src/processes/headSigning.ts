@@ -1,3 +1,4 @@
+import { timeNow } from '../lib/time.ts'
 import { checkContinues, reaches, SignedEventsLost } from '../evidence/continuity.ts'
 import { newestHead } from '../evidence/headAdoption.ts'
 import type { HeadFile } from '../evidence/headFile.ts'
@@ -121,7 +122,7 @@ const nextHead = async (
     tree_size: frontier.size,
     root: frontier.root().toString('hex'),
     position: position.toString(),
-    time: new Date(world.now()).toISOString(),
+    time: timeNow(world),
     previous_size: previous,
     consistency: (await consistencyProof(sql, previous, frontier.size)).map(hash => hash.toString('hex')),
   }

@@ -81,7 +81,7 @@ export const manifestsFeed = (dependencies: ManifestDependencies): Feed => {
     gatherMs: UNHURRIED_GATHER_MS,
     beginRun: async (epoch, signal) => ({
       after: await acquireCheckpoint(database.sql, NAME, epoch),
-      processBatch: (_, position) => moveCheckpointAlone(database, { name: NAME, position, epoch }),
+      processBatch: (_, position) => moveCheckpointAlone(database.sql, { name: NAME, position, epoch }),
       background: async () => {
         const sealDue = createSealer(dependencies)
         while (!signal.aborted) {

@@ -1,3 +1,4 @@
+import { timeNow } from '../lib/time.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
 import {
@@ -49,7 +50,7 @@ export const contextOf = (manager: string, recorded: Recorded<AnyEvent>, world: 
     commandId: `${manager}/${recorded.eventId}`,
     mayBeRepeated: true,
     quota: { use: 'completion' },
-    at: new Date(world.now()).toISOString(),
+    at: timeNow(world),
   }
 }
 

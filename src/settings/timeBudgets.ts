@@ -1,5 +1,5 @@
 import type { World } from '../ports.ts'
-import { backoffMs } from '../lib/time.ts'
+import { backoffMs, jittered } from '../lib/time.ts'
 
 /**
  * Time budgets of a request, each derived from the one that it must fit into. They are measured on the monotonic clock
@@ -33,6 +33,6 @@ const BACKOFF_MS = 5
 const BACKOFF_MAX_MS = 200
 
 export const pauseBefore = (attempt: number, world: World): Promise<void> => {
-  const jitter = (world.randomBytes(1)[0] ?? 0) / 255
-  return world.sleep(backoffMs(attempt, BACKOFF_MS, BACKOFF_MAX_MS) * jitter)
+  const random = (world.randomBytes(1)[0] ?? 0) / 255
+  return world.sleep(jittered(backoffMs(attempt, BACKOFF_MS, BACKOFF_MAX_MS), random))
 }

@@ -8,10 +8,24 @@ import {
   inclusionRanges,
   isConsistent,
   leafHash,
-  rootOfInclusion,
+  nodeHash,
   type Range,
   subtreesOf,
 } from '../../src/evidence/merkle.ts'
+
+/** The root that an inclusion proof leads to; undefined for a proof of another length. RFC 9162, section 2.1.3.2. */
+const rootOfInclusion = (
+  leaf: { readonly hash: Uint8Array; readonly index: number },
+  size: number,
+  path: readonly Uint8Array[],
+): Buffer | undefined => {
+  const ranges = inclusionRanges(leaf.index, size)
+  if (leaf.index >= size || ranges.length !== path.length) return undefined
+  const isLeft = (at: number): boolean => (ranges[at]?.from ?? 0) < leaf.index
+  return Buffer.from(
+    path.reduce((hash, other, at) => (isLeft(at) ? nodeHash(other, hash) : nodeHash(hash, other)), leaf.hash),
+  )
+}
 
 /** The definitions of RFC 6962, section 2.1, written down as they stand there. */
 const sha256 = (...parts: readonly Uint8Array[]): Buffer => {

@@ -8,7 +8,7 @@ import {
   moveCheckpointWith,
   positionOf,
 } from '../../src/feeds/checkpoints.ts'
-import { type Database, Unavailable } from '../../src/ports.ts'
+import type { Database } from '../../src/ports.ts'
 import { rejectionOf } from '../support/rejection.ts'
 import { useTestPostgres } from './fixtures.ts'
 
@@ -102,85 +102,23 @@ describe('a checkpoint', () => {
       expect(await setting(sql)).to.equal('on')
     })
     await database.transaction(async sql => {
-      await moveCheckpointAlone({ ...database, sql }, move)
+      await moveCheckpointAlone(sql, move)
       expect(await setting(sql)).to.equal('off')
     })
     const settings = Array.from({ length: 10 }, () => setting(database.sql))
     expect(new Set(await Promise.all(settings))).to.deep.equal(new Set(['on']))
   })
 
-  describe('that no rows belong to', () => {
-    /** The database with the statements that it was sent, each held until `release`. */
-    const watched = () => {
-      const sent: string[] = []
-      const held: (() => void)[] = []
-      const sql: Database['sql'] = async (text, values) => {
-        sent.push(text)
-        await new Promise<void>(resolve => held.push(resolve))
-        return database.sql(text, values)
-      }
-      return { counted: { ...database, sql }, sent, release: () => held.shift()?.() }
-    }
-    const acquireAll = async (names: readonly string[], epoch = 1n): Promise<void> => {
-      for (const name of names) await acquireCheckpoint(database.sql, name, epoch)
-    }
-    const positionsOf = (names: readonly string[]): Promise<bigint[]> =>
-      Promise.all(names.map(name => positionOf(database.sql, name)))
-
-    it('moves in one statement with the others of the same time, and with those that wait for it', async () => {
-      const names = ['a', 'b', 'c', 'd']
-      await acquireAll(names)
-      const { counted, sent, release } = watched()
-      const move = (name: string, position: bigint) => moveCheckpointAlone(counted, { name, position, epoch: 1n })
-      const first = [move('a', 5n), move('b', 6n)]
-      await Promise.resolve()
-      const second = [move('c', 7n), move('d', 8n), move('a', 9n)]
-      expect(sent).to.have.length(1)
-      release()
-      await Promise.all(first)
-      expect(await positionsOf(names)).to.deep.equal([5n, 6n, 0n, 0n])
-      release()
-      await Promise.all(second)
-      expect(sent).to.have.length(2)
-      expect(await positionsOf(names)).to.deep.equal([9n, 6n, 7n, 8n])
-    })
-
-    it('moves to the later of two positions, whose moves settle in their order', async () => {
-      await acquireAll(['a'])
-      const settled: bigint[] = []
-      const move = (position: bigint) =>
-        moveCheckpointAlone(database, { name: 'a', position, epoch: 1n }).then(() => settled.push(position))
-      await Promise.all([move(5n), move(7n), move(6n)])
-      expect(settled).to.deep.equal([5n, 7n, 6n])
-      expect(await positionOf(database.sql, 'a')).to.equal(7n)
-    })
-
-    it('keeps no other from moving when its holder was replaced', async () => {
-      await acquireAll(['a', 'b'])
-      await acquireCheckpoint(database.sql, 'b', 2n)
-      const move = (name: string, epoch: bigint) => moveCheckpointAlone(database, { name, position: 5n, epoch })
-      const [a, b, ofSuccessor] = await Promise.allSettled([move('a', 1n), move('b', 1n), move('b', 2n)])
-      expect(b).to.have.property('reason').that.is.instanceOf(EpochSuperseded)
-      expect([a?.status, ofSuccessor?.status]).to.deep.equal(['fulfilled', 'fulfilled'])
-      expect(await positionsOf(['a', 'b'])).to.deep.equal([5n, 5n])
-    })
-
-    it('can move after a failure, of which each of the moves is told', async () => {
-      await acquireAll(['a', 'b'])
-      let isBroken = true
-      const failing: Database = {
-        ...database,
-        sql: async (text, values) => {
-          if (isBroken) throw new Unavailable('database', { effect: 'none', cause: new Error('gone') })
-          return database.sql(text, values)
-        },
-      }
-      const move = (name: string) => moveCheckpointAlone(failing, { name, position: 5n, epoch: 1n })
-      for (const failed of await Promise.allSettled([move('a'), move('b')]))
-        expect(failed).to.have.property('reason').that.is.instanceOf(Unavailable)
-      isBroken = false
-      await Promise.all([move('a'), move('b')])
-      expect(await positionsOf(['a', 'b'])).to.deep.equal([5n, 5n])
-    })
+  it('that no rows belong to moves forward alone, and not for a holder that was replaced', async () => {
+    await acquireCheckpoint(database.sql, 'a', 1n)
+    const move = (position: bigint, epoch: bigint) => moveCheckpointAlone(database.sql, { name: 'a', position, epoch })
+    await move(7n, 1n)
+    await move(6n, 1n)
+    expect(await positionOf(database.sql, 'a')).to.equal(7n)
+    await acquireCheckpoint(database.sql, 'a', 2n)
+    const refused = await move(8n, 1n).catch((error: unknown) => error)
+    expect(refused).to.be.instanceOf(EpochSuperseded)
+    await move(9n, 2n)
+    expect(await positionOf(database.sql, 'a')).to.equal(9n)
   })
 })

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { backoffMs, within } from '../../src/lib/time.ts'
+import { backoffMs, sleep, within } from '../../src/lib/time.ts'
 import { rejectionOf } from '../support/rejection.ts'
 
 const never = new Promise<never>(() => undefined)
@@ -17,6 +17,18 @@ describe('a limit of time', () => {
   it('ends the wait with the error or the value of the caller', async () => {
     expect(await rejectionOf(within(never, 1, late))).to.have.property('message', 'late')
     expect(await within(never, 1, () => 'over')).to.equal('over')
+  })
+})
+
+describe('a pause', () => {
+  it('ends with its time', () => sleep(1, new AbortController().signal))
+
+  it('ends when its signal aborts, and is none after that', async () => {
+    const stop = new AbortController()
+    const paused = sleep(30_000, stop.signal)
+    stop.abort()
+    await paused
+    await sleep(30_000, stop.signal)
   })
 })
 

@@ -1,3 +1,4 @@
+import { timeNow } from '../../../src/lib/time.ts'
 import { accessEntity } from '../../../src/commands/entities.ts'
 import { handle, type Ledger } from '../../../src/commands/commandHandler.ts'
 import { derivedId } from '../../../src/lib/identifiers.ts'
@@ -177,7 +178,7 @@ const signRestart = async (within: Within, signed: SignedHeads): Promise<Head> =
     tree_size: kept,
     root: (await rootAt(sql, kept)).toString('hex'),
     position: (await positionOfLeaf(sql, kept - 1)).toString(),
-    time: new Date(world.now()).toISOString(),
+    time: timeNow(world),
     previous_size: kept,
     restart: {
       kept_size: kept,

@@ -1,3 +1,4 @@
+import { timeNow } from '../../../src/lib/time.ts'
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { reaches } from '../../../src/evidence/continuity.ts'
@@ -166,7 +167,7 @@ const headToExport = async (exported: Exported): Promise<Head> => {
 export const writeEvidence = async (exported: Exported): Promise<Manifest> => {
   const { folder, database, tenant, world } = exported
   // Before the head is read: a head of an earlier time is in the export.
-  const created_at = new Date(world.now()).toISOString()
+  const created_at = timeNow(world)
   const head = await headToExport(exported)
   await takeFolder(folder)
   const counts = { events: 0, missing: 0, surplus: 0 }

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { FeedItem, StoredEvent, SubscribeOptions } from '../../ports.ts'
 import { answerOf, answerWithBytes } from './answers.ts'
 import type { Client } from './client.ts'
@@ -7,6 +6,7 @@ import { ResponseTimeout, causeOf, isLost, isNotLeader, withPosition } from './e
 import { itemsFrom, type LiveFeed, LiveSubscription, type Place, selected } from './liveSubscription.ts'
 import { subscribeRequest } from './messages.ts'
 import { begin, newestEvent, oneByOne, received } from './read.ts'
+import { backoffMs, sleep } from '../../lib/time.ts'
 
 /** Catch-up subscriptions to $all that resubscribe after every interruption. */
 
@@ -97,13 +97,13 @@ async function* arraysOfItems(
   reached: Reached,
 ): AsyncGenerator<readonly FeedItem[]> {
   const { signal } = filter
-  for (let waitMs = RESUBSCRIBE_MS; !signal.aborted; waitMs = Math.min(waitMs * 2, RESUBSCRIBE_MAX_MS)) {
+  for (let failures = 0; !signal.aborted; failures += 1) {
     const { client } = connection
     let hasBegun = false
     try {
       for await (const items of feed(client, filter, reached.after)) {
         hasBegun = true
-        waitMs = RESUBSCRIBE_MS
+        failures = 0
         yield newItems(items, reached)
       }
     } catch (error) {
@@ -118,7 +118,7 @@ async function* arraysOfItems(
         yield [{ kind: 'interrupted', error: refused ?? error }]
       }
     }
-    await sleep(waitMs, undefined, { signal }).catch(() => undefined)
+    await sleep(backoffMs(failures, RESUBSCRIBE_MS, RESUBSCRIBE_MAX_MS), signal)
   }
 }
 

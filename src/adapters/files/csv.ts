@@ -10,32 +10,12 @@ const encoder = new TextEncoder()
  */
 const ESCAPED = /^(?:'|[\s\p{Cc}\p{Cf}]*[=+\-@\t\r＝＋－＠﹦﹢﹣﹫−])/u
 
-const [SPACE, DELETE] = [0x20, 0x7f]
-const SIGNS = new Set(["'", '=', '+', '-', '@'].map(sign => sign.charCodeAt(0)))
-
-/** Whether the first character alone decides that the text is no formula, as that of nearly every text does. */
-const isPlain = (text: string): boolean => {
-  const first = text.charCodeAt(0)
-  return first > SPACE && first < DELETE && !SIGNS.has(first)
-}
-
-const textOf = (text: string): string => (!isPlain(text) && ESCAPED.test(text) ? `'${text}` : text)
+const textOf = (text: string): string => (ESCAPED.test(text) ? `'${text}` : text)
 
 /** Many readers end a record at a line feed or a carriage return alone, so texts with one are quoted too. */
 const SPECIAL = /[",\r\n]/
 
-/** The text between quotes, with each of its own doubled. Piece by piece, which takes two thirds of the time of replaceAll. */
-const inQuotes = (text: string): string => {
-  let written = '"'
-  let from = 0
-  for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', from)) {
-    written += `${text.slice(from, at + 1)}"`
-    from = at + 1
-  }
-  return `${written}${text.slice(from)}"`
-}
-
-const quoted = (text: string): string => (SPECIAL.test(text) ? inQuotes(text) : text)
+const quoted = (text: string): string => (SPECIAL.test(text) ? `"${text.replaceAll('"', '""')}"` : text)
 
 /** An absent value is an empty cell, an empty text is quoted, and an object is JSON. Numbers and instants need no quotes. */
 const cellOf = (value: unknown, type: ColumnType | undefined): string => {

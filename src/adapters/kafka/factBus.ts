@@ -1,11 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { propagation } from '@opentelemetry/api'
 import { CompressionTypes, type Message, type TopicMessages } from 'kafkajs'
 import { BrokerAccessDenied, type FactBus, type FactMessage, FactTooLarge, Unavailable } from '../../ports.ts'
 import { ACK_TIMEOUT_MS, type FactBusOptions, openClient, protocolErrorOf, refusalOf } from './client.ts'
 import { grantReading, revokeReading } from './acls.ts'
 import { deleteTopics, ensureTopics } from './topicAdministration.ts'
-import { backoffMs } from '../../lib/time.ts'
+import { backoffMs, jittered, sleep } from '../../lib/time.ts'
 
 /** Less than the broker's default limit of 1,048,588 bytes, which includes the record batch header. */
 const REQUEST_BYTES_MAX = 1_040_000
@@ -132,11 +131,11 @@ const createProducer = (options: FactBusOptions, closing: AbortSignal) => {
   }
 
   const pauseOrGiveUp = async (tries: number, delivery: Delivery, error: unknown): Promise<void> => {
-    const pauseMs = backoffMs(tries, PAUSE_MIN_MS, PAUSE_MAX_MS) * (0.5 + Math.random() / 2)
+    const pauseMs = jittered(backoffMs(tries, PAUSE_MIN_MS, PAUSE_MAX_MS))
     const deadline = isUnknownTopic(error) ? delivery.beganAtMs + UNKNOWN_TOPIC_MAX_MS : delivery.deadline
     const late = performance.now() + pauseMs > Math.min(deadline, delivery.deadline)
     if (late || closing.aborted) throw new Unavailable('fact bus', { effect: delivery.effect, cause: error })
-    await delay(pauseMs, undefined, { signal: closing }).catch(() => undefined)
+    await sleep(pauseMs, closing)
   }
 
   /**
@@ -234,8 +233,7 @@ export const openFactBus = (options: FactBusOptions): FactBus => {
     async close() {
       closing.abort()
       const grace = new AbortController()
-      const timeout = delay(CLOSE_GRACE_MS, undefined, { signal: grace.signal }).catch(() => undefined)
-      await Promise.race([last.catch(() => undefined), timeout])
+      await Promise.race([last.catch(() => undefined), sleep(CLOSE_GRACE_MS, grace.signal)])
       grace.abort()
       drop()
     },

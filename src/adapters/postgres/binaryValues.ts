@@ -3,9 +3,7 @@
  * and Postgres parses it again: for a batch of rows that costs both sides more than all else.
  */
 
-export const NULL_SIZE = -1
-
-export const isNull = (value: unknown): value is null | undefined => value === null || value === undefined
+const NULL_SIZE = -1
 
 /** The binary form of one type. */
 export type BinaryType = {
@@ -15,12 +13,11 @@ export type BinaryType = {
   readonly write: (to: Buffer, value: unknown, at: number, size: number) => void
 }
 
-export const INT4_BYTES = 4
+const INT4_BYTES = 4
 const INT8_BYTES = 8
 const INT4_MAX = 2 ** 31 - 1
 const INT8_MAX = 2n ** 63n - 1n
-const UINT4 = 2 ** 32
-const US_PER_MS = 1000
+const US_PER_MS = 1_000n
 /** Binary times are microseconds since this moment. */
 const EPOCH_MS = Date.UTC(2000, 0, 1)
 const TIME = /^[12]\d{3}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,3})?Z$/
@@ -37,17 +34,10 @@ const integer: BinaryType = {
   write: (to, value, at) => void to.writeInt32BE(value as number, at),
 }
 
-const eightBytes = new DataView(new ArrayBuffer(INT8_BYTES))
-
 const bigint: BinaryType = {
   oid: 20,
   sizeOf: value => (typeof value === 'bigint' && value <= INT8_MAX && value >= -INT8_MAX ? INT8_BYTES : undefined),
-  // By halves, because `writeBigInt64BE` computes each byte with bigints.
-  write: (to, value, at) => {
-    eightBytes.setBigInt64(0, value as bigint)
-    to.writeInt32BE(eightBytes.getInt32(0), at)
-    to.writeInt32BE(eightBytes.getInt32(INT4_BYTES), at + INT4_BYTES)
-  },
+  write: (to, value, at) => void to.writeBigInt64BE(value as bigint, at),
 }
 
 const DAY_LENGTH = 'yyyy-mm-dd'.length
@@ -63,12 +53,7 @@ const hasDay = (time: string): boolean => {
 const timestamptz: BinaryType = {
   oid: 1184,
   sizeOf: value => (typeof value === 'string' && TIME.test(value) && hasDay(value) ? INT8_BYTES : undefined),
-  write: (to, value, at) => {
-    // Two halves: exact in a double, and cheaper than a bigint.
-    const us = (Date.parse(value as string) - EPOCH_MS) * US_PER_MS
-    to.writeInt32BE(Math.floor(us / UINT4), at)
-    to.writeUInt32BE(us >>> 0, at + INT4_BYTES)
-  },
+  write: (to, value, at) => void to.writeBigInt64BE(BigInt(Date.parse(value as string) - EPOCH_MS) * US_PER_MS, at),
 }
 
 const bytea: BinaryType = {
@@ -96,4 +81,43 @@ export const BINARY_TYPES: Readonly<Record<string, BinaryType>> = {
   timestamptz,
   bytea,
   uuid,
+}
+
+/** The sizes of the values, -1 for null; undefined if one of them must keep the text form. Types repeat. */
+const sizesOf = (types: readonly BinaryType[], values: readonly unknown[]): Int32Array | undefined => {
+  const sizes = new Int32Array(values.length)
+  for (let index = 0; index < values.length; index += 1) {
+    const value = values[index]
+    const isNull = value === null || value === undefined
+    const size = isNull ? NULL_SIZE : types[index % types.length]?.sizeOf(value)
+    if (size === undefined) return undefined
+    sizes[index] = size
+  }
+  return sizes
+}
+
+/**
+ * The values, each after its size, and `head` before each row of them; undefined if one of them must keep the text form.
+ * `types` are those of each row. Loops by index: with iterators a row takes 1 µs more, of the 35 µs of an event in a rebuild.
+ */
+export const framed = (
+  types: readonly BinaryType[],
+  values: readonly unknown[],
+  head: Buffer,
+  rowLength: number,
+): Buffer | undefined => {
+  const sizes = sizesOf(types, values)
+  if (sizes === undefined) return undefined
+  const heads = (head.length * values.length) / rowLength
+  const bytes = Buffer.allocUnsafe(sizes.reduce((sum, size) => sum + INT4_BYTES + Math.max(size, 0), heads))
+  let at = 0
+  for (let index = 0; index < values.length; index += 1) {
+    if (index % rowLength === 0) at += head.copy(bytes, at)
+    const size = sizes[index] ?? NULL_SIZE
+    at = bytes.writeInt32BE(size, at)
+    if (size === NULL_SIZE) continue
+    types[index % types.length]?.write(bytes, values[index], at, size)
+    at += size
+  }
+  return bytes
 }

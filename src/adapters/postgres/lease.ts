@@ -12,7 +12,8 @@
  */
 
 import { hostname } from 'node:os'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as unrefSleep } from 'node:timers/promises'
+import { backoffMs, sleep } from '../../lib/time.ts'
 import { Client, type ClientConfig } from 'pg'
 import type { Database, Sql } from '../../ports.ts'
 import { leaseLock } from '../../schema/locks.ts'
@@ -60,7 +61,7 @@ export const fence = async (sql: Sql, name: string, epoch: bigint): Promise<void
 /** Bounded, since a hung server does not close its side; its session then ends at the idle timeout. */
 const end = async (client: Client): Promise<void> => {
   const ended = client.end().catch(() => undefined)
-  await Promise.race([ended, sleep(END_MAX_MS, undefined, { ref: false })])
+  await Promise.race([ended, unrefSleep(END_MAX_MS, undefined, { ref: false })])
 }
 
 const connect = async (config: ClientConfig, { idleMs }: LeaseOptions): Promise<Client> => {
@@ -78,9 +79,6 @@ const connect = async (config: ClientConfig, { idleMs }: LeaseOptions): Promise<
   }
 }
 
-const pause = async (ms: number, stop: AbortSignal): Promise<void> =>
-  sleep(ms, undefined, { signal: stop }).catch(() => undefined)
-
 /** Waits on one connection. Undefined if `stop` aborted first. */
 const waitForLock = async (client: Client, { name, stop, waiting }: LeaseRequest, { pollMs }: LeaseOptions) => {
   while (!stop.aborted) {
@@ -89,7 +87,7 @@ const waitForLock = async (client: Client, { name, stop, waiting }: LeaseRequest
     ])
     if (rows[0]?.taken === true) return true
     waiting(undefined)
-    await pause(pollMs, stop)
+    await sleep(pollMs, stop)
   }
   return undefined
 }
@@ -120,12 +118,12 @@ const tryAcquire = async (
 /** Retries through any outage of the database, because a waiting process has no other work. */
 const acquire = async (config: ClientConfig, request: LeaseRequest, options: LeaseOptions) => {
   const { stop, waiting } = request
-  for (let retryMs = options.pollMs; !stop.aborted; retryMs = Math.min(retryMs * 2, RETRY_MAX_MS)) {
+  for (let failures = 0; !stop.aborted; failures += 1) {
     try {
       return await tryAcquire(config, request, options)
     } catch (error) {
       waiting(error)
-      await pause(retryMs, stop)
+      await sleep(backoffMs(failures, options.pollMs, RETRY_MAX_MS), stop)
     }
   }
   return undefined

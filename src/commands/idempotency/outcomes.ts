@@ -1,14 +1,10 @@
 import {
-  type ApiKeyId,
   type Id,
   type IdPrefix,
   idSchema,
   type InvoiceId,
-  type OperationId,
-  type OrderId,
   type PaymentId,
   type RefundId,
-  type SubscriptionId,
   withPrefix,
 } from '../../../streams/ids.ts'
 import type { AnyEvent } from '../../../streams/decider.ts'
@@ -70,7 +66,17 @@ export const outcomeOfKey = async (ledger: Ledger, operation: KeyedOperation, ke
   return { status: isExpired(record, ledger.world) ? 'expired' : verdict, href, expiresAt: record.expires_at }
 }
 
-const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => Promise<KeyUse>>> = {
+type Find = (ledger: Ledger, key: ScopedKey) => Promise<KeyUse>
+
+/** A creation by one event, whose stream has its id from the key. */
+const creationOf =
+  <K extends Kind>(entity: Entity<K>, idOf: (key: ScopedKey) => Id<IdPrefix>, path: string): Find =>
+  async ({ aggregates }, key) => {
+    const id = idOf(key)
+    return { history: await beginningOf(aggregates, entity, id), href: `${path}/${id}`, verdict: 'succeeded' }
+  }
+
+const find: Readonly<Record<KeyedOperation, Find>> = {
   create_payment: async ({ aggregates }, key) => {
     const id: PaymentId = idOfKey('pay', key)
     const history = await Array.fromAsync(aggregates.events(paymentEntity, id, { limit: 2 }))
@@ -88,10 +94,7 @@ const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => 
     const verdict = amount === undefined ? 'in_progress' : amount === null ? 'rejected' : 'succeeded'
     return { history, href: `/payments/${paymentId}`, verdict }
   },
-  create_order: async ({ aggregates }, key) => {
-    const id: OrderId = idOfKey('ord', key)
-    return { history: await beginningOf(aggregates, orderEntity, id), href: `/orders/${id}`, verdict: 'succeeded' }
-  },
+  create_order: creationOf(orderEntity, key => idOfKey('ord', key), '/orders'),
   raise_invoice: async ({ aggregates }, key) => {
     const id: InvoiceId = idOfKey('inv', key)
     const raised = await beginningOf(aggregates, invoiceEntity, id)
@@ -103,23 +106,9 @@ const find: Readonly<Record<KeyedOperation, (ledger: Ledger, key: ScopedKey) => 
       return { history, href: `/orders/${order}`, verdict: 'rejected' }
     return { history, href: `/invoices/${id}`, verdict: 'in_progress' }
   },
-  create_export: async ({ aggregates }, key) => {
-    const id: OperationId = idOfKey('op', key)
-    return {
-      history: await beginningOf(aggregates, operationEntity, id),
-      href: `/operations/${id}`,
-      verdict: 'succeeded',
-    }
-  },
-  issue_api_key: async ({ aggregates }, key) => {
-    const id: ApiKeyId = idOfKey('key', key)
-    return { history: await beginningOf(aggregates, apiKeyEntity, id), href: `/api-keys/${id}`, verdict: 'succeeded' }
-  },
-  create_subscription: async ({ aggregates }, key) => {
-    const id: SubscriptionId = subscriptionIdOf(key)
-    const history = await beginningOf(aggregates, subscriptionEntity, id)
-    return { history, href: `/subscriptions/${id}`, verdict: 'succeeded' }
-  },
+  create_export: creationOf(operationEntity, key => idOfKey('op', key), '/operations'),
+  issue_api_key: creationOf(apiKeyEntity, key => idOfKey('key', key), '/api-keys'),
+  create_subscription: creationOf(subscriptionEntity, subscriptionIdOf, '/subscriptions'),
   rotate_api_key: async ({ aggregates }, key) => {
     const { history, record } = await keyStreamOf(aggregates, key)
     const id = idSchema('key').safeParse(record?.request['id']).data

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { SYSTEM_TENANT } from '../../../streams/envelope.ts'
 import type { Database, Sql, World } from '../../ports.ts'
 import { type ByteQuota, maxBytesFor, QuotaExceeded, type QuotaUse } from './byteQuota.ts'
-import { DAY_MS } from '../../lib/time.ts'
+import { DAY_MS, dayOf } from '../../lib/time.ts'
 
 /**
  * Counts the bytes of each tenant and day in Postgres, for all instances. Bytes are counted in memory and added about
@@ -43,8 +43,6 @@ type Counts = Map<string, number>
 
 const add = (counts: Counts, tenant: string, bytes: number): void =>
   void counts.set(tenant, (counts.get(tenant) ?? 0) + bytes)
-
-const dayOf = (nowMs: number): string => new Date(nowMs).toISOString().slice(0, 10)
 
 /** The counts of one instance. */
 class Usage {

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { Database, Sql, World } from '../../ports.ts'
-import { DAY_MS } from '../../lib/time.ts'
+import { DAY_MS, dayOf } from '../../lib/time.ts'
 
 /**
  * The confirmation of subscriptions by their creators. An outside issuer does not tell whom it has removed, so a
@@ -30,9 +30,6 @@ export type CallersSeenOptions = {
   /** Called with the error of a statement, which is repeated. */
   readonly onFailure: (error: unknown) => void
 }
-
-/** A date, RFC 3339 full-date, in UTC. */
-export const dayOf = (nowMs: number): string => new Date(nowMs).toISOString().slice(0, 10)
 
 /** The time at which the confirmation of a subscription ends whose creator was last seen on this day. */
 export const confirmByMs = (seenOn: string, confirmationMs: number): number =>

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { backoffMs, sleep } from '../../lib/time.ts'
 import { commitBatch, type Commit } from './commit.ts'
 import { initialEvents } from './initialEvents.ts'
 import { NodeAlreadyRunning, type WriterSession, openWriterSession } from './storage.ts'
@@ -59,8 +59,8 @@ export const openWriter = async ({ connectionString, onReplaced }: WriterOptions
     })
   }
   const reconnect = async (): Promise<void> => {
-    for (let waitMs = RECONNECT_MS; !closing.signal.aborted; waitMs = Math.min(waitMs * 2, RECONNECT_MAX_MS)) {
-      await sleep(waitMs)
+    for (let failures = 0; !closing.signal.aborted; failures += 1) {
+      await sleep(backoffMs(failures, RECONNECT_MS, RECONNECT_MAX_MS))
       try {
         return adopt(await openWriterSession(connectionString))
       } catch (error) {

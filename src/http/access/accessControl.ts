@@ -6,7 +6,7 @@ import { networkOf } from '../request/clientAddress.ts'
 import { exceededBy, rateHeaders, type RateLimits } from '../admission/rateLimits.ts'
 import { insufficientScope, Problem, scopesText, statusOf } from '../problems/problemCatalogue.ts'
 import type { AnyRoute } from '../route.ts'
-import type { Call, Services } from '../services.ts'
+import type { AnyCall, Services } from '../services.ts'
 
 /** Access control: authentication, rate limits, tenant status and scopes. */
 
@@ -30,7 +30,7 @@ export type AccessControl = {
   readonly guardOf: (req: Incoming, route: AnyRoute, principal: Principal | undefined) => Guard
 }
 
-type Guard = Pick<Call<unknown, unknown, unknown>, 'requireScopes' | 'recheck'>
+type Guard = Pick<AnyCall, 'requireScopes' | 'recheck'>
 
 export const createAccessControl = (
   { rateLimits, tenantStatuses }: Services,

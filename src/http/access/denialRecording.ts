@@ -1,16 +1,6 @@
 import type { AccessCheck } from '../../../streams/access/index.ts'
-import { type Id, type IdPrefix, isId } from '../../../streams/ids.ts'
 import type { Denials } from '../../commands/denials.ts'
-import type { AggregateRepository } from '../../commands/aggregateRepository.ts'
-import {
-  apiKeyEntity,
-  type Entity,
-  invoiceEntity,
-  type Kind,
-  operationEntity,
-  paymentEntity,
-  subscriptionEntity,
-} from '../../commands/entities.ts'
+import { streamWithId } from '../../commands/entities.ts'
 import type { Context, Ledger } from '../../commands/commandHandler.ts'
 import { type ErrorCode, Problem } from '../problems/problemCatalogue.ts'
 
@@ -33,29 +23,10 @@ const CHECK_OF_CODE: Readonly<Partial<Record<ErrorCode, AccessCheck>>> = {
   too_many_changes: 'state',
 }
 
-const ownership = <K extends Kind>(entity: Entity<K>) => ({
-  prefix: entity.aggregate.prefix,
-  tenantOf: async (aggregates: AggregateRepository, id: Id<IdPrefix>): Promise<string | undefined> =>
-    (await aggregates.first(entity, id))?.metadata.tenant,
-})
-
-/** The resources that audited operations name. */
-const OWNERSHIPS = [
-  ownership(invoiceEntity),
-  ownership(paymentEntity),
-  ownership(operationEntity),
-  ownership(apiKeyEntity),
-  ownership(subscriptionEntity),
-]
-
-/** The prefixes of the ids of these resources. */
-export const AUDITED_PREFIXES: readonly IdPrefix[] = OWNERSHIPS.map(({ prefix }) => prefix)
-
 /** The tenant that the resource belongs to; undefined if it does not exist. */
 const tenantOf = async ({ aggregates }: Ledger, resource: string): Promise<string | undefined> => {
-  for (const { prefix, tenantOf: ownerOf } of OWNERSHIPS)
-    if (isId(prefix, resource)) return ownerOf(aggregates, resource)
-  return undefined
+  const named = streamWithId(resource)
+  return named && (await aggregates.first(named.entity, named.id))?.metadata.tenant
 }
 
 /**

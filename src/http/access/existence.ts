@@ -1,14 +1,6 @@
-import { type Id, type IdPrefix, isId } from '../../../streams/ids.ts'
+import { isId } from '../../../streams/ids.ts'
 import type { AggregateRepository } from '../../commands/aggregateRepository.ts'
-import {
-  apiKeyEntity,
-  type Entity,
-  invoiceEntity,
-  type Kind,
-  orderEntity,
-  paymentEntity,
-  subscriptionEntity,
-} from '../../commands/entities.ts'
+import { streamWithId } from '../../commands/entities.ts'
 import { Unavailable } from '../../ports.ts'
 import { Problem, statusOf } from '../problems/problemCatalogue.ts'
 
@@ -28,41 +20,23 @@ export type NamedResource = {
   readonly showsDeleted: boolean | undefined
 }
 
-const visibility = <K extends Kind>(entity: Entity<K>) => ({
-  prefix: entity.aggregate.prefix,
-  isMissing: async (
-    aggregates: AggregateRepository,
-    id: Id<IdPrefix>,
-    { tenant, showsDeleted }: NamedResource,
-  ): Promise<boolean> => {
-    const row = (await aggregates.loadOwn(entity, id, tenant))?.row
-    return row === undefined || (row.state === 'deleted' && !showsDeleted)
-  },
-})
-
-/** Operations are not among them: the record of an operation may be that of a payment or of a subscription. */
-const RESOURCES = [
-  visibility(orderEntity),
-  visibility(invoiceEntity),
-  visibility(paymentEntity),
-  visibility(apiKeyEntity),
-  visibility(subscriptionEntity),
-]
-
 /**
- * False as well when the store does not answer: the fault of the content is certain then, and its answer needs no
- * store.
+ * False for operations, whose record may be that of a payment or of a subscription. False as well when the store does
+ * not answer: the fault of the content is certain then, and its answer needs no store.
  */
-const isMissing = async (aggregates: AggregateRepository, named: NamedResource): Promise<boolean> => {
-  const { id } = named
-  if (id === null) return false
-  for (const { prefix, isMissing: isMissingHere } of RESOURCES)
-    if (isId(prefix, id))
-      return isMissingHere(aggregates, id, named).catch((error: unknown) => {
-        if (error instanceof Unavailable) return false
-        throw error
-      })
-  return false
+const isMissing = async (
+  aggregates: AggregateRepository,
+  { id, tenant, showsDeleted }: NamedResource,
+): Promise<boolean> => {
+  const named = id === null || isId('op', id) ? undefined : streamWithId(id)
+  if (named === undefined) return false
+  try {
+    const row = (await aggregates.loadOwn(named.entity, named.id, tenant))?.row
+    return row === undefined || (row.state === 'deleted' && !showsDeleted)
+  } catch (error) {
+    if (error instanceof Unavailable) return false
+    throw error
+  }
 }
 
 /** Runs the checks of a request's content. The resource is looked up only if one of them fails. */

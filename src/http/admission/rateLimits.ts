@@ -1,3 +1,4 @@
+import { SECOND_MS } from '../../lib/time.ts'
 import { callerOf, type Principal } from '../../identity/principal.ts'
 import { type CallerRate, type RateLimitSettings, type RatePolicy, tenantPolicy } from '../../settings/limits.ts'
 import type { RateCounter, RateLimit } from '../../ports.ts'
@@ -26,8 +27,7 @@ export type RateLimits = {
 /** Cheap requests are counted per instance, expensive ones across all instances. */
 export type Counters = { readonly local: RateCounter; readonly shared: RateCounter }
 
-const MS_PER_SECOND = 1_000
-export const secondsUntilReset = ({ resetMs }: RateUsage): number => Math.max(1, Math.ceil(resetMs / MS_PER_SECOND))
+export const secondsUntilReset = ({ resetMs }: RateUsage): number => Math.max(1, Math.ceil(resetMs / SECOND_MS))
 
 export const createRateLimits = (settings: RateLimitSettings, { local, shared }: Counters): RateLimits => {
   const usage = async (counter: RateCounter, key: string, policy: string, limit: RateLimit): Promise<RateUsage> => ({

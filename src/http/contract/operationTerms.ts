@@ -1,3 +1,4 @@
+import { SECOND_MS } from '../../lib/time.ts'
 import type { PrincipalKind } from '../../identity/principal.ts'
 import { isForApiKeys } from './errorCodesOfRoute.ts'
 import { deadlineOf } from '../response/deadlines.ts'
@@ -7,8 +8,6 @@ import type { AnyRoute } from '../route.ts'
  * The terms of an operation that OpenAPI has no member for: permitted credentials, rate class, deadline and order of
  * pages. The contract diff compares them, and the description of the operation says them in words.
  */
-
-const MS_PER_SECOND = 1_000
 
 const TOKENS: readonly PrincipalKind[] = ['user', 'workload']
 
@@ -33,7 +32,7 @@ export const termsOf = (route: AnyRoute) => ({
   'x-scopes': scopesOf(route),
   'x-credentials': credentialsOf(route),
   'x-rate-class': route.rateClass,
-  'x-deadline-seconds': deadlineOf(route) / MS_PER_SECOND,
+  'x-deadline-seconds': deadlineOf(route) / SECOND_MS,
   ...(route.order ? { 'x-order': route.order } : {}),
 })
 
@@ -64,7 +63,7 @@ export const descriptionOf = (route: AnyRoute): string =>
     route.idempotencyKey === 'required' && 'The header Idempotency-Key is required.',
     route.idempotencyKey === 'honoured' && 'An Idempotency-Key makes the request safe to repeat.',
     route.order && orderSentence(route.order),
-    `Rate class: ${route.rateClass}. Deadline: ${deadlineOf(route) / MS_PER_SECOND} s.`,
+    `Rate class: ${route.rateClass}. Deadline: ${deadlineOf(route) / SECOND_MS} s.`,
   ]
     .filter(Boolean)
     .join(' ')

@@ -3,23 +3,15 @@ import { Problem } from '../problems/problemCatalogue.ts'
 
 /** Entity tags, If-Match, If-None-Match and If-Range (RFC 9110 §8.8.3 and §13.1). */
 
-/**
- * A strong entity tag, one per stream revision and API version. The erasure of a text changes a representation without
- * an event, so its tag differs then.
- */
-export const etagOf = (revision: bigint, apiVersion: string, hasErased = false): string =>
-  `"${revision}${hasErased ? ERASED : ''}.${apiVersion}"`
-
-const ERASED = '-erased'
+const tagOf = (version: string, apiVersion: string, hasErased: boolean): string =>
+  `"${version}${hasErased ? '-erased' : ''}.${apiVersion}"`
 
 /**
- * The tag of a resource with progress, which changes without an event. Revision and tick together determine the
- * representation, so the tag is strong.
+ * A strong entity tag, one per stream revision and API version. Two things change a representation without an event, and
+ * its tag: the erasure of a text, and progress, of which `tick` is the number.
  */
-export const etagAt = (revision: bigint, tick: number, apiVersion: string, hasErased = false): string => {
-  const suffix = `${tick === 0 ? '' : `-${tick}`}${hasErased ? ERASED : ''}`
-  return `"${revision}${suffix}.${apiVersion}"`
-}
+export const etagOf = (revision: bigint, apiVersion: string, { tick = 0, hasErased = false } = {}): string =>
+  tagOf(tick === 0 ? `${revision}` : `${revision}-${tick}`, apiVersion, hasErased)
 
 const HASH_CHARS = 22
 
@@ -27,7 +19,7 @@ const HASH_CHARS = 22
 export const etagOfRow = (row: Readonly<Record<string, unknown>>, apiVersion: string, hasErased = false): string => {
   const text = JSON.stringify(row, (_name, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
   const hash = createHash('sha256').update(text).digest('base64url').slice(0, HASH_CHARS)
-  return `"${hash}${hasErased ? ERASED : ''}.${apiVersion}"`
+  return tagOf(hash, apiVersion, hasErased)
 }
 
 /** One tag, and a list of tags, for the contract. The parser below also accepts empty list elements. */

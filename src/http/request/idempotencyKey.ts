@@ -8,7 +8,7 @@ import { type AnyEvent, isRejection, type Rejection } from '../../../streams/dec
 import type { IdempotencyRecord } from '../../../streams/idempotencyRecord.ts'
 import { Problem, problemOfKeyConflict, problemOfRejection } from '../problems/problemCatalogue.ts'
 import type { AnyRoute } from '../route.ts'
-import type { Call } from '../services.ts'
+import type { AnyCall } from '../services.ts'
 
 /** The Idempotency-Key header: its syntax, its scope, and the idempotency record that a command stores for it. */
 
@@ -51,7 +51,6 @@ export const scopedKeyOf = async (
   return { scope: { tenant, subject, client, operation: route.operationId }, key, secret }
 }
 
-type AnyCall = Call<unknown, unknown, unknown>
 type Retention = Pick<AnyCall, 'ledger' | 'idempotencyRetentionMs'>
 
 /** The idempotency record of a request with this key. */

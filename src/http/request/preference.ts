@@ -1,8 +1,7 @@
+import { SECOND_MS } from '../../lib/time.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 import type { Preference } from '../services.ts'
 import { positionSchema } from './position.ts'
-
-const MS_PER_SECOND = 1_000
 
 /** The members of the list; a comma within quotes does not separate. */
 const MEMBER = /(?:"(?:[^"\\]|\\[^]?)*(?:"|$)|[^",])+/g
@@ -20,7 +19,7 @@ export const preferenceOf = (header: string | undefined, waitMaxMs: number): Pre
     .find(seconds => seconds !== undefined)
   return {
     respondAsync: preferences.includes('respond-async'),
-    waitMs: wait === undefined ? undefined : Math.min(Number(wait) * MS_PER_SECOND, waitMaxMs),
+    waitMs: wait === undefined ? undefined : Math.min(Number(wait) * SECOND_MS, waitMaxMs),
   }
 }
 

@@ -101,16 +101,11 @@ const listAuditHeads = route({
     ]
     const items = heads.slice(0, limit)
     const last = items.at(-1)
-    const nextCursor =
-      heads.length > limit && last
-        ? call.cursors.encrypt(binding, { generation: last.generation, tree_size: last.tree_size })
-        : null
+    const isLast = heads.length <= limit || last === undefined
     const page = {
       items: items.map(head => render(head, keys)),
-      hasMore: nextCursor !== null,
-      nextCursor,
-      asOfPosition: newest?.position ?? '0',
-      parameters: { limit },
+      next: isLast ? undefined : { generation: last.generation, tree_size: last.tree_size },
+      ...{ binding, asOfPosition: newest?.position ?? '0', parameters: { limit } },
     }
     return pageReply(call, page, PRIVATE_CACHING)
   },

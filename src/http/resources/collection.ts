@@ -6,7 +6,7 @@ import { definedOnly, keyInCursor, pageReply } from './paging.ts'
 import { withTexts } from '../../personalTexts/personalTexts.ts'
 import { PRIVATE_CACHING, textsFor } from './commonReplies.ts'
 import type { Reply } from '../route.ts'
-import type { Call } from '../services.ts'
+import type { AnyCall, Call } from '../services.ts'
 
 /** Lists that come from read models, and the wait until a read model has reached a position. */
 
@@ -36,23 +36,23 @@ export const readPage = async <R extends ListedRow>(
   const { text, values } = page(request)
   const rows = await call.lists.sql<PageRow<R>>(text, values)
   const { items, next } = pageOfRows(rows, limit, ({ created_at, id }: R) => ({ created_at, id }))
-  const nextCursor = next === undefined ? null : call.cursors.encrypt(binding, next)
   const texts = await textsFor(call, items)
   return pageReply(
     call,
     {
       items: items.map(row => render(withTexts(row, texts))),
-      hasMore: nextCursor !== null,
-      nextCursor,
-      asOfPosition: position.toString(),
-      parameters: { ...filters, limit },
+      ...{ next, binding, asOfPosition: position.toString(), parameters: { ...filters, limit } },
     },
-    { ...PRIVATE_CACHING, ...(call.minPosition === undefined ? {} : waitApplied(call)) },
+    { ...PRIVATE_CACHING, ...waitForMinPosition(call) },
   )
 }
 
+/** The header of a list that was to reach If-Min-Position. */
+export const waitForMinPosition = (call: AnyCall): Record<string, string> =>
+  call.minPosition === undefined ? {} : waitApplied(call)
+
 /** Preference-Applied with the granted wait, which may be shorter than the preferred one. */
-export const waitApplied = ({ prefer: { waitMs } }: Call<unknown, unknown, unknown>): Record<string, string> =>
+export const waitApplied = ({ prefer: { waitMs } }: AnyCall): Record<string, string> =>
   waitMs === undefined ? {} : { 'Preference-Applied': `wait=${waitMs / 1_000}` }
 
 /**
@@ -60,11 +60,7 @@ export const waitApplied = ({ prefer: { waitMs } }: Call<unknown, unknown, unkno
  * Throws Problem `projection_behind` when that is not long enough, and `rate_limited` when the caller has too many
  * waiting requests.
  */
-export const reachedPosition = async (
-  call: Call<unknown, unknown, unknown>,
-  name: string,
-  target = call.minPosition,
-): Promise<bigint> => {
+export const reachedPosition = async (call: AnyCall, name: string, target = call.minPosition): Promise<bigint> => {
   const { sql } = call.database
   const current = await positionOf(sql, name)
   if (target === undefined || current >= target) return current
@@ -76,7 +72,7 @@ export const reachedPosition = async (
 }
 
 const hasWaited = async (
-  { prefer: { waitMs = 0 }, concurrencyLimits, tail, principal }: Call<unknown, unknown, unknown>,
+  { prefer: { waitMs = 0 }, concurrencyLimits, tail, principal }: AnyCall,
   name: string,
   target: bigint,
 ): Promise<boolean> => {

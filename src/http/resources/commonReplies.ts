@@ -8,18 +8,17 @@ import { hasErased, NO_TEXTS, type Texts, tokensOf, withTexts } from '../../pers
 import { etagOf, isNotModified } from '../request/conditional.ts'
 import { problemOfKeyConflict, problemOfRejection, Problem } from '../problems/problemCatalogue.ts'
 import type { Reply } from '../route.ts'
-import type { LogCall } from '../services.ts'
+import type { AnyLogCall, LogCall } from '../services.ts'
 
 /** The replies that all resources share: reads by id, and replies to commands. */
 
-type AnyCall = LogCall<unknown, unknown, unknown>
 export type Render<R> = (row: R) => object
 
 /**
  * The row, if the caller may see it. A resource of another tenant, a deleted one and one that never existed are the
  * same 404.
  */
-export const visible = <R extends ResourceRow>(call: AnyCall, row: R | undefined): R => {
+export const visible = <R extends ResourceRow>(call: AnyLogCall, row: R | undefined): R => {
   if (row === undefined || row.tenant_id !== call.principal.tenant || row.state === 'deleted')
     throw new Problem('resource_not_found')
   return row
@@ -27,7 +26,7 @@ export const visible = <R extends ResourceRow>(call: AnyCall, row: R | undefined
 
 /** A resource of the caller's tenant. Throws Problem: 404, after the same reads for all that is not visible. */
 export const visibleState = async <K extends Kind>(
-  call: AnyCall,
+  call: AnyLogCall,
   entity: Entity<K>,
   id: Id<IdPrefix>,
 ): Promise<Loaded<K> & { readonly row: K['row'] }> => {
@@ -38,7 +37,7 @@ export const visibleState = async <K extends Kind>(
 
 /** The row of `visibleState`. */
 export const visibleRow = async <K extends Kind>(
-  call: AnyCall,
+  call: AnyLogCall,
   entity: Entity<K>,
   id: Id<IdPrefix>,
 ): Promise<K['row']> => (await visibleState(call, entity, id)).row
@@ -47,13 +46,13 @@ export const visibleRow = async <K extends Kind>(
 export const PRIVATE_CACHING = { 'Cache-Control': 'private, no-cache', Vary: 'Authorization, X-API-Key, API-Version' }
 
 /** The personal texts of the rows, which have tokens. No statement when there are none. Throws Unavailable. */
-export const textsFor = async (call: AnyCall, rows: readonly object[]): Promise<Texts> => {
+export const textsFor = async (call: AnyLogCall, rows: readonly object[]): Promise<Texts> => {
   const tokens = tokensOf(rows)
   return tokens.length === 0 ? NO_TEXTS : call.personalTexts.read(call.principal.tenant, tokens)
 }
 
-const etagFor = ({ apiVersion }: AnyCall, row: ResourceRow, texts: Texts): string =>
-  etagOf(row.revision, apiVersion, hasErased(row, texts))
+const etagFor = ({ apiVersion }: AnyLogCall, row: ResourceRow, texts: Texts): string =>
+  etagOf(row.revision, apiVersion, { hasErased: hasErased(row, texts) })
 
 type AsOf = { readonly as_of?: string | undefined }
 
@@ -70,10 +69,18 @@ export const readOne = async <K extends Kind>(
   const asOf = call.query?.as_of
   const row = asOf === undefined ? await visibleRow(call, entity, id) : await rowAsOf(call, entity, id, asOf)
   const texts = await textsFor(call, [row])
-  const etag = etagFor(call, row, texts)
-  const headers = { ETag: etag, ...PRIVATE_CACHING }
-  if (isNotModified(call.ifNoneMatch, etag)) return { status: 304, headers }
-  return { status: 200, body: render(withTexts(row, texts)), headers }
+  return replyWithTag(call, etagFor(call, row, texts), render(withTexts(row, texts)))
+}
+
+/** The reply to a GET of what has this entity tag: without the body for a caller who has it. */
+export const replyWithTag = (
+  { ifNoneMatch }: Pick<AnyLogCall, 'ifNoneMatch'>,
+  etag: string,
+  body: object,
+  others: Readonly<Record<string, string>> = {},
+): Reply => {
+  const headers = { ETag: etag, ...PRIVATE_CACHING, ...others }
+  return isNotModified(ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
 }
 
 /**
@@ -84,7 +91,7 @@ export const AS_OF_PAGE = 20
 
 /** Folded from the first event, since an earlier state is stored nowhere. Throws Problem. */
 const rowAsOf = async <K extends Kind>(
-  call: AnyCall,
+  call: AnyLogCall,
   entity: Entity<K>,
   id: Id<IdPrefix>,
   asOf: string,
@@ -111,7 +118,7 @@ const rowAsOf = async <K extends Kind>(
  * those of the row before the command. A token that came since then is of a text that was just stored.
  */
 export const ifMatchOf =
-  (call: AnyCall, texts = NO_TEXTS) =>
+  (call: AnyLogCall, texts = NO_TEXTS) =>
   (row: ResourceRow | undefined): boolean =>
     call.ifMatch?.(etagFor(call, visible(call, row), texts)) ?? true
 
@@ -123,7 +130,7 @@ type HandledRow<R> =
 
 /** The reply to a command on an existing resource: the resource after the command. */
 export const replyToCommand = async <R extends ResourceRow>(
-  call: AnyCall,
+  call: AnyLogCall,
   handled: HandledRow<R>,
   render: Render<R>,
 ): Promise<Reply> => {
@@ -138,7 +145,7 @@ export const replyToCommand = async <R extends ResourceRow>(
 }
 
 export const changedHeaders = (
-  call: AnyCall,
+  call: AnyLogCall,
   { row, position }: Pick<Loaded<Kind>, 'row' | 'position'>,
   texts = NO_TEXTS,
 ) => ({
@@ -146,7 +153,7 @@ export const changedHeaders = (
   'Ledger-Position': position.toString(),
 })
 
-const preconditionFailed = async (call: AnyCall, row: ResourceRow | undefined): Promise<Problem> => {
+const preconditionFailed = async (call: AnyLogCall, row: ResourceRow | undefined): Promise<Problem> => {
   const readAgain = 'Read the resource again before you decide whether to repeat the request.'
   if (row === undefined) return new Problem('precondition_failed', { detail: readAgain })
   const etag = etagFor(call, row, await textsFor(call, [row]))
@@ -156,17 +163,9 @@ const preconditionFailed = async (call: AnyCall, row: ResourceRow | undefined): 
   })
 }
 
-/** The reply to a request whose key was used before; undefined for a new key. */
-export const replyToReplay = async <R extends ResourceRow>(
-  call: AnyCall,
-  replayed: CreationResult<R> | undefined,
-  path: string,
-  render: Render<R>,
-): Promise<Reply | undefined> => replayed && replyToCreation(call, replayed, path, render)
-
 /** The reply to a creating command, for the first request and for replays of its key. */
 export const replyToCreation = async <R extends ResourceRow>(
-  call: AnyCall,
+  call: AnyLogCall,
   created: CreationResult<R>,
   path: string,
   render: Render<R>,

@@ -20,7 +20,7 @@ import { definedOnly } from './paging.ts'
 import { postingFilters } from './books/bookSchemas.ts'
 import { paymentFilters } from './payments.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
-import { replyToCreation, replyToReplay, readOne, textsFor } from './commonReplies.ts'
+import { replyToCreation, readOne, textsFor } from './commonReplies.ts'
 import { exportFilters } from './paymentReferences.ts'
 import { type AnyRoute, type Reply, route } from '../route.ts'
 import type { Call, LogCall } from '../services.ts'
@@ -82,7 +82,7 @@ const createExport = route({
     const { ledger, idempotency } = call
     const record = idempotencyRecordOf(idempotency, call, comparable(call, (await filtersOf(call)).compared))
     const replayed = await replay(ledger, operationEntity, idOfKey('op', idempotency), record)
-    return acceptedReply(await replyToReplay(call, replayed, OPERATIONS, renderOperation))
+    return replayed && acceptedReply(await replyToCreation(call, replayed, OPERATIONS, renderOperation))
   },
 })
 
@@ -116,7 +116,7 @@ const createOnce = async (call: Call<unknown, unknown, NewExport>) => {
   return created
 }
 
-const acceptedReply = <R extends Reply | undefined>(reply: R): R => reply && { ...reply, status: 202 }
+const acceptedReply = (reply: Reply): Reply => ({ ...reply, status: 202 })
 
 const refusalOf = ({ caller, tenant, bytes }: ExportToCreate['max']) => ({
   caller: `You have ${caller} unfinished exports, the maximum. Try again when one of them has finished.`,

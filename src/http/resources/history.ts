@@ -75,7 +75,7 @@ const historyOf = <K extends Kind>(
     responses: { 200: { description: 'A page of the list.', schema: pageSchema(entrySchema), headers: ['Link'] } },
     errors: ['cursor_invalid', 'cursor_expired'],
     handler: async call => {
-      const { ledger, params, query, principal, cursors, path } = call
+      const { ledger, params, query, principal, path } = call
       const id: Id<IdPrefix> = params.id
       const { aggregates } = ledger
       if ((await aggregates.first(entity, id))?.metadata.tenant !== principal.tenant)
@@ -95,10 +95,8 @@ const historyOf = <K extends Kind>(
       )
       return pageReply(call, {
         items: entries.map(entry => ({ ...entry, data: withTexts(entry.data, texts) })),
-        hasMore,
-        nextCursor: hasMore ? cursors.encrypt(binding, { after: end }) : null,
-        asOfPosition: String(newest?.position),
-        parameters: { limit: query.limit },
+        next: hasMore ? { after: end } : undefined,
+        ...{ binding, asOfPosition: String(newest?.position), parameters: { limit: query.limit } },
       })
     },
   })

@@ -13,7 +13,7 @@ import { readPage } from './collection.ts'
 import { authorizeApproval } from '../../identity/approvalPolicy.ts'
 import { idempotencyRecordIfKeyed, idempotencyRecordOf } from '../request/idempotencyKey.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
-import { replyToCommand, replyToCreation, replyToReplay, ifMatchOf, readOne, visibleRow } from './commonReplies.ts'
+import { replyToCommand, replyToCreation, ifMatchOf, readOne, visibleRow } from './commonReplies.ts'
 import { type AnyRoute, route } from '../route.ts'
 import type { Call } from '../services.ts'
 import {
@@ -108,7 +108,8 @@ const raiseInvoice = route({
   replay: async call => {
     const { body, ledger, idempotency } = call
     const record = idempotencyRecordOf(idempotency, call, body as JsonObject)
-    return replyToReplay(call, await replay(ledger, invoiceEntity, idOfKey('inv', idempotency), record), PATH, render)
+    const replayed = await replay(ledger, invoiceEntity, idOfKey('inv', idempotency), record)
+    return replayed && replyToCreation(call, replayed, PATH, render)
   },
 })
 

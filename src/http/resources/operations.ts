@@ -9,7 +9,7 @@ import { type Progress, progressOf } from '../../processes/exports/exportFiles.t
 import { handle } from '../../commands/commandHandler.ts'
 import { Unavailable } from '../../ports.ts'
 import { readPage } from './collection.ts'
-import { etagAt, isNotModified } from '../request/conditional.ts'
+import { etagOf } from '../request/conditional.ts'
 import {
   documentOf,
   insufficientScope,
@@ -17,10 +17,10 @@ import {
   Problem,
   problemOfRejection,
 } from '../problems/problemCatalogue.ts'
-import { PRIVATE_CACHING, readOne, visible, visibleRow } from './commonReplies.ts'
+import { readOne, replyWithTag, visible, visibleRow } from './commonReplies.ts'
 import { replayView } from './subscriptions/replayView.ts'
 import { type AnyRoute, type Reply, route } from '../route.ts'
-import type { Call } from '../services.ts'
+import type { AnyCall } from '../services.ts'
 import { resourceById } from './commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from './paging.ts'
 import { operationSchema, type OperationView } from './operationSchema.ts'
@@ -76,7 +76,7 @@ export const renderOperation = (row: OperationRow, shown?: ShownProgress): Opera
 })
 
 /** The progress of the current attempt. Undefined without the database: the operation is shown without progress. */
-const progressFor = async ({ database }: Call<unknown, unknown, unknown>, row: OperationRow) => {
+const progressFor = async ({ database }: AnyCall, row: OperationRow) => {
   if (row.attempt === 0 || row.row_count !== null) return undefined
   try {
     const progress = (await progressOf(database.sql, [row.id])).get(row.id)
@@ -88,9 +88,10 @@ const progressFor = async ({ database }: Call<unknown, unknown, unknown>, row: O
 }
 
 /** The operation and its tag. Progress changes without an event, so it is a part of the tag. */
-const representationOf = async (call: Call<unknown, unknown, unknown>, row: OperationRow) => {
+const representationOf = async (call: AnyCall, row: OperationRow) => {
   const progress = await progressFor(call, row)
-  return { body: renderOperation(row, progress), etag: etagAt(row.revision, progress?.tick ?? 0, call.apiVersion) }
+  const etag = etagOf(row.revision, call.apiVersion, { tick: progress?.tick ?? 0 })
+  return { body: renderOperation(row, progress), etag }
 }
 
 const byId = z.object({ id: idSchema('op') })
@@ -115,24 +116,19 @@ const readOperation = route({
     const { body, etag } = await representationOf(call, visible(call, row))
     if (!principal.scopes.has('exports:read'))
       throw insufficientScope(['exports:read'], 'The operation of an export requires the scope exports:read.')
-    return replyConditionally(call, body, etag)
+    return replyWithTag(call, etag, body)
   },
 })
 
-const replyConditionally = (call: Call<unknown, unknown, unknown>, body: OperationView, etag: string): Reply => {
-  const headers = { ETag: etag, ...PRIVATE_CACHING }
-  return isNotModified(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
-}
-
 /** An operation without a record of its own: of a payment or a replay. Its id determines the stream. */
-const readUnrecorded = async (call: Call<unknown, unknown, unknown>, id: OperationId): Promise<Reply> => {
+const readUnrecorded = async (call: AnyCall, id: OperationId): Promise<Reply> => {
   const { ledger, principal } = call
   const paymentId = withPrefix('pay', id)
   if ((await ledger.aggregates.loadOwn(paymentEntity, paymentId, principal.tenant)) === undefined) {
     const replay = await replayView(call, id)
     if (!principal.scopes.has('events:subscribe'))
       throw insufficientScope(['events:subscribe'], 'The operation of a replay requires the scope events:subscribe.')
-    return replyConditionally(call, replay, etagAt(BigInt(replay.version), tickOf(replay), call.apiVersion))
+    return replyWithTag(call, etagOf(BigInt(replay.version), call.apiVersion, { tick: tickOf(replay) }), replay)
   }
   const reply = await readOne({ ...call, query: undefined }, paymentEntity, paymentId, renderPaymentOperation)
   if (!principal.scopes.has('payments:read') && !principal.scopes.has('exports:read'))

@@ -15,7 +15,6 @@ import { Problem } from '../problems/problemCatalogue.ts'
 import {
   replyToCommand,
   replyToCreation,
-  replyToReplay,
   changedHeaders,
   ifMatchOf,
   readOne,
@@ -23,7 +22,7 @@ import {
   visibleState,
 } from './commonReplies.ts'
 import { type AnyRoute, type Reply, route } from '../route.ts'
-import type { Call, LogCall } from '../services.ts'
+import type { AnyLogCall, Call, LogCall } from '../services.ts'
 import { asOfQuery, resourceById, textSchema, TOO_MANY_KEYS } from './commonSchemas.ts'
 import { newOrder, orderFilters, orderPatch, orderSchema, render, storedLines } from './orderSchemas.ts'
 import { pageQuery, listOf } from './paging.ts'
@@ -33,10 +32,8 @@ const PATH = '/orders'
 const common = { tag: 'Orders', rateClass: 'default' } as const
 const changed = { description: 'The order.', schema: orderSchema, headers: ['ETag', 'Ledger-Position'] } as const
 
-type AnyCall = LogCall<unknown, unknown, unknown>
-
 /** The customer reference as a personal text of the caller's tenant; null where there is none. */
-const referenceOf = ({ principal }: AnyCall, text: string | null | undefined): PersonalText | null =>
+const referenceOf = ({ principal }: AnyLogCall, text: string | null | undefined): PersonalText | null =>
   typeof text === 'string' ? { tenant: principal.tenant, kind: 'customer_reference', text } : null
 
 type NewOrder = z.output<typeof newOrder>
@@ -80,7 +77,10 @@ const createOrder = route({
   responses: { 201: { ...changed, headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
   errors: [],
   handler: async call => replyToCreation(call, await createOnce(call), PATH, render),
-  replay: async call => replyToReplay(call, await replayed(call), PATH, render),
+  replay: async call => {
+    const first = await replayed(call)
+    return first && replyToCreation(call, first, PATH, render)
+  },
 })
 
 const readOrder = route({

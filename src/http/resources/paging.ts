@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Reply } from '../route.ts'
-import type { Call } from '../services.ts'
+import type { AnyCall } from '../services.ts'
 import { timeParameter } from './commonSchemas.ts'
 
 /**
@@ -57,7 +57,7 @@ export const listOf = <T extends z.ZodType>(item: T) =>
 
 /** The tenant, list and filters that a cursor is valid for; a request with others is refused. */
 export type CursorBinding = object
-type PagingCall = Pick<Call<unknown, unknown, unknown>, 'cursors' | 'path'>
+type PagingCall = Pick<AnyCall, 'cursors' | 'path'>
 
 /**
  * The key after which the page begins; undefined for the first page. Throws Problem `cursor_invalid` or
@@ -83,21 +83,25 @@ export const pageBody = ({ items, hasMore, nextCursor, asOfPosition }: Page) => 
   page: { next_cursor: nextCursor, has_more: hasMore, as_of_position: asOfPosition },
 })
 
-type LinkedPage = Page & {
+type LinkedPage = Pick<Page, 'items' | 'asOfPosition'> & {
+  /** The key after which the next page begins; undefined where the list ends. */
+  readonly next: object | undefined
+  /** By default whether there is `next`. */
+  readonly hasMore?: boolean
+  readonly binding: CursorBinding
   /** The query parameters of this page, without its cursor. */
   readonly parameters: Readonly<Record<string, unknown>>
 }
 
 /** The reply of a list endpoint, with the Link of the next page. `headers`: those of the list itself. */
 export const pageReply = (
-  { path }: PagingCall,
-  page: LinkedPage,
+  { path, cursors }: PagingCall,
+  { items, next, hasMore = next !== undefined, binding, asOfPosition, parameters }: LinkedPage,
   headers: Readonly<Record<string, string>> = {},
 ): Reply => {
-  const next = page.hasMore
-    ? { Link: `<${linkTo(path, { ...page.parameters, cursor: page.nextCursor })}>; rel="next"` }
-    : {}
-  return { status: 200, body: pageBody(page), headers: { ...headers, ...next } }
+  const nextCursor = next === undefined ? null : cursors.encrypt(binding, next)
+  const link = hasMore ? { Link: `<${linkTo(path, { ...parameters, cursor: nextCursor })}>; rel="next"` } : {}
+  return { status: 200, body: pageBody({ items, hasMore, nextCursor, asOfPosition }), headers: { ...headers, ...link } }
 }
 
 export const definedOnly = <V>(values: Readonly<Record<string, V>>): Record<string, Exclude<V, undefined>> =>

@@ -1,15 +1,17 @@
 import { z } from 'zod'
+import type { PaymentRow } from '../../../projections/payments/projection.ts'
 import { idSchema, type PaymentId } from '../../../streams/ids.ts'
 import { paymentEntity } from '../../commands/entities.ts'
+import type { CreationResult } from '../../commands/idempotency/creation.ts'
 import { idOfKey } from '../../commands/idempotency/record.ts'
 import { type NewRefund, refund, replayRefund } from '../../commands/refunds.ts'
 import { settle } from '../../commands/settlements.ts'
 import { Unavailable } from '../../ports.ts'
 import { idempotencyRecordOf } from '../request/idempotencyKey.ts'
 import { paymentSchema, renderPayment } from './payments.ts'
-import { replyToCommand, replyToCreation, replyToReplay, textsFor } from './commonReplies.ts'
+import { replyToCommand, replyToCreation, textsFor } from './commonReplies.ts'
 import { type AnyRoute, type Reply, route } from '../route.ts'
-import type { Call, LogCall } from '../services.ts'
+import type { AnyLogCall, Call, LogCall } from '../services.ts'
 import { amountSchema, textSchema } from './commonSchemas.ts'
 
 /** The endpoints that settle, fail and refund existing payments. */
@@ -122,8 +124,8 @@ const newRefundOf = (call: LogCall<{ id: PaymentId }, unknown, z.output<typeof n
 }
 
 /** Not 201 with a Location: the reply shows a payment that was there before. */
-const refundReply = <R extends Reply | undefined>(reply: R) => {
-  if (reply === undefined) return reply
+const refundReply = async (call: AnyLogCall, outcome: CreationResult<PaymentRow>): Promise<Reply> => {
+  const reply = await replyToCreation(call, outcome, PATH, renderPayment)
   const { Location: _, ...headers } = reply.headers ?? {}
   return { ...reply, status: 200, headers }
 }
@@ -141,13 +143,11 @@ const refundPayment = route({
   errors: ['payment_state_conflict', 'too_many_changes'],
   handler: async call => {
     await readReferenceFirst(call)
-    return refundReply(
-      await replyToCreation(call, await refund(call.ledger, newRefundOf(call), call.context), PATH, renderPayment),
-    )
+    return refundReply(call, await refund(call.ledger, newRefundOf(call), call.context))
   },
   replay: async call => {
     const replayed = await replayRefund(call.ledger, newRefundOf(call), call.context)
-    return refundReply(await replyToReplay(call, replayed, PATH, renderPayment))
+    return replayed && refundReply(call, replayed)
   },
 })
 

@@ -2,13 +2,11 @@ import type { JsonObject } from '../../ports.ts'
 import { keyedId } from '../../lib/identifiers.ts'
 import type { PersonalReference } from '../../commands/payments.ts'
 import { type PersonalText, storeUnlessBound } from '../../personalTexts/personalTexts.ts'
-import type { LogCall } from '../services.ts'
+import type { AnyLogCall } from '../services.ts'
 
 /** The references of payments in requests: events and read models have tokens in their place. */
 
-type AnyCall = LogCall<unknown, unknown, unknown>
-
-const personalTextOf = ({ principal: { tenant } }: AnyCall, text: string): PersonalText => ({
+const personalTextOf = ({ principal: { tenant } }: AnyLogCall, text: string): PersonalText => ({
   tenant,
   kind: 'payment_reference',
   text,
@@ -16,7 +14,7 @@ const personalTextOf = ({ principal: { tenant } }: AnyCall, text: string): Perso
 
 /** The reference of a new payment. `digest` stands for it in the idempotency record. */
 export const referenceOf = async (
-  call: AnyCall,
+  call: AnyLogCall,
   text: string | null,
 ): Promise<(PersonalReference & { readonly digest: string }) | null> => {
   if (text === null) return null
@@ -34,7 +32,7 @@ const NO_REFERENCE = ''
 
 /** The filter of a list, by the column of the read model. An erased reference finds nothing. */
 export const columnFilters = async (
-  call: AnyCall,
+  call: AnyLogCall,
   text: string | undefined,
 ): Promise<{ readonly reference?: string }> =>
   text === undefined ? {} : { reference: (await call.personalTexts.find(personalTextOf(call, text))) ?? NO_REFERENCE }
@@ -48,7 +46,7 @@ export type ExportFilters = {
   readonly find: () => Promise<Filters>
 }
 
-export const exportFilters = async (call: AnyCall, filters: Filters): Promise<ExportFilters> => {
+export const exportFilters = async (call: AnyLogCall, filters: Filters): Promise<ExportFilters> => {
   const { reference } = filters
   if (reference === undefined) return { compared: filters, find: async () => filters }
   return {

@@ -1,3 +1,4 @@
+import { SECOND_MS } from '../../lib/time.ts'
 import { z } from 'zod'
 import type { PageRequest } from '../../../projections/page.ts'
 import type { PaymentRow } from '../../../projections/payments/projection.ts'
@@ -81,8 +82,6 @@ export const renderPayment: (row: PaymentRow) => z.input<typeof paymentSchema> =
 
 const PATH = '/payments'
 const common = { tag: 'Payments' } as const
-const MS_PER_SECOND = 1_000
-
 const createPayment = route({
   ...common,
   method: 'POST',
@@ -160,7 +159,7 @@ const replyTo = (call: CreateCall, paid: CreationResult<PaymentRow>): Promise<Re
 const appliedOf = ({ respondAsync, waitMs }: Preference): Readonly<Record<string, string>> => {
   const applied = [
     ...(respondAsync ? ['respond-async'] : []),
-    ...(waitMs === undefined ? [] : [`wait=${waitMs / MS_PER_SECOND}`]),
+    ...(waitMs === undefined ? [] : [`wait=${waitMs / SECOND_MS}`]),
   ]
   return applied.length === 0 ? {} : { 'Preference-Applied': applied.join(', ') }
 }

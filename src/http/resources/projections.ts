@@ -16,15 +16,13 @@ import {
 } from '../../feeds/rebuild/requests.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 import { type AnyRoute, type Reply, route } from '../route.ts'
-import type { Call } from '../services.ts'
+import type { AnyCall } from '../services.ts'
 import { projectionSchema, rebuildRequest, rebuildSchema, rebuildView } from './projectionSchemas.ts'
 
 /**
  * The endpoints of read models: their lag, and their rebuilds. They are for the operators of the installation: callers
  * of the tenant that the setting OPERATORS_TENANT names, with the scope `projections:operate`.
  */
-
-type AnyCall = Call<unknown, unknown, unknown>
 
 /** Throws Problem for a caller of another tenant: read models are those of all tenants. */
 const permitOperator = ({ principal, operatorsTenant }: AnyCall): void => {

@@ -1,3 +1,4 @@
+import { SECOND_MS } from '../../lib/time.ts'
 import { REQUEST_DEADLINE_MS } from '../../settings/timeBudgets.ts'
 import { bytesText, QuotaExceeded } from '../../commands/quotas/byteQuota.ts'
 import { Contended } from '../../commands/commandHandler.ts'
@@ -61,15 +62,13 @@ export const unavailableAs503 = async <T>(work: () => Promise<T>): Promise<T> =>
   }
 }
 
-const MS_PER_SECOND = 1_000
-
 const overQuota = ({ usedBytes, bytesPerDay, resetMs }: QuotaExceeded): Problem =>
   new Problem('quota_exceeded', {
     detail:
       `The quota "tenant_bytes" allows your tenant to store ${bytesText(bytesPerDay)} a day, and ` +
       `${bytesText(usedBytes)} have been stored since 00:00 UTC. Nothing of this request was stored. ` +
       'Repeat it after the next 00:00 UTC, or ask the operator of the service for a larger quota.',
-    afterSeconds: Math.max(1, Math.ceil(resetMs / MS_PER_SECOND)),
+    afterSeconds: Math.max(1, Math.ceil(resetMs / SECOND_MS)),
   })
 
 const unanswered = ({ dependency }: Unavailable, code: 'dependency_unavailable' | 'deadline_exceeded'): Problem =>

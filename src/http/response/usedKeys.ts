@@ -2,7 +2,7 @@ import { QuotaExceeded } from '../../commands/quotas/byteQuota.ts'
 import type { ScopedKey } from '../../commands/idempotency/record.ts'
 import { Unavailable } from '../../ports.ts'
 import type { AnyRoute, Reply } from '../route.ts'
-import type { Call } from '../services.ts'
+import type { AnyCall } from '../services.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 
 /**
@@ -12,7 +12,7 @@ import { Problem } from '../problems/problemCatalogue.ts'
  */
 
 /** Resolves to the reply of the route's handler, or of the first request with the key. */
-export type AnswerByKey = (route: AnyRoute, call: Call<unknown, unknown, unknown>) => Promise<Reply>
+export type AnswerByKey = (route: AnyRoute, call: AnyCall) => Promise<Reply>
 
 const deniesEffect = (error: unknown): boolean =>
   (error instanceof Unavailable && error.dependency === 'database') ||

@@ -1,3 +1,4 @@
+import { SECOND_MS } from '../../lib/time.ts'
 import type { Response as Outgoing } from 'express'
 import { createHistogram, type Labels } from '../../lib/metrics.ts'
 import { requestedVersionOf } from '../versions/requestedVersion.ts'
@@ -10,8 +11,6 @@ import { requestedVersionOf } from '../versions/requestedVersion.ts'
 const NAME = 'ledger.http.request.duration'
 /** Seconds, around the deadlines of the contract. */
 const BOUNDARIES_SECONDS = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]
-const MS_PER_SECOND = 1_000
-
 /** The route of requests that no declared route answers. */
 const NO_ROUTE = 'none'
 
@@ -34,6 +33,6 @@ export const createRequestMetrics = (): RequestMetrics => {
       api_version: requestedVersionOf(res).version,
       ...(errorCode === undefined ? {} : { error_code: String(errorCode) }),
     }
-    durations.record((Number(streamedAt) - Number(startedAt)) / MS_PER_SECOND, labels)
+    durations.record((Number(streamedAt) - Number(startedAt)) / SECOND_MS, labels)
   }
 }

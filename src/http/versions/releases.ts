@@ -1,5 +1,5 @@
 import { type NewestVersion, type OlderVersion, type Version, VERSIONS } from './index.ts'
-import { DAY_MS } from '../../lib/time.ts'
+import { SECOND_MS } from '../../lib/time.ts'
 
 /**
  * The table of releases: who answers for each version of the contract, and when an older one ends. The headers of
@@ -34,32 +34,7 @@ export const successorOf = (version: Version): Version | undefined => VERSIONS[V
 /** The page of a version: its changes, and how to migrate to it. */
 export const pageOf = (version: Version): string => `/docs/versions/${version}`
 
-export const NOTICE_MIN_DAYS = 90
-export const SUPPORT_MIN_MONTHS = 12
-
 const timeOf = (date: string): number => Date.parse(`${date}T00:00:00Z`)
-
-const monthsLater = (date: string, months: number): number => {
-  const time = new Date(timeOf(date))
-  return time.setUTCMonth(time.getUTCMonth() + months)
-}
-
-/** The promises of the contract that the table breaks, in words. */
-export const brokenPromises = (releases: Releases): string[] =>
-  VERSIONS.flatMap(version => {
-    const { owner, deprecation }: Release = releases[version]
-    const faults = owner.trim() === '' ? [`${version} has no owner`] : []
-    if (deprecation === undefined) return faults
-    const { date, sunset } = deprecation
-    const successor = successorOf(version) ?? version
-    if (!(timeOf(sunset) - timeOf(date) >= NOTICE_MIN_DAYS * DAY_MS))
-      faults.push(`${version} ends less than ${NOTICE_MIN_DAYS} days after its deprecation`)
-    if (!(timeOf(sunset) >= monthsLater(successor, SUPPORT_MIN_MONTHS)))
-      faults.push(`${version} ends less than ${SUPPORT_MIN_MONTHS} months after ${successor} replaced it`)
-    return faults
-  })
-
-const MS_PER_SECOND = 1_000
 
 /**
  * The headers of every response of a deprecated version: Deprecation (RFC 9745), Sunset (RFC 8594), and links to the
@@ -74,7 +49,7 @@ export const deprecationHeaders = (
   if (deprecation === undefined || successor === undefined) return undefined
   const page = pageOf(successor)
   return {
-    Deprecation: `@${timeOf(deprecation.date) / MS_PER_SECOND}`,
+    Deprecation: `@${timeOf(deprecation.date) / SECOND_MS}`,
     Sunset: new Date(timeOf(deprecation.sunset)).toUTCString(),
     Link: `<${page}>; rel="deprecation"; type="text/html", <${page}>; rel="successor-version"; type="text/html"`,
   }

@@ -1,3 +1,4 @@
+import { timeNow } from '../../lib/time.ts'
 import { nextToExpire } from '../../../projections/operations/queries.ts'
 import type { Timer } from '../../feeds/timer.ts'
 import { Unavailable } from '../../ports.ts'
@@ -44,7 +45,7 @@ export const createExpiry = (
 
   const expireListed = async (): Promise<void> => {
     const { text, values } = nextToExpire(AT_ONCE_MAX)
-    const at = new Date(world.now()).toISOString()
+    const at = timeNow(world)
     const listed = await database.sql<{ id: string; expires_at: string }>(text, values)
     const overdue = listed.filter(({ expires_at }) => expires_at <= at)
     const next = listed[overdue.length]

@@ -1,6 +1,7 @@
 import type { SubscriptionId } from '../../../streams/ids.ts'
 import { subscriptionEntity } from '../../commands/entities.ts'
-import { confirmByMs, dayOf, noteCreator } from '../../commands/subscriptions/confirmation.ts'
+import { confirmByMs, noteCreator } from '../../commands/subscriptions/confirmation.ts'
+import { dayOf } from '../../lib/time.ts'
 import type { SubscriptionDelivery } from '../../feeds/subscriptionCheckpoints.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 import { stop } from './permissionMonitor.ts'

@@ -1,16 +1,43 @@
 import { expect } from 'chai'
 import { NEWEST_VERSION, OLDEST_VERSION, VERSIONS } from '../../../src/http/versions/index.ts'
 import {
-  brokenPromises,
   type Deprecation,
   deprecationHeaders,
+  type Release,
   RELEASES,
   type Releases,
+  successorOf,
 } from '../../../src/http/versions/releases.ts'
+import { DAY_MS } from '../../../src/lib/time.ts'
 import { resolveVersionWithout } from '../../../src/http/versions/requestedVersion.ts'
 import { anOrder, type Client, clientOf, newKey } from '../../support/client.ts'
 import { sharedService } from '../../support/service.ts'
 import { startVariant, type Variant } from '../../support/serviceVariants.ts'
+
+const NOTICE_MIN_DAYS = 90
+const SUPPORT_MIN_MONTHS = 12
+
+const timeOf = (date: string): number => Date.parse(`${date}T00:00:00Z`)
+
+const monthsLater = (date: string, months: number): number => {
+  const time = new Date(timeOf(date))
+  return time.setUTCMonth(time.getUTCMonth() + months)
+}
+
+/** The promises of the contract that the table breaks, in words. */
+const brokenPromises = (releases: Releases): string[] =>
+  VERSIONS.flatMap(version => {
+    const { owner, deprecation }: Release = releases[version]
+    const faults = owner.trim() === '' ? [`${version} has no owner`] : []
+    if (deprecation === undefined) return faults
+    const { date, sunset } = deprecation
+    const successor = successorOf(version) ?? version
+    if (!(timeOf(sunset) - timeOf(date) >= NOTICE_MIN_DAYS * DAY_MS))
+      faults.push(`${version} ends less than ${NOTICE_MIN_DAYS} days after its deprecation`)
+    if (!(timeOf(sunset) >= monthsLater(successor, SUPPORT_MIN_MONTHS)))
+      faults.push(`${version} ends less than ${SUPPORT_MIN_MONTHS} months after ${successor} replaced it`)
+    return faults
+  })
 
 /** The table with the oldest version deprecated. */
 const deprecating = (deprecation: Deprecation, owner = 'API team'): Releases => ({

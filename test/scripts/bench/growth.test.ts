@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { WrongAnswers } from '../../../scripts/bench/answers.ts'
 import { checkTotals, walkPayments } from '../../../scripts/bench/growthChecks.ts'
-import { type FigureName, growthCharts, growthRows } from '../../../scripts/bench/growthRows.ts'
+import { type FigureName, growthRows } from '../../../scripts/bench/growthRows.ts'
 import { readMemory } from '../../../scripts/bench/memory.ts'
 import { temporaryDirectory } from '../../support/service.ts'
 import { rejectionOf } from '../../support/rejection.ts'
@@ -73,18 +73,6 @@ describe('the figures of growth', () => {
       ['start on existing data, until ready, at the largest size', undefined, true],
       ['memory of the service', 1.2, true],
     ])
-  })
-
-  it('are drawn as multiples of those at the smallest size, and memory in MB', () => {
-    const [time, , memory] = growthCharts(sizes)
-    const ready = time?.series.find(({ label }) => label.startsWith('start'))
-    expect(ready?.points.map(({ x, y }) => [x, y.median])).to.deep.equal([
-      [10, 1],
-      [100, 1.5],
-      [1_000, 2],
-    ])
-    const service = memory?.series.find(({ label }) => label.includes('service'))
-    expect(service?.points.map(({ y }) => y.median)).to.deep.equal([100, 100, 120])
   })
 })
 

@@ -3,15 +3,13 @@ import { type BooksAt, positionAt } from '../../../../projections/books/queries.
 import { positionOf } from '../../../feeds/checkpoints.ts'
 import { reachedPosition } from '../collection.ts'
 import { Problem } from '../../problems/problemCatalogue.ts'
-import type { Call } from '../../services.ts'
+import type { AnyCall } from '../../services.ts'
 
 /**
  * The position as of which a request for the books is answered. The books may lag behind the log, and they lack parked
  * events. An answer about a moment of the past is given only when the books have every event up to it, and is 503
  * `projection_behind` otherwise.
  */
-
-type AnyCall = Call<unknown, unknown, unknown>
 
 export type AsOf = { readonly as_of?: string | undefined; readonly as_of_position?: string | undefined }
 

@@ -1,13 +1,13 @@
 import { z } from 'zod'
-import { waitApplied } from '../collection.ts'
+import { waitForMinPosition } from '../collection.ts'
 import { hasErased, withTexts } from '../../../personalTexts/personalTexts.ts'
-import { PRIVATE_CACHING, textsFor } from '../commonReplies.ts'
-import { etagOfRow, isNotModified } from '../../request/conditional.ts'
+import { PRIVATE_CACHING, replyWithTag, textsFor } from '../commonReplies.ts'
+import { etagOfRow } from '../../request/conditional.ts'
 import { type PageRow, pageOfRows, type Query } from '../../../../projections/page.ts'
 import type { Row } from '../../../ports.ts'
 import { Problem } from '../../problems/problemCatalogue.ts'
 import type { Reply } from '../../route.ts'
-import type { Call } from '../../services.ts'
+import type { AnyCall, Call } from '../../services.ts'
 import { definedOnly, keyInCursor, pageReply } from '../paging.ts'
 import { type AsOf, booksAt } from './booksAt.ts'
 
@@ -48,22 +48,21 @@ export const readBooksPage = async <R extends Row>(
   const { text, values } = page({ tenant, position, after: key?.after, limit: limit + 1 }, filters)
   const rows = await call.lists.sql<PageRow<R, string>>(text, values)
   const { items, next } = pageOfRows(rows, limit, keyOf)
-  const nextCursor =
-    next === undefined ? null : call.cursors.encrypt(binding, { position: position.toString(), after: next })
   const texts = await textsFor(call, items)
-  const listed = { items: items.map(row => render(withTexts(row, texts))), hasMore: nextCursor !== null, nextCursor }
+  const asOfPosition = position.toString()
   return pageReply(
     call,
-    { ...listed, asOfPosition: position.toString(), parameters: { ...criteria, limit } },
-    { ...PRIVATE_CACHING, ...(call.minPosition === undefined ? {} : waitApplied(call)) },
+    {
+      items: items.map(row => render(withTexts(row, texts))),
+      next: next === undefined ? undefined : { position: asOfPosition, after: next },
+      ...{ binding, asOfPosition, parameters: { ...criteria, limit } },
+    },
+    { ...PRIVATE_CACHING, ...waitForMinPosition(call) },
   )
 }
 
 /** Throws Problem `resource_not_found` if there is no row. */
-const firstRow = async <R extends Row>(
-  { database }: Call<unknown, unknown, unknown>,
-  { text, values }: Query<R>,
-): Promise<R> => {
+const firstRow = async <R extends Row>({ database }: AnyCall, { text, values }: Query<R>): Promise<R> => {
   const [row] = await database.sql<R>(text, values)
   if (row === undefined) throw new Problem('resource_not_found')
   return row
@@ -83,8 +82,5 @@ export const readBooksItem = async <R extends Row>(
   const row = await firstRow(call, query(call.principal.tenant, position))
   const texts = await textsFor(call, [row])
   const etag = etagOfRow(row, call.apiVersion, hasErased(row, texts))
-  const waited = call.minPosition === undefined ? {} : waitApplied(call)
-  const headers = { ETag: etag, ...PRIVATE_CACHING, ...waited }
-  if (isNotModified(call.ifNoneMatch, etag)) return { status: 304, headers }
-  return { status: 200, body: render(withTexts(row, texts)), headers }
+  return replyWithTag(call, etag, render(withTexts(row, texts)), waitForMinPosition(call))
 }

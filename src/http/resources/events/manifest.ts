@@ -1,3 +1,4 @@
+import { timeNow } from '../../../lib/time.ts'
 import { z } from 'zod'
 import { categoryOfTopic, MANIFEST_TOPICS } from '../../../../projections/factTopics.ts'
 import { waitMaxMs } from '../../../settings/timeBudgets.ts'
@@ -124,7 +125,7 @@ const itemsOf = async (
   const proofs = await proveFacts(sql, { topics, tenant: call.principal.tenant, from, to, signal })
   // A rebuild resets the checkpoint; facts that were counted during a rebuild may be incomplete.
   if ((await positionOf(sql, FACTS)) < to) throw new Problem('projection_behind')
-  const at = new Date(call.ledger.world.now()).toISOString()
+  const at = timeNow(call.ledger.world)
   const range = { from_position: from.toString(), to_position: to.toString() }
   return proofs.map(({ topic, count, sha256, missing }) => ({
     topic,

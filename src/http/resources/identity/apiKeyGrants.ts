@@ -1,25 +1,24 @@
+import { timeNow } from '../../../lib/time.ts'
 import { reserve } from '../../../commands/quotas/reservations.ts'
 import type { ApiKeySecrets } from '../../../identity/apiKeySecrets.ts'
 import type { Principal } from '../../../identity/principal.ts'
 import type { ApiKeyId } from '../../../../streams/ids.ts'
 import { noApiKeys } from '../../access/authentication.ts'
 import { insufficientScope, Problem, scopesText } from '../../problems/problemCatalogue.ts'
-import type { Call, LogCall } from '../../services.ts'
+import type { AnyCall, AnyLogCall } from '../../services.ts'
 
 /** The checks, the quota and the new secret of an API key that is issued or rotated. */
 
 const NONCE_BYTES = 32
 
-type AnyCall = LogCall<unknown, unknown, unknown>
-
 /** Throws Problem without the setting API_KEY_PEPPER. */
-export const secretsOf = ({ keySecrets }: AnyCall): ApiKeySecrets => {
+export const secretsOf = ({ keySecrets }: AnyLogCall): ApiKeySecrets => {
   if (keySecrets === undefined) throw noApiKeys()
   return keySecrets
 }
 
-export const nowOf = ({ ledger }: AnyCall): string => new Date(ledger.world.now()).toISOString()
-export const newNonce = ({ ledger }: AnyCall): string =>
+export const nowOf = ({ ledger }: AnyLogCall): string => timeNow(ledger.world)
+export const newNonce = ({ ledger }: AnyLogCall): string =>
   Buffer.from(ledger.world.randomBytes(NONCE_BYTES)).toString('hex')
 
 /** Checks that the caller holds the scopes of the key that it issues or rotates. Throws Problem. */
@@ -30,11 +29,7 @@ export const permitGrant = ({ scopes: held }: Principal, scopes: readonly string
 }
 
 /** Takes one of the tenant's slots for live keys, since each key has rate limits of its own. Throws Problem. */
-export const takeSlot = async (
-  call: Call<unknown, unknown, unknown>,
-  id: ApiKeyId,
-  renewed: boolean,
-): Promise<void> => {
+export const takeSlot = async (call: AnyCall, id: ApiKeyId, renewed: boolean): Promise<void> => {
   const { database, principal, apiKeysPerTenantMax: max } = call
   const kind = renewed ? 'api_key_renewals' : 'api_keys'
   const place = { kind, tenant: principal.tenant, id, at: nowOf(call), max: { tenant: max } } as const

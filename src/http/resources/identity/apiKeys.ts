@@ -16,22 +16,20 @@ import { READ_SCOPES } from '../../../identity/principal.ts'
 import { newNonce, nowOf, permitGrant, secretsOf, takeSlot } from './apiKeyGrants.ts'
 import { apiKeySchema, apiKeyView, newApiKey, rotation, withSecretSchema } from './apiKeySchemas.ts'
 import { readPage } from '../collection.ts'
-import { etagAt, isNotModified } from '../../request/conditional.ts'
+import { etagOf } from '../../request/conditional.ts'
 import { bindKeyOf, idempotencyRecordIfKeyed, idempotencyRecordOf, isKeyBound } from '../../request/idempotencyKey.ts'
 import {
   replyToCommand,
   replyToCreation,
   changedHeaders,
-  PRIVATE_CACHING,
+  replyWithTag,
   visibleRow,
   visibleState,
 } from '../commonReplies.ts'
 import { type AnyRoute, type Reply, route } from '../../route.ts'
-import type { LogCall } from '../../services.ts'
+import type { AnyLogCall, LogCall } from '../../services.ts'
 import { resourceById } from '../commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from '../paging.ts'
-
-type AnyCall = LogCall<unknown, unknown, unknown>
 
 const hasExpired = (key: ApiKeyState, nowMs: number): boolean =>
   key.status === 'active' && Date.parse(key.current.expires_at) <= nowMs
@@ -85,7 +83,7 @@ const requestOf = ({ body }: LogCall<unknown, unknown, z.output<typeof newApiKey
 
 /** The key at its creation with its first secret, so a replay has the same response after later changes. */
 const issuedReply = async (
-  call: AnyCall,
+  call: AnyLogCall,
   id: ApiKeyId,
   created: CreationResult<ApiKeyRow>,
   nonce?: string,
@@ -97,7 +95,7 @@ const issuedReply = async (
 }
 
 /** The nonce of the first secret, so a replay shows the same secret even after rotations. */
-const firstNonceOf = async ({ ledger }: AnyCall, id: ApiKeyId): Promise<string> => {
+const firstNonceOf = async ({ ledger }: AnyLogCall, id: ApiKeyId): Promise<string> => {
   const issued = await ledger.aggregates.first(apiKeyEntity, id)
   if (issued?.event.type !== 'ApiKeyIssued') throw new Error(`${id} was never issued.`)
   return issued.event.data.nonce
@@ -116,9 +114,7 @@ const readApiKey = route({
     const row = await visibleRow(call, apiKeyEntity, call.params.id)
     const body = apiKeyView(secrets, row, nowOf(call))
     // The expiry changes the view without an event, so it is a part of the tag.
-    const etag = etagAt(row.revision, body.state === 'expired' ? 1 : 0, call.apiVersion)
-    const headers = { ETag: etag, ...PRIVATE_CACHING }
-    return isNotModified(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
+    return replyWithTag(call, etagOf(row.revision, call.apiVersion, { tick: body.state === 'expired' ? 1 : 0 }), body)
   },
 })
 
@@ -191,7 +187,7 @@ const isCurrent = (key: ApiKeyState, nonce: string): boolean => key.status === '
  * received would become the newer one, and the secret in use would end.
  */
 const replyOfFirstRotation = async (
-  call: AnyCall,
+  call: AnyLogCall,
   id: ApiKeyId,
   idempotencyRecord: IdempotencyRecord,
 ): Promise<Reply> => {

@@ -28,7 +28,7 @@ const listDeadLetters = route({
   responses: { 200: { description: 'A page of the list.', schema: pageSchema(deadLetterSchema), headers: ['Link'] } },
   errors: ['cursor_invalid', 'cursor_expired'],
   handler: async call => {
-    const { params, query, principal, cursors, path, lists, requireScopes } = call
+    const { params, query, principal, path, lists, requireScopes } = call
     const row = await visibleRow(call, subscriptionEntity, params.id)
     requireScopes(scopesOfFacts(row.types))
     const binding = { tenant: principal.tenant, path }
@@ -42,11 +42,9 @@ const listDeadLetters = route({
       call,
       {
         items: page.map(deadLetterView),
-        hasMore,
         // Never null, as at GET /events, so a reader can continue from the end of the list.
-        nextCursor: cursors.encrypt(binding, { after: String(page.at(-1)?.position ?? after) }),
-        asOfPosition: subscriptionView(row, asOf).position,
-        parameters: { limit: query.limit },
+        next: { after: String(page.at(-1)?.position ?? after) },
+        ...{ hasMore, binding, asOfPosition: subscriptionView(row, asOf).position, parameters: { limit: query.limit } },
       },
       PRIVATE_CACHING,
     )

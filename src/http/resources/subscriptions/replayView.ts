@@ -9,11 +9,10 @@ import { Unavailable } from '../../../ports.ts'
 import type { OperationView } from '../operationSchema.ts'
 import { Problem } from '../../problems/problemCatalogue.ts'
 import { visibleRow } from '../commonReplies.ts'
-import type { Call } from '../../services.ts'
+import type { AnyCall } from '../../services.ts'
 
 /** The operation of a replay: a view of the subscription's stream, without a record of its own. */
 
-type AnyCall = Call<unknown, unknown, unknown>
 export type Replayed = Recorded<Extract<SubscriptionEvent, { type: 'SubscriptionReplayed' }>>
 
 /** The status of the delivery. Undefined without the database: the subscription is shown without it. */

@@ -7,15 +7,16 @@ import { handle } from '../../../commands/commandHandler.ts'
 import { allowanceBy } from '../../../commands/subscriptions/permission.ts'
 import { insufficientScope, Problem, scopesText, problemOfRejection } from '../../problems/problemCatalogue.ts'
 import { changedHeaders, visibleState } from '../commonReplies.ts'
-import type { LogCall } from '../../services.ts'
+import type { AnyLogCall, LogCall } from '../../services.ts'
 import type { Start } from './subscriptionSchemas.ts'
 
 /** Permissions, the start position and the execution of commands on subscriptions. */
 
-type AnyCall = LogCall<unknown, unknown, unknown>
-
 /** Checks that the caller itself may read these facts. Throws Problem. */
-export const permitTypes = async ({ principal, tenantStatuses }: AnyCall, scopes: readonly string[]): Promise<void> => {
+export const permitTypes = async (
+  { principal, tenantStatuses }: AnyLogCall,
+  scopes: readonly string[],
+): Promise<void> => {
   const lacking = scopes.filter(scope => !principal.scopes.has(scope))
   if (lacking.length > 0) throw insufficientScope(lacking, `These facts require ${scopesText(lacking)}.`)
   const { tenant: tenant_id, subject: created_by } = principal
@@ -27,7 +28,7 @@ export const permitTypes = async ({ principal, tenantStatuses }: AnyCall, scopes
  * Checks that the creator may still read the facts, since another caller cannot restore the creator's scopes. Throws
  * Problem.
  */
-export const permitDelivery = async (call: AnyCall, row: SubscriptionRow): Promise<void> => {
+export const permitDelivery = async (call: AnyLogCall, row: SubscriptionRow): Promise<void> => {
   await permitTypes(call, row.scopes)
   const allowance = await allowanceBy(call.tenantStatuses)(row)
   if (!allowance.allowed)
@@ -37,7 +38,7 @@ export const permitDelivery = async (call: AnyCall, row: SubscriptionRow): Promi
 }
 
 /** The position or time at which the delivery begins. */
-export const deliveryStartOf = async ({ ledger }: AnyCall, start: Start): Promise<DeliveryStart> => {
+export const deliveryStartOf = async ({ ledger }: AnyLogCall, start: Start): Promise<DeliveryStart> => {
   if (start === 'beginning') return { from_position: 0n, from_time: null }
   if (start === 'now') return { from_position: (await ledger.store.head()) + 1n, from_time: null }
   if ('position' in start) return { from_position: BigInt(start.position), from_time: null }

@@ -9,18 +9,19 @@ import { idSchema } from '../../../../streams/ids.ts'
 import type { SubscriptionCommand } from '../../../../streams/subscription/index.ts'
 import { create, replay } from '../../../commands/idempotency/creation.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
-import { confirmSubscription, dayOf } from '../../../commands/subscriptions/confirmation.ts'
+import { confirmSubscription } from '../../../commands/subscriptions/confirmation.ts'
+import { dayOf } from '../../../lib/time.ts'
 import { keepReservation, reserve } from '../../../commands/quotas/reservations.ts'
 import { newSubscriptionId, subscriptionIdOf } from '../../../commands/subscriptions/ids.ts'
 import { Unavailable } from '../../../ports.ts'
 import { readPage } from '../collection.ts'
-import { etagAt, isNotModified } from '../../request/conditional.ts'
+import { etagOf } from '../../request/conditional.ts'
 import { idempotencyRecordIfKeyed, idempotencyRecordOf } from '../../request/idempotencyKey.ts'
 import { Problem } from '../../problems/problemCatalogue.ts'
 import { statusOf } from './replayView.ts'
-import { replyToCreation, replyToReplay, PRIVATE_CACHING, visibleRow } from '../commonReplies.ts'
+import { replyToCreation, replyWithTag, visibleRow } from '../commonReplies.ts'
 import { type AnyRoute, route } from '../../route.ts'
-import type { Call, LogCall } from '../../services.ts'
+import type { AnyCall, LogCall } from '../../services.ts'
 import { resourceById } from '../commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from '../paging.ts'
 import { executeCommand, permitDelivery, permitTypes, deliveryStartOf } from './subscriptionCommands.ts'
@@ -32,8 +33,6 @@ import {
   subscriptionView,
   tickOf,
 } from './subscriptionSchemas.ts'
-
-type AnyCall = Call<unknown, unknown, unknown>
 
 const byId = z.object({ id: idSchema('sub') })
 const PATH = '/subscriptions'
@@ -114,7 +113,7 @@ const createSubscription = route({
     await permitTypes(call, scopesFor(request.types))
     const record = idempotencyRecordOf(idempotency, call, request)
     const replayed = await replay(ledger, subscriptionEntity, subscriptionIdOf(idempotency), record)
-    return replyToReplay(call, replayed, PATH, row => subscriptionView(row))
+    return replayed && replyToCreation(call, replayed, PATH, row => subscriptionView(row))
   },
 })
 
@@ -126,7 +125,7 @@ const requestOf = ({ body }: LogCall<unknown, unknown, z.output<typeof newSubscr
 
 const representationOf = async (call: AnyCall, row: SubscriptionRow) => {
   const body = subscriptionView(row, await statusOf(call, row), call.subscriptionConfirmationMs)
-  return { body, etag: etagAt(row.revision, tickOf(body), call.apiVersion) }
+  return { body, etag: etagOf(row.revision, call.apiVersion, { tick: tickOf(body) }) }
 }
 
 const readSubscription = route({
@@ -140,8 +139,7 @@ const readSubscription = route({
   handler: async call => {
     const row = await visibleRow(call, subscriptionEntity, call.params.id)
     const { body, etag } = await representationOf(call, row)
-    const headers = { ETag: etag, ...PRIVATE_CACHING }
-    return isNotModified(call.ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
+    return replyWithTag(call, etag, body)
   },
 })
 
