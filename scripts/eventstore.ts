@@ -1,26 +1,20 @@
 /** The embedded event store alone, for any EventStoreDB client: `npm run eventstore -- --port P --data-dir D`. */
 
 import { Command, InvalidArgumentError } from 'commander'
+import { type Life, runAsChild } from '../src/childProcesses/childMain.ts'
 import { startEmbeddedServices } from '../src/embedded/startEmbedded.ts'
 import { openDataDirectory } from '../src/embedded/dataDirectory.ts'
-import { StartupError } from '../src/lib/startupError.ts'
+import { portOf } from '../src/lib/portNumber.ts'
 
 const PORT_DEFAULT = 2113
-const PORT_MAX = 65_535
+const CLOSE_MAX_MS = 60_000
 
 type Options = { port: number; dataDir: string }
 
-const say = (line: string): void => void process.stderr.write(`${line}\n`)
-
-const fail = (error: unknown): never => {
-  say(error instanceof StartupError ? error.message : error instanceof Error ? String(error.stack) : String(error))
-  process.exit(1)
-}
-
 const readPort = (text: string): number => {
-  const port = Number(text)
-  if (/^\d+$/.test(text) && port <= PORT_MAX) return port
-  throw new InvalidArgumentError(`A port is a number from 0 to ${PORT_MAX}.`)
+  const given = portOf(text)
+  if (given !== undefined) return given
+  throw new InvalidArgumentError('A port is a number from 0 to 65535.')
 }
 
 const options = (): Options =>
@@ -33,23 +27,15 @@ const options = (): Options =>
     .parse()
     .opts<Options>()
 
-const toldToEnd = (): Promise<void> =>
-  new Promise(resolve => {
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolve())
-    process.stdout.on('error', () => resolve())
-  })
-
-try {
+const start = async ({ cleanup, fail }: Life): Promise<string> => {
   const { port, dataDir } = options()
-  const end = toldToEnd()
   const directory = await openDataDirectory(dataDir)
-  const embedded = { dataDir, database: false, eventStore: true, eventStorePort: port, log: say, onExit: fail }
+  cleanup.defer(directory.release)
+  const log = (line: string): void => void process.stderr.write(`${line}\n`)
+  const embedded = { dataDir, database: false, eventStore: true, eventStorePort: port, log, onExit: fail }
   const services = await startEmbeddedServices(embedded)
-  process.stdout.write(`${services.eventStoreUrl}\nready\n`)
-  await end
-  await services.stop()
-  await directory.release()
-  process.exit(0)
-} catch (error) {
-  fail(error)
+  cleanup.defer(services.stop)
+  return String(services.eventStoreUrl)
 }
+
+runAsChild({ start, closeMaxMs: CLOSE_MAX_MS })

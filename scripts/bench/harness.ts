@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { Client } from 'pg'
+import { endProcess } from '../../src/childProcesses/endProcess.ts'
 import { type Addresses, readAddresses } from '../../src/compose/addressesFile.ts'
 import { type EmbeddedServices, startEmbeddedServices } from '../../src/embedded/startEmbedded.ts'
-import { stopProcess } from '../childProcess.ts'
 import { startKafka } from '../kafka/broker.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 
@@ -52,6 +52,7 @@ export type StoppableService = RunningService & {
   readonly stop: () => Promise<void>
 }
 
+const STOP_MAX_MS = 20_000
 const SERVICE = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const TELEMETRY = new URL('../../src/telemetry.ts', import.meta.url).href
 const EMMETT_EXPRESS = fileURLToPath(new URL('./emmettExpress.ts', import.meta.url))
@@ -101,7 +102,7 @@ const startServiceOn = async (start: Start, dataDir: string, broker?: Broker): P
   const env = { PORT: '0', LEDGER_DATA_DIR: dataDir, ...limits, ...kafkaSettings }
   const begunMs = performance.now()
   const child = startNode(['--import', TELEMETRY, SERVICE], env)
-  const stop = (): Promise<void> => stopProcess(child.process)
+  const stop = (): Promise<void> => endProcess(child.process, 'SIGTERM', STOP_MAX_MS)
   start.releases.push(stop)
   await child.ready
   const readyMs = performance.now() - begunMs
@@ -118,7 +119,7 @@ const startService = (start: Start, broker: Broker | undefined): Promise<Running
 
 const startBareExpress = async ({ releases }: Start, { addresses }: RunningService): Promise<string> => {
   const child = startNode([BARE_EXPRESS, '--issuer', addresses.issuer], { DATABASE_URL: addresses.postgres })
-  releases.push(() => stopProcess(child.process))
+  releases.push(() => endProcess(child.process, 'SIGTERM', STOP_MAX_MS))
   return (await child.ready) ?? ''
 }
 
@@ -129,7 +130,7 @@ const startEmmett = async ({ releases }: Start, { addresses }: RunningService): 
   const url = new URL(addresses.postgres)
   url.pathname = `/${EMMETT_DATABASE}`
   const child = startNode([EMMETT_EXPRESS], { DATABASE_URL: url.href })
-  releases.push(() => stopProcess(child.process))
+  releases.push(() => endProcess(child.process, 'SIGTERM', STOP_MAX_MS))
   return { address: (await child.ready) ?? '', databaseUrl: url.href }
 }
 

@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { type Addresses, readAddresses } from '../../src/compose/addressesFile.ts'
 import type { Config } from '../../src/settings/config.ts'
+import { endProcess, hasEnded } from '../../src/childProcesses/endProcess.ts'
 import { directoryRefusal } from '../../src/embedded/dataDirectory.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
-import { hasEnded, stopProcess } from '../childProcess.ts'
 
 /** The service of the demo: the running one, or a new child process. */
 
@@ -19,6 +19,7 @@ export type DemoService = {
   readonly stop: () => Promise<void>
 }
 
+const STOP_MAX_MS = 20_000
 const root = new URL('../../', import.meta.url)
 const START_MAX_MS = 90_000
 const POLL_MS = 100
@@ -82,13 +83,14 @@ export const findOrStart = async (config: Config, options: StartOptions): Promis
   if (running) return { addresses: running, startedHere: false, stop: async () => undefined }
   options.onStarting()
   const child = await spawnService(config, options.port)
+  const stop = (): Promise<void> => endProcess(child, 'SIGTERM', STOP_MAX_MS)
   const failed = new Promise<never>((_, reject) => child.once('error', reject))
   try {
     const addresses = await Promise.race([untilReady(child, config, options.signal), failed])
     child.unref()
-    return { addresses, startedHere: true, stop: () => stopProcess(child) }
+    return { addresses, startedHere: true, stop }
   } catch (error) {
-    await stopProcess(child)
+    await stop()
     throw error
   }
 }

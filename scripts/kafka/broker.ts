@@ -1,14 +1,15 @@
 import { type ChildProcess, execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { access, constants, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { endProcess, hasEnded } from '../../src/childProcesses/endProcess.ts'
 import { type HeldPort, holdPort } from '../../src/embedded/freePorts.ts'
 import { StartupError, systemCode } from '../../src/lib/startupError.ts'
-import { hasEnded, stopProcess } from '../childProcess.ts'
 import { ensureJars, requireJava } from './jars.ts'
 import { classpathOf, clearLeftover, LOG, PROPERTIES, startJvm } from './jvm.ts'
 import { type Ports, serverProperties, type Users, usersOf } from './settings.ts'
@@ -41,6 +42,8 @@ export type Kafka = {
   kill(): Promise<void>
 }
 
+/** After this time a broker that was told to end is killed. */
+const STOP_GRACE_MS = 20_000
 const LIBS = fileURLToPath(new URL('../../.data/kafka-libs', import.meta.url))
 const HOST = '127.0.0.1'
 const LOG_DIR = 'log'
@@ -83,19 +86,13 @@ const portsFor = async (options: KafkaOptions): Promise<Ports> => {
   return { plain, controller, ...advertised, ...(sasl === undefined ? {} : { sasl }) }
 }
 
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  )
-
 /**
  * Formats the storage of a new node in a temporary folder and renames it, so that an interrupted start leaves nothing
  * that looks formatted.
  */
 const formatOnce = async (dataDir: string, libsDir: string, ports: Ports): Promise<void> => {
   const final = join(dataDir, LOG_DIR)
-  if (await exists(final)) return
+  if (existsSync(final)) return
   const fresh = `${LOG_DIR}.new`
   await rm(join(dataDir, fresh), { recursive: true, force: true })
   const settings = join(dataDir, 'format.properties')
@@ -178,6 +175,7 @@ export const startKafka = async (options: KafkaOptions): Promise<Kafka> => {
 
 const running = (jvm: ChildProcess, ports: Ports, users: Users | undefined): Kafka => {
   const ended = hasEnded(jvm) ? Promise.resolve() : once(jvm, 'exit').then(() => undefined)
+  const end = (signal: NodeJS.Signals): Promise<void> => endProcess(jvm, signal, STOP_GRACE_MS)
   const sasl =
     users === undefined || ports.sasl === undefined
       ? {}
@@ -187,7 +185,7 @@ const running = (jvm: ChildProcess, ports: Ports, users: Users | undefined): Kaf
     ...sasl,
     pid: jvm.pid ?? 0,
     ended,
-    stop: () => stopProcess(jvm),
-    kill: () => stopProcess(jvm, 'SIGKILL'),
+    stop: () => end('SIGTERM'),
+    kill: () => end('SIGKILL'),
   }
 }

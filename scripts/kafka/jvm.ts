@@ -4,6 +4,7 @@ import { open, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { signalProcess } from '../../src/childProcesses/endProcess.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 
 /** The JVM process of the broker, which ends with its parent. */
@@ -62,13 +63,6 @@ const parentOfBroker = async (pid: number, dataDir: string): Promise<number | un
   }
 }
 
-/** The process may have ended since the check. */
-const signalGently = (pid: number, signal: NodeJS.Signals): void => {
-  try {
-    process.kill(pid, signal)
-  } catch {}
-}
-
 /**
  * Clears the leftover of an earlier start in this folder. Throws a StartupError if a broker with a living parent runs
  * there. A broker whose parent was killed is ending already: it is awaited, and killed when it takes too long.
@@ -83,7 +77,7 @@ export const clearLeftover = async (dataDir: string): Promise<void> => {
     if (parent === undefined) return
     if (parent === script)
       throw new StartupError(`Another broker (pid ${pid}) runs on ${dataDir}; give another --data-dir.`)
-    signalGently(pid, Date.now() < deadline ? 'SIGTERM' : 'SIGKILL')
+    signalProcess(pid, Date.now() < deadline ? 'SIGTERM' : 'SIGKILL')
     await delay(LEFTOVER_POLL_MS)
   }
 }

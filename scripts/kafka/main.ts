@@ -1,5 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander'
+import { type Life, runAsChild } from '../../src/childProcesses/childMain.ts'
 import { type Kafka, startKafka } from './broker.ts'
+import { portOf } from '../../src/lib/portNumber.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { parseUser } from './settings.ts'
 
@@ -7,16 +9,17 @@ import { parseUser } from './settings.ts'
 
 type Options = { port: number; saslPort: number; sasl: boolean; dataDir: string; user: Record<string, string> }
 
-const PORT_MAX = 65_535
+/** Longer than the broker has for its end. */
+const CLOSE_MAX_MS = 25_000
 
 const printNotice = (line: string): void => {
   process.stderr.write(`${line}\n`)
 }
 
 const port = (text: string): number => {
-  const number = Number(text)
-  if (Number.isInteger(number) && number >= 0 && number <= PORT_MAX && text.trim() !== '') return number
-  throw new InvalidArgumentError(`A port is a number from 0 to ${PORT_MAX}.`)
+  const given = portOf(text)
+  if (given !== undefined) return given
+  throw new InvalidArgumentError('A port is a number from 0 to 65535.')
 }
 
 const user = (text: string, users: Record<string, string>): Record<string, string> => {
@@ -40,37 +43,21 @@ const options = (): Options =>
     .parse()
     .opts<Options>()
 
-const announce = (kafka: Kafka): void => {
-  const { sasl } = kafka
-  for (const [name, password] of Object.entries(sasl?.users ?? {})) printNotice(`user ${name}:${password}`)
-  const lines = [...kafka.brokers, ...(sasl?.brokers ?? []).map(address => `sasl ${address}`), 'ready']
-  process.stdout.write(`${lines.join('\n')}\n`)
-}
+const linesOf = ({ sasl, brokers }: Kafka): string =>
+  [...brokers, ...(sasl?.brokers ?? []).map(address => `sasl ${address}`)].join('\n')
 
-const serve = async ({ port, sasl, saslPort, dataDir, user: users }: Options): Promise<void> => {
-  const kafka = await startKafka({
-    port,
-    dataDir,
-    sasl: sasl ? { port: saslPort, users } : undefined,
-    log: printNotice,
-  })
-  let isStopping = false
-  const stop = (): void => {
+const start = async ({ cleanup, fail }: Life): Promise<string> => {
+  const { port, sasl, saslPort, dataDir, user: users } = options()
+  const wanted = sasl ? { port: saslPort, users } : undefined
+  const kafka = await startKafka({ port, dataDir, sasl: wanted, log: printNotice })
+  cleanup.defer(() => {
     // A second Ctrl-C kills the broker.
-    void (isStopping ? kafka.kill() : kafka.stop())
-    isStopping = true
-  }
-  process.on('SIGINT', stop)
-  process.on('SIGTERM', stop)
-  announce(kafka)
-  await kafka.ended
-  if (!isStopping) throw new StartupError(`Kafka ended by itself (see kafka.log in ${dataDir}).`)
+    process.on('SIGINT', () => void kafka.kill())
+    return kafka.stop()
+  })
+  void kafka.ended.then(() => fail(new StartupError(`Kafka ended by itself (see kafka.log in ${dataDir}).`)))
+  for (const [name, password] of Object.entries(kafka.sasl?.users ?? {})) printNotice(`user ${name}:${password}`)
+  return linesOf(kafka)
 }
 
-try {
-  await serve(options())
-} catch (error) {
-  if (!(error instanceof StartupError)) throw error
-  printNotice(error.message)
-  process.exitCode = 1
-}
+runAsChild({ start, closeMaxMs: CLOSE_MAX_MS })

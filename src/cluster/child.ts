@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { runAsChild, type Life } from '../childProcesses/childMain.ts'
 import { createCleanupStack } from '../lib/cleanupStack.ts'
 import { realWorld } from '../lib/clockAndRandomness.ts'
 import { openLog } from '../compose/serviceLog.ts'
@@ -8,13 +8,11 @@ import { startService } from '../compose/service.ts'
 import type { Siblings } from '../compose/siblings.ts'
 import { readConfig } from '../settings/config.ts'
 import { metricsText } from '../lib/metrics.ts'
-import { type Logger, Unavailable } from '../ports.ts'
-import { sentenceOf } from '../lib/startupError.ts'
+import type { Logger } from '../ports.ts'
 import { endTelemetry } from '../telemetry.ts'
-import { createChannel, type ChannelMessage } from './channel.ts'
 import { createChildLimits } from './childLimits.ts'
 import { createReportedStates, REPORT_EVERY_MS, sentStateOf } from './feedStates.ts'
-import type { ChildOperations, ChildSettings, Handover, PrimaryOperations } from './protocol.ts'
+import type { ChildSettings, Handover, PrimaryOperations, ServiceOperations } from './protocol.ts'
 
 /**
  * A child process of the service: an API process, or that of the feeds. It loads its modules, waits for the settings
@@ -24,121 +22,84 @@ import type { ChildOperations, ChildSettings, Handover, PrimaryOperations } from
 
 /** The time after which a process that does not close ends all the same. */
 const CLOSE_MAX_MS = 10_500
-const FAILURE_SENT_MAX_MS = 1_000
-const REVOCATION_SENT_MAX_MS = 1_000
 
-const world = realWorld()
-const ending = new AbortController()
-const reported = createReportedStates(world)
-let logger: Logger | undefined
+type Primary = Life<PrimaryOperations>['call']
+
+const settings = Promise.withResolvers<ChildSettings>()
+const reported = createReportedStates(realWorld())
 let serve: ((connection: Socket) => void) | undefined
 let processName = 'starting'
 let notAnswering: readonly string[] = []
-let learnRevoked: (name: string) => void = () => undefined
-const cleanup = createCleanupStack(error => logger?.error({ error }, 'a resource did not close'))
+let revoke: (name: string) => Promise<void> = () => Promise.reject(new Error('This process does not serve yet.'))
 
-const warn = (error: unknown): void => logger?.warn({ error }, 'limits are counted in this process only')
-
-let started: Promise<void> | undefined
-let isEnding = false
-
-const end = async (code: number): Promise<void> => {
-  if (isEnding) return
-  isEnding = true
-  setTimeout(() => process.exit(code || 1), CLOSE_MAX_MS)
-  ignoreFailure(primary.call('ending'))
-  ending.abort()
-  await started?.catch(() => undefined)
-  await cleanup.run()
-  await endTelemetry()
-  process.exit(code)
-}
-
-const fail = async (cause: unknown, port: number): Promise<void> => {
-  const stack = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)
-  const failure = { reason: sentenceOf(cause, port) ?? stack, isUnavailable: cause instanceof Unavailable }
-  await Promise.race([primary.call('notStarted', failure).catch(() => undefined), sleep(FAILURE_SENT_MAX_MS)])
-  await end(1)
-}
-
-const siblingsOf = (apiProcesses: number): Siblings => ({
+const siblingsOf = ({ apiProcesses, issuerPort }: ChildSettings, call: Primary, logger: Logger): Siblings => ({
   apiProcesses,
-  ...createChildLimits(primary, warn),
+  issuerPort,
+  ...createChildLimits({ call }, error => logger.warn({ error }, 'limits are counted in this process only')),
   feeds: reported,
   areAnswering: () => notAnswering.length === 0,
   serve: server => {
     serve = server.receive
     return server
   },
-  tellRevoked: async name => {
-    // A sibling that does not answer reads the list in Postgres within seconds.
-    await Promise.race([primary.call('revoke', name).catch(() => undefined), sleep(REVOCATION_SENT_MAX_MS)])
-  },
-  onRevoked: learn => {
-    learnRevoked = learn
+  onRevoke: given => {
+    revoke = given
   },
 })
 
 /** The primary may have ended, and then nothing needs the result. */
 const ignoreFailure = (work: Promise<unknown>): void => void work.catch(() => undefined)
 
-const start = async ({ name, roles, apiProcesses, port, databaseUrl, eventStoreUrl }: ChildSettings): Promise<void> => {
+const receiveConnections = (call: Primary): void => {
+  process.on('message', (message: Handover | object, connection?: Socket) => {
+    if (!('connection' in message)) return
+    // There is none when the client has closed it on the way.
+    if (connection && serve) serve(connection)
+    else connection?.destroy()
+    ignoreFailure(call('acknowledge', message.connection))
+  })
+}
+
+const start = async ({ signal, cleanup: last, call }: Life<PrimaryOperations>): Promise<string> => {
+  last.defer(endTelemetry)
+  receiveConnections(call)
+  const known = await untilKnown(signal)
+  const { name, roles, port, databaseUrl, eventStoreUrl } = known
   processName = name
   const config = { ...readConfig(), port, roles }
   observeProcess()
-  const opened = await openLog(config, name)
-  logger = opened.logger
-  cleanup.defer(opened.flush)
+  const { logger, flush } = await openLog(config, name)
+  const cleanup = createCleanupStack(error => logger.error({ error }, 'a resource did not close'))
+  last.defer(cleanup.run)
+  cleanup.defer(flush)
+  signal.addEventListener('abort', () => ignoreFailure(call('ending')))
+  const siblings = siblingsOf(known, call, logger)
+  const onListening = async (): Promise<void> => ignoreFailure(call('listening'))
+  const onRefused = (reason: Error): void => ignoreFailure(call('refused', reason.message))
+  const onWaiting = (reason: string): void => ignoreFailure(call('waiting', reason))
   const states = await startService(
-    {
-      config,
-      logger: opened.logger,
-      databaseUrl,
-      eventStoreUrl,
-      port,
-      siblings: siblingsOf(apiProcesses),
-      onListening: async () => ignoreFailure(primary.call('listening')),
-      onRefused: reason => ignoreFailure(primary.call('refused', reason.message)),
-    },
+    { config, logger, databaseUrl, eventStoreUrl, port, siblings, onListening, onRefused },
     cleanup,
-    { signal: ending.signal, onWaiting: reason => ignoreFailure(primary.call('waiting', reason)) },
+    { signal, onWaiting },
   )
-  const report = (): void => ignoreFailure(primary.call('reportFeeds', [...states.values()].map(sentStateOf)))
+  const report = (): void => ignoreFailure(call('reportFeeds', [...states.values()].map(sentStateOf)))
   if (!roles.includes('api')) setInterval(report, REPORT_EVERY_MS).unref()
-  await primary.call('ready')
+  return name
 }
 
-const own: ChildOperations = {
-  start: settings => {
-    if (isEnding) return
-    started = start(settings)
-    started.catch(error => (isEnding ? undefined : fail(error, settings.port)))
-  },
-  stop: () => void end(0),
+const untilKnown = (signal: AbortSignal): Promise<ChildSettings> => {
+  signal.addEventListener('abort', () => settings.reject(new Error('Stopped before it had its settings.')))
+  return settings.promise
+}
+
+const operations: Omit<ServiceOperations, 'stop'> = {
+  start: settings.resolve,
   ping: names => {
     notAnswering = names
   },
-  learnRevoked: name => learnRevoked(name),
+  revoke: name => revoke(name),
   metrics: () => metricsText({ process: processName }),
   feeds: reported.receive,
 }
 
-const primary = createChannel<PrimaryOperations>(
-  // An error means that the primary has ended; the callback keeps it from being thrown.
-  message => void process.send?.(message, undefined, undefined, () => undefined),
-  own,
-)
-process.on('message', (message: ChannelMessage | Handover, connection?: Socket) => {
-  if (!('connection' in message)) return primary.receive(message)
-  // There is none when the client has closed it on the way.
-  if (connection && serve) serve(connection)
-  else connection?.destroy()
-  ignoreFailure(primary.call('acknowledge', message.connection))
-})
-process.on('disconnect', () => process.exit(0))
-// Service managers may signal every process; the primary ends its children in order.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
-process.on('uncaughtException', error => {
-  process.stderr.write(`${error.stack ?? error.message}\n`)
-  void end(1)
-})
+runAsChild<PrimaryOperations>({ start, operations, closeMaxMs: CLOSE_MAX_MS, endsWithParent: true })

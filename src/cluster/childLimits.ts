@@ -1,7 +1,7 @@
 import { createLocalCounter } from '../adapters/rateLimiter/counters.ts'
 import { createLocalSlots, type SlotCounter } from '../http/admission/localSlots.ts'
 import type { RateCounter } from '../ports.ts'
-import type { Channel } from './channel.ts'
+import type { Channel } from '../childProcesses/channel.ts'
 import type { LimitOperations } from './sharedLimits.ts'
 import { within } from '../lib/time.ts'
 

@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { Config, Role } from '../settings/config.ts'
+import type { Config } from '../settings/config.ts'
 import type { Sample } from '../lib/metrics.ts'
-import type { Logger } from '../ports.ts'
-import { type ChildEvents, type ChildProcess, superviseChild } from './childProcess.ts'
+import { within } from '../lib/time.ts'
+import { type Logger, Unavailable } from '../ports.ts'
 import { interrupted } from './feedStates.ts'
-import type { ChildSettings, PrimaryOperations, SentFeedState } from './protocol.ts'
+import type { ChildSettings, SentFeedState } from './protocol.ts'
+import { type Plan, type ServiceChild, type ServiceChildOptions, startServiceChild } from './serviceChild.ts'
 import { createSharedLimits } from './sharedLimits.ts'
 
 /** The children of a service, and the state that they share through the primary process. */
@@ -21,17 +21,26 @@ const FEEDS_STOP_MAX_MS = 2_000
  * in a child whose dependencies hang (metrics.ts), shorter than Prometheus waits.
  */
 const METRICS_MAX_MS = 5_000
+const REVOCATION_MAX_MS = 5_000
 
-const withinMs = <T>(limitMs: number, work: Promise<T>): Promise<T | undefined> =>
-  Promise.race([work.catch(() => undefined), sleep(limitMs, undefined, { ref: false })])
-
-const metricsOf = async (children: readonly ChildProcess[]): Promise<readonly string[]> => {
+const metricsOf = async (children: readonly ServiceChild[]): Promise<readonly string[]> => {
   const answering = children.filter(({ present }) => present().isAnswering())
-  const requests = answering.map(({ present }) => withinMs(METRICS_MAX_MS, present().call('metrics')))
+  const requests = answering.map(({ present }) =>
+    within(present().call('metrics'), METRICS_MAX_MS, () => undefined).catch(() => undefined),
+  )
   return (await Promise.all(requests)).filter(text => text !== undefined)
 }
 
-type Plan = { readonly name: string; readonly roles: readonly Role[] }
+/** Resolves when each process refuses the token. One that does not answer in time reads the list in Postgres. */
+const revokeAt = async (apis: readonly ServiceChild[], name: string): Promise<void> => {
+  const revoking = apis.map(({ present }) => within(present().call('revoke', name), REVOCATION_MAX_MS, unanswered))
+  const results = await Promise.allSettled(revoking)
+  if (results.every(({ status }) => status === 'rejected')) unanswered()
+}
+
+const unanswered = (): never => {
+  throw new Unavailable('database', { effect: 'unknown' })
+}
 
 /** One process has all feeds, since each of them runs in one process at a time; the others serve the API. */
 export const plannedProcesses = ({ roles, processes }: Pick<Config, 'roles' | 'processes'>): readonly Plan[] => {
@@ -43,7 +52,7 @@ export const plannedProcesses = ({ roles, processes }: Pick<Config, 'roles' | 'p
 
 export type ChildrenOptions = {
   readonly logger: Logger
-  readonly settings: Promise<Pick<ChildSettings, 'port' | 'databaseUrl' | 'eventStoreUrl'>>
+  readonly settings: Promise<Pick<ChildSettings, 'port' | 'databaseUrl' | 'eventStoreUrl' | 'issuerPort'>>
   /** A process begins to serve, or is another one than before. */
   readonly onChange: () => void
   /** The reason that a process waits for. */
@@ -53,7 +62,7 @@ export type ChildrenOptions = {
 }
 
 /** Passes the states of the feeds on to the API processes. */
-const createFeedStateRelay = (apis: () => readonly ChildProcess[]) => {
+const createFeedStateRelay = (apis: () => readonly ServiceChild[]) => {
   let states: readonly SentFeedState[] = []
   const send = (isReport: boolean): void => {
     for (const { present } of apis())
@@ -75,49 +84,29 @@ const createFeedStateRelay = (apis: () => readonly ChildProcess[]) => {
 
 /** Starts all children. Long because its functions share the children. */
 export const startChildren = (config: Config, { logger, settings, onChange, onWaiting, onFailed }: ChildrenOptions) => {
-  const limits = createSharedLimits()
-  const apis = (): readonly ChildProcess[] => children.filter(({ isApi }) => isApi)
+  const apis = (): readonly ServiceChild[] => children.filter(({ isApi }) => isApi)
   const notAnswering = (): readonly string[] =>
     children.filter(({ present }) => !present().isAnswering()).map(({ name }) => name)
   const feeds = createFeedStateRelay(apis)
 
-  const open: ChildEvents['open'] = child => {
-    const { operations, releaseAll } = limits.openFor()
-    const own: Omit<PrimaryOperations, 'acknowledge' | 'listening' | 'ending'> = {
-      ...operations,
-      ready: () => {
-        child.isReady()
-        onChange()
-      },
-      notStarted: child.notStarted,
-      waiting: onWaiting,
-      refused: reason => onFailed(new Error(reason)),
-      revoke: async name => {
-        const others = apis().filter(other => other !== child)
-        await Promise.allSettled(others.map(({ present }) => present().call('learnRevoked', name)))
-      },
-      reportFeeds: feeds.reported,
-    }
-    return { operations: own, onEnd: releaseAll }
-  }
-
-  const onSilent: ChildEvents['onSilent'] = ({ name }) =>
-    logger.error({ name }, 'a process is not responding and gets no more connections')
-
-  const onEnded: ChildEvents['onEnded'] = ({ name, isApi }, how, pauseMs) => {
-    logger.error({ name, how, pauseMs }, 'a process has exited and is being restarted')
-    if (!isApi) feeds.interrupted()
-  }
-
   const plans = plannedProcesses(config)
   const apiProcesses = plans.filter(({ roles }) => roles.includes('api')).length
-  const children = plans.map(({ name, roles }) => {
-    const own = settings.then(common => ({ ...common, name, roles, apiProcesses }))
-    own.catch(() => undefined)
-    const options = { name, isApi: roles.includes('api'), settings: own }
-    const events = { open, onServing: onChange, onSilent, onEnded, onGivenUp: onFailed, notAnswering }
-    return superviseChild(options, events)
-  })
+  const known = settings.then(common => ({ ...common, apiProcesses }))
+  known.catch(() => undefined)
+  const options: ServiceChildOptions = {
+    ...{ settings: known, limits: createSharedLimits(), notAnswering, onChange, onFailed },
+    onSilent: name => logger.error({ name }, 'a process is not responding and gets no more connections'),
+    onEnded: ({ name, roles }, how, pauseMs) => {
+      logger.error({ name, how, pauseMs }, 'a process has exited and is being restarted')
+      if (!roles.includes('api')) feeds.interrupted()
+    },
+    reports: {
+      waiting: onWaiting,
+      refused: reason => onFailed(new Error(reason)),
+      reportFeeds: feeds.reported,
+    },
+  }
+  const children = plans.map(plan => startServiceChild(plan, options))
   const ready = Promise.all(children.map(child => child.ready))
   // The start may fail for another reason, and then nothing waits for it.
   ready.catch(() => undefined)
@@ -134,6 +123,8 @@ export const startChildren = (config: Config, { logger, settings, onChange, onWa
       children.map(({ name, present }) => ({ labels: { process: name }, value: present().isAnswering() ? 1 : 0 })),
     /** The metrics of each child that answers in time. */
     metrics: () => metricsOf(children),
+    /** Makes the API refuse a token or a grant. Rejects with Unavailable if no process could note it in Postgres. */
+    revoke: (name: string) => revokeAt(apis(), name),
     /** The feeds end after the requests, which may wait for them. */
     stop: async () => {
       await Promise.all(apis().map(api => api.stop(API_STOP_MAX_MS)))

@@ -1,12 +1,21 @@
 import type { Service, Starting } from '../compose/service.ts'
 import type { Config } from '../settings/config.ts'
 import { createCleanupStack, type CleanupStack } from '../lib/cleanupStack.ts'
-import { addressesOf, openDirectoryAndLog, openStores, publish, serveMetrics } from '../compose/machine.ts'
+import {
+  addressesOf,
+  closingOnFailure,
+  issuerOf,
+  openDirectoryAndLog,
+  openStores,
+  publicUrlOf,
+  publish,
+  serveMetrics,
+  type Stores,
+} from '../compose/machine.ts'
 import { observeProcess } from '../compose/processMetrics.ts'
 import { joinedTexts, metricsText, observe } from '../lib/metrics.ts'
 import type { Logger } from '../ports.ts'
 import { StartupError } from '../lib/startupError.ts'
-import { ChildNotStarted } from './childProcess.ts'
 import { acceptConnections } from './connections.ts'
 import { type Children, startChildren } from './children.ts'
 import { createSerialQueue } from '../lib/serialQueue.ts'
@@ -19,27 +28,19 @@ import { createSerialQueue } from '../lib/serialQueue.ts'
  */
 
 /** Starts the service. When a step fails, everything that was started before is closed. */
-export const startProcesses = async (config: Config, starting: Starting): Promise<Service> => {
-  let logger: Logger | undefined
-  const cleanup = createCleanupStack(error => logger?.error({ error }, 'a resource did not close'))
-  try {
-    return await start(config, cleanup, { ...starting, onLog: opened => void (logger = opened) })
-  } catch (error) {
-    await cleanup.run()
-    if (error instanceof ChildNotStarted) throw new StartupError(error.message, error)
-    throw error
-  }
-}
+export const startProcesses = (config: Config, starting: Starting): Promise<Service> =>
+  closingOnFailure((cleanup, onLog) => start(config, cleanup, { ...starting, onLog }))
 
 type StartingWithLog = Starting & { readonly onLog: (logger: Logger) => void }
 
+/** Long because the parts know each other. */
 const start = async (config: Config, cleanup: CleanupStack, starting: StartingWithLog): Promise<Service> => {
   const { logger, place } = await openDirectoryAndLog(config, cleanup, 'primary')
   starting.onLog(logger)
   const failed = Promise.withResolvers<Error>()
-  const stores = Promise.withResolvers<Awaited<ReturnType<typeof openStores>>>()
+  const stores = Promise.withResolvers<Stores & { readonly issuerPort: number | undefined }>()
   stores.promise.catch(() => undefined)
-  const connections = await acceptConnections(config, () => children.apis().map(({ present }) => present()))
+  const connections = await acceptConnections(config, () => children.apis().map(({ receiver }) => receiver()))
   const { port } = connections
   const metrics = await observeProcesses(config, cleanup, () => children)
   const addresses = async () =>
@@ -52,7 +53,9 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   })
   const children = startChildren(config, {
     logger,
-    settings: stores.promise.then(({ databaseUrl, eventStoreUrl }) => ({ port, databaseUrl, eventStoreUrl })),
+    settings: stores.promise.then(({ databaseUrl, eventStoreUrl, issuerPort }) => ({
+      ...{ port, databaseUrl, eventStoreUrl, issuerPort },
+    })),
     onChange: () => {
       connections.distribute()
       publishNow().catch((error: unknown) => logger.error({ error }, 'cannot publish the addresses'))
@@ -69,9 +72,29 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
     isClosing = true
     await published.run()
   })
-  stores.resolve(await openStores(config, embedded, logger, failed.resolve))
+  const issuerPort =
+    config.issuer === undefined ? await serveIssuer(config, { port, logger, children }, embedded) : undefined
+  stores.resolve({ ...(await openStores(config, embedded, logger, failed.resolve)), issuerPort })
   await Promise.race([children.ready, ended(starting.signal)])
   return { addresses: await addresses(), logs: place, failed: failed.promise, close: cleanup.run }
+}
+
+type IssuerParts = { readonly port: number; readonly logger: Logger; readonly children: Pick<Children, 'revoke'> }
+
+/**
+ * Serves the embedded issuer, whose log-ins are in the memory of this process: children come and go. Resolves to its
+ * port. A primary with an issuer elsewhere does without its modules.
+ */
+const serveIssuer = async (config: Config, { port, logger, children }: IssuerParts, cleanup: CleanupStack) => {
+  const { startIssuerServer } = await import('../embedded/issuer/issuerServer.ts')
+  const { dataDir, audience } = config
+  const server = await startIssuerServer({
+    ...{ dataDir, audience, issuer: issuerOf(config, port), resource: publicUrlOf(config, port) },
+    revoke: children.revoke,
+    onError: error => logger.error({ error }, 'the embedded issuer failed'),
+  })
+  cleanup.defer(server.close)
+  return server.port
 }
 
 /** Serves the metrics of all processes. Resolves to their URL. */

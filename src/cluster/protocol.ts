@@ -1,6 +1,7 @@
 import type { Role } from '../settings/config.ts'
 import type { FeedState } from '../feeds/feedLoop.ts'
 import type { Counted, RateLimit } from '../ports.ts'
+import type { ChildOperations, ParentOperations } from '../childProcesses/protocol.ts'
 
 /** The operations that the primary process and its children call on each other. */
 
@@ -14,24 +15,20 @@ export type ChildSettings = {
   readonly port: number
   readonly databaseUrl: string
   readonly eventStoreUrl: string
+  readonly issuerPort: number | undefined
 }
-
-/** `unavailable`: a dependency did not answer; another start may succeed. */
-export type StartFailure = { readonly reason: string; readonly isUnavailable: boolean }
 
 /** A message that comes with a connection. */
 export type Handover = { readonly connection: number }
 
 /** Called by a child on the primary. */
-export type PrimaryOperations = {
+export type PrimaryOperations = ParentOperations & {
   /** The child serves connections from now on. */
   readonly listening: () => void
   /** The child has the connection of this number. */
   readonly acknowledge: (connection: number) => void
-  readonly ready: () => void
   /** The child closes, and takes no further connections. */
   readonly ending: () => void
-  readonly notStarted: (failure: StartFailure) => void
   readonly waiting: (reason: string) => void
   /** The service cannot continue. */
   readonly refused: (reason: string) => void
@@ -39,19 +36,16 @@ export type PrimaryOperations = {
   /** Resolves to whether a slot was taken. */
   readonly takeSlot: (key: string, max: number) => Promise<boolean>
   readonly freeSlot: (key: string) => void
-  /** Resolves when all siblings know. */
-  readonly revoke: (name: string) => Promise<void>
   readonly reportFeeds: (states: readonly SentFeedState[]) => void
 }
 
 /** Called by the primary on a child. */
-export type ChildOperations = {
+export type ServiceOperations = ChildOperations & {
   readonly start: (settings: ChildSettings) => void
   /** Answered at once. `notAnswering`: the names of the children that do not answer. */
   readonly ping: (notAnswering: readonly string[]) => void
-  /** The child drains its requests, closes, and ends. */
-  readonly stop: () => void
-  readonly learnRevoked: (name: string) => void
+  /** Resolves when the list in Postgres has the name, which the child refuses from now on. */
+  readonly revoke: (name: string) => Promise<void>
   /** Resolves to the metrics of the child. */
   readonly metrics: () => Promise<string>
   /** `isReport`: as the process of the feeds has just reported them; false when it has ended. */

@@ -9,6 +9,7 @@ import { openCallersSeen } from '../commands/subscriptions/confirmation.ts'
 import { createTenantStatuses } from '../commands/tenantStatus.ts'
 import type { Config } from '../settings/config.ts'
 import { createIssuer, type Issuer } from '../embedded/issuer/issuer.ts'
+import { forwardTo } from '../embedded/issuer/issuerServer.ts'
 import {
   type AddressOf,
   type Authenticate,
@@ -79,9 +80,8 @@ export const startHttp = async (
   const revocations = await openRevocations({
     database,
     onUnread: error => logger.warn({ error }, 'cannot read the revoked tokens'),
-    ...(siblings && { tellSiblings: siblings.tellRevoked }),
   })
-  siblings?.onRevoked(revocations.learn)
+  siblings?.onRevoke(revocations.revoke)
   const addressOf = createAddressOf(config.trustedProxies)
   const embedded =
     isApi && !config.issuer ? await openIssuer(config, { ...dependencies, addressOf }, revocations) : undefined
@@ -178,12 +178,13 @@ const createServices = async (
 
 const openIssuer = (
   { dataDir, audience }: Config,
-  { issuer, publicUrl, database, logger, addressOf }: HttpDependencies & { readonly addressOf: AddressOf },
-  revocations: Revocations,
+  { issuer, publicUrl, logger, siblings, addressOf }: HttpDependencies & { readonly addressOf: AddressOf },
+  { revoke }: Revocations,
 ): Promise<Issuer> => {
   const onError = (error: unknown): void => logger.error({ error }, 'the embedded issuer failed')
-  const options = { issuer, audience, resource: publicUrl, dataDir, database, revocations, addressOf }
-  return createIssuer({ ...options, onError })
+  const port = siblings?.issuerPort
+  const forward = port === undefined ? undefined : forwardTo({ port, issuer, addressOf })
+  return createIssuer({ issuer, audience, resource: publicUrl, dataDir, revoke, addressOf, forward, onError })
 }
 
 type Verification = {

@@ -1,6 +1,6 @@
 import type { Server } from 'node:net'
 import { type Addresses, publishAddresses } from './addressesFile.ts'
-import type { CleanupStack } from '../lib/cleanupStack.ts'
+import { type CleanupStack, createCleanupStack } from '../lib/cleanupStack.ts'
 import type { Config } from '../settings/config.ts'
 import { openDataDirectory } from '../embedded/dataDirectory.ts'
 import { holdFreePort } from '../embedded/freePorts.ts'
@@ -19,6 +19,20 @@ import { openLog } from './serviceLog.ts'
  */
 export const isEmbedded = ({ databaseUrl, eventStoreUrl, issuer }: Config): boolean =>
   databaseUrl === undefined || eventStoreUrl === undefined || issuer === undefined
+
+type Start<T> = (cleanup: CleanupStack, onLog: (logger: Logger) => void) => Promise<T>
+
+/** Starts a service. When a step fails, everything that was started before is closed. */
+export const closingOnFailure = async <T>(start: Start<T>): Promise<T> => {
+  let logger: Logger | undefined
+  const cleanup = createCleanupStack(error => logger?.error({ error }, 'a resource did not close'))
+  try {
+    return await start(cleanup, opened => void (logger = opened))
+  } catch (error) {
+    await cleanup.run()
+    throw error
+  }
+}
 
 /** Takes the data directory where it is needed, and opens the log. */
 export const openDirectoryAndLog = async (config: Config, cleanup: CleanupStack, processName?: string) => {

@@ -20,6 +20,7 @@ import type { Addresses } from './addressesFile.ts'
 import {
   addressesOf,
   chooseListeningPlace,
+  closingOnFailure,
   issuerOf,
   openDirectoryAndLog,
   openStores,
@@ -55,16 +56,8 @@ export type Service = {
 const UNCONTROLLED: Starting = { signal: new AbortController().signal, onWaiting: () => undefined }
 
 /** Starts the service. When a step fails, everything that was started before is closed. */
-export const compose = async (config: Config, starting: Starting = UNCONTROLLED): Promise<Service> => {
-  let logger: Logger | undefined
-  const cleanup = createCleanupStack(error => logger?.error({ error }, 'a resource did not close'))
-  try {
-    return await start(config, cleanup, { ...starting, onLog: opened => void (logger = opened) })
-  } catch (error) {
-    await cleanup.run()
-    throw error
-  }
-}
+export const compose = (config: Config, starting: Starting = UNCONTROLLED): Promise<Service> =>
+  closingOnFailure((cleanup, onLog) => start(config, cleanup, { ...starting, onLog }))
 
 type StartingWithLog = Starting & { readonly onLog: (logger: Logger) => void }
 

@@ -16,8 +16,8 @@ export type Siblings = {
   readonly areAnswering: () => boolean
   /** Gives the server the connections that the primary process accepts for this one. */
   readonly serve: <T extends Receiving>(server: T) => T
-  /** Tells the siblings of a revoked token or grant, and resolves when they know. */
-  readonly tellRevoked: (name: string) => Promise<void>
-  /** Receives the function to be called with the names that siblings have revoked. */
-  readonly onRevoked: (learn: (name: string) => void) => void
+  /** The port of the primary process on which it serves the embedded issuer; undefined without one. */
+  readonly issuerPort: number | undefined
+  /** Receives the function by which this process revokes a token or a grant that the issuer has revoked. */
+  readonly onRevoke: (revoke: (name: string) => Promise<void>) => void
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { readOrCreatePrivate } from './issuer/privateFile.ts'
+import { readOrCreatePrivate } from './privateFile.ts'
 import { StartupError } from '../lib/startupError.ts'
 
 /** The pepper of API keys where API_KEY_PEPPER is not set. */

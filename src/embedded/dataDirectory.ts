@@ -10,7 +10,7 @@ export type DataDirectory = {
   /** Absolute. */
   readonly path: string
   /** Releases the directory. Idempotent. */
-  release(): Promise<void>
+  readonly release: () => Promise<void>
 }
 
 const LOCK_FILE = 'lock'

@@ -1,7 +1,7 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { join } from 'node:path'
 import { StartupError } from '../lib/startupError.ts'
-import { readOrCreatePrivate } from './issuer/privateFile.ts'
+import { readOrCreatePrivate } from './privateFile.ts'
 
 /** The key that signs the heads of the evidence, where EVIDENCE_SIGNING_KEY is not set. */
 

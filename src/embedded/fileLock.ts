@@ -45,18 +45,13 @@ const createPrivate = (path: string): void => {
   }
 }
 
-/** SQLite's file for a lock, readable for its owner alone. It waits `timeoutMs` for another holder. */
-export const openLockFile = (path: string, timeoutMs: number): DatabaseSync => {
-  createPrivate(path)
-  return new DatabaseSync(path, { timeout: timeoutMs })
-}
-
 /**
- * The lock of this file, which is created; undefined while another process, or another caller in this one, holds it.
- * Throws a system error with the code ENOSPC on a full disk, and SQLite's error where the file cannot be locked.
+ * The lock of this file, which is created; undefined if another process, or another caller in this one, holds it for
+ * `waitMs`. Throws a system error with the code ENOSPC on a full disk, and SQLite's error where the file cannot be locked.
  */
-export const tryFileLock = (path: string): FileLock | undefined => {
-  const lock = openLockFile(path, READER_MAX_MS)
+export const tryFileLock = (path: string, waitMs = READER_MAX_MS): FileLock | undefined => {
+  createPrivate(path)
+  const lock = new DatabaseSync(path, { timeout: waitMs })
   try {
     lock.exec('begin exclusive')
     return { release: () => void (lock.isOpen && lock.close()) }

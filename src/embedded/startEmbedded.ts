@@ -1,5 +1,6 @@
 import { join, resolve } from 'node:path'
-import { type Child, startChild } from './childSupervisor.ts'
+import type { ChildOperations } from '../childProcesses/protocol.ts'
+import { type Child, superviseChild, type Supervision } from '../childProcesses/supervisor.ts'
 import { ownConnectionString } from './postgres/socket.ts'
 
 /** The embedded services, which let `npm start` run without other software. Each is a child process. */
@@ -40,6 +41,9 @@ const EVENT_STORE_OPTIONS = ['--max-semi-space-size=16'] as const
  */
 const EVENT_STORE_VARIABLES = { MALLOC_ARENA_MAX: '1' } as const
 
+/** Of a first start on a slow machine, which creates the cluster. */
+const START_MAX_MS = 90_000
+
 /**
  * Another database of the same server, without the password, because every user can read the arguments of a process.
  */
@@ -50,42 +54,53 @@ const siblingOf = (address: string, name: string): string => {
   return url.href
 }
 
+const passwordOf = (address: string): string => decodeURIComponent(new URL(address).password)
+
 /**
  * Starts the requested services. The embedded event store keeps its log in the embedded Postgres, in its own database.
+ *
+ * Long because its functions share the running children.
  */
 export const startEmbeddedServices = async (request: RequestedServices): Promise<EmbeddedServices> => {
-  const { log, onExit } = request
+  const { log, onExit, eventStorePort = 0 } = request
   const running: Child[] = []
   const stop = async (): Promise<void> => {
     for (const child of running.toReversed()) await child.stop()
   }
-  const start = async (name: keyof typeof modules, args: readonly string[]): Promise<Child> => {
-    const options = name === 'eventstore' ? { nodeOptions: EVENT_STORE_OPTIONS, variables: EVENT_STORE_VARIABLES } : {}
-    const child = await startChild({ name, module: modules[name], args, ...options, log, onExit })
+  const start = async (options: Supervision<ChildOperations>): Promise<string> => {
+    const { name } = options
+    const child = superviseChild({
+      // Options of Node for this process, such as `--import`, are not theirs.
+      nodeOptions: [],
+      startMaxMs: START_MAX_MS,
+      log,
+      onSilent: () => log(`The process ${name} is not responding.`),
+      onEnded: how => log(`The process ${name} ended unexpectedly and is started again: ${how}`),
+      onGivenUp: onExit,
+      ...options,
+    })
     running.push(child)
-    return child
+    return child.ready
   }
+  const startPostgres = (dataDir: string): Promise<string> =>
+    start({ name: 'postgres', module: modules.postgres, args: port => ['--data-dir', dataDir, '--port', port] })
+  const startEventStore = (postgresUrl: string): Promise<string> =>
+    start({
+      ...{ name: 'eventstore', module: modules.eventstore, port: eventStorePort },
+      args: port => ['--database-url', siblingOf(postgresUrl, 'eventstore'), '--port', port],
+      nodeOptions: EVENT_STORE_OPTIONS,
+      variables: { ...EVENT_STORE_VARIABLES, PGPASSWORD: passwordOf(postgresUrl) },
+    })
   try {
-    const needsPostgres = request.database || request.eventStore
     const postgresDir = join(request.dataDir, 'postgres')
-    const postgres = needsPostgres ? await start('postgres', ['--data-dir', postgresDir, '--port', '0']) : undefined
-    const ownUrl = postgres && (await ownConnectionString(resolve(postgresDir), postgres.address))
-    const eventStore =
-      request.eventStore && ownUrl !== undefined
-        ? await start('eventstore', [
-            '--database-url',
-            siblingOf(ownUrl, 'eventstore'),
-            '--password-file',
-            join(postgresDir, 'password'),
-            '--port',
-            String(request.eventStorePort ?? 0),
-          ])
-        : undefined
+    const postgres = request.database || request.eventStore ? await startPostgres(postgresDir) : undefined
+    const ownUrl = postgres && (await ownConnectionString(resolve(postgresDir), postgres))
+    const eventStoreUrl = request.eventStore && ownUrl !== undefined ? await startEventStore(ownUrl) : undefined
     return {
-      databaseUrl: request.database ? postgres?.address : undefined,
+      databaseUrl: request.database ? postgres : undefined,
       ownDatabaseUrl: request.database ? ownUrl : undefined,
-      eventStoreUrl: eventStore?.address,
-      pids: { ...(postgres ? { postgres: postgres.pid } : {}), ...(eventStore ? { eventstore: eventStore.pid } : {}) },
+      eventStoreUrl,
+      pids: Object.fromEntries(running.map(({ name, present }) => [name, present().pid])),
       stop,
     }
   } catch (error) {

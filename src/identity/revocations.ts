@@ -15,13 +15,8 @@ export type Revocable = {
 
 /** Tokens that are refused although their signature and times are valid. */
 export type Revocations = {
-  /**
-   * Revokes a grant by its name or a token by `tokenName`: in this process and its siblings at once, in other instances within
-   * `maxAgeMs`.
-   */
+  /** Revokes a grant by its name or a token by `tokenName`: in this process at once, in others within `maxAgeMs`. */
   readonly revoke: (name: string) => Promise<void>
-  /** A sibling process revoked this name. */
-  readonly learn: (name: string) => void
   /** Synchronous in nearly all cases; a promise when the list must be read first. Never rejects. */
   readonly isRevoked: (token: Revocable) => boolean | Promise<boolean>
 }
@@ -49,8 +44,6 @@ export type RevocationsOptions = {
   readonly database: Database
   /** Called each time that the list could not be read. */
   readonly onUnread: (error: unknown) => void
-  /** Tells the other processes of this service, and resolves when they know. Must not reject. */
-  readonly tellSiblings?: (name: string) => Promise<void>
   /** A monotonic clock in milliseconds. */
   readonly monotonicNow?: () => number
 }
@@ -62,12 +55,11 @@ export type RevocationsOptions = {
 export const openRevocations = async ({
   database,
   onUnread,
-  tellSiblings = async () => undefined,
   monotonicNow = () => performance.now(),
 }: RevocationsOptions): Promise<Revocations> => {
   const { sql } = database
   await createTables(database, 'issuerRevocations')
-  /** Names revoked by this process and its siblings, with the time until which they are kept: a reading may have begun before the insert. */
+  /** Names revoked in this process, with the time until which they are kept: a reading may have begun before the insert. */
   const own = new Map<string, number>()
   const listed = createRevalidated<Set<string>>({
     ...TIMES,
@@ -82,14 +74,10 @@ export const openRevocations = async ({
   })
   const isRevoked = (token: Revocable): boolean => isIn(own, token) || isIn(listed.value() ?? new Set(), token)
 
-  const learn = (name: string): void => void own.set(name, monotonicNow() + KEPT_SECONDS * 1_000)
-
   return {
-    learn,
     revoke: async name => {
-      // Before the insert, so this service refuses the token even when the database does not answer.
-      learn(name)
-      await tellSiblings(name)
+      // Before the insert: this process refuses the token even when the database does not answer.
+      own.set(name, monotonicNow() + KEPT_SECONDS * 1_000)
       await sql(INSERT, [name, KEPT_SECONDS])
       await sql(SWEEP)
     },
@@ -98,11 +86,4 @@ export const openRevocations = async ({
       return reading ? reading.then(() => isRevoked(token)) : isRevoked(token)
     },
   }
-}
-
-/** A list in memory, for an issuer and a verifier in one process without a database; lost at a restart. */
-export const createRevocations = (): Revocations => {
-  const names = new Set<string>()
-  const learn = (name: string): void => void names.add(name)
-  return { revoke: async name => learn(name), learn, isRevoked: token => isIn(names, token) }
 }

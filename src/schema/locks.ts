@@ -9,10 +9,8 @@ import { createHash } from 'node:crypto'
 export const ADVISORY_LOCKS = {
   operationalTables: 5_170_201,
   rateCounters: 5_170_202,
-  issuerRecords: 5_170_203,
   issuerRevocations: 5_170_204,
   cursorSecrets: 5_170_205,
-  issuerLoginFailures: 5_170_206,
   evidence: 5_170_216,
   /** Held by the only writer of an embedded event store, in its own database. */
   embeddedEventStore: 0x65_73_64_62,

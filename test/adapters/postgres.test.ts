@@ -5,9 +5,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { Client } from 'pg'
 import { type DatabaseOptions, fence, openDatabase, LeaseLost } from '../../src/adapters/postgres/database.ts'
-import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
-import { endPrograms, POSTGRES, removeFolder, runProgram, temporaryFolder } from '../embedded/childProcesses.ts'
+import {
+  type TestChild,
+  endPrograms,
+  removeFolder,
+  runProgram,
+  startPostgres,
+  temporaryFolder,
+} from '../embedded/childProcesses.ts'
 import { eventually } from '../support/eventually.ts'
 import { putPreparedCluster } from '../support/preparedCluster.ts'
 import { rejectionOf } from '../support/rejection.ts'
@@ -23,7 +29,7 @@ const expectUnavailable = (error: unknown, effect: 'none' | 'unknown'): void => 
 
 describe('Postgres adapter', () => {
   let folder: string
-  let postgres: Child
+  let postgres: TestChild
   let db: Database
   const opened: Database[] = []
   const stop = new AbortController()
@@ -61,7 +67,7 @@ describe('Postgres adapter', () => {
   before(async () => {
     folder = await temporaryFolder()
     await putPreparedCluster(join(folder, 'pg'))
-    postgres = await startChild({ name: 'postgres', module: POSTGRES, args: ['--data-dir', join(folder, 'pg')] })
+    postgres = await startPostgres(join(folder, 'pg'))
     db = open('main')
     await db.sql('create table counted (id int primary key, n bigint not null)')
   })

@@ -5,23 +5,28 @@ import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
 import { DatabaseError } from 'pg'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
-import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { type Database, Unavailable } from '../../src/ports.ts'
-import { endPrograms, POSTGRES, removeFolder, temporaryFolder } from '../embedded/childProcesses.ts'
+import {
+  type TestChild,
+  endPrograms,
+  removeFolder,
+  startPostgres,
+  temporaryFolder,
+} from '../embedded/childProcesses.ts'
 import { eventually } from '../support/eventually.ts'
 import { putPreparedCluster } from '../support/preparedCluster.ts'
 import { rejectionOf } from '../support/rejection.ts'
 
 describe('Postgres adapter: a snapshot', () => {
   let folder: string
-  let postgres: Child
+  let postgres: TestChild
   let db: Database
   let application: string
 
   before(async () => {
     folder = await temporaryFolder()
     await putPreparedCluster(join(folder, 'pg'))
-    postgres = await startChild({ name: 'postgres', module: POSTGRES, args: ['--data-dir', join(folder, 'pg')] })
+    postgres = await startPostgres(join(folder, 'pg'))
     application = 'reader'
     db = openDatabase({ connectionString: postgres.address, applicationName: application, poolMax: 3 })
     await db.sql('create table rows (n int primary key, text text not null)')

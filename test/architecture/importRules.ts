@@ -182,19 +182,20 @@ const importRules: readonly ImportRule[] = [
     may: [LIB, PORTS, SCHEMA, 'projections/exactAmounts\\.ts', `src/adapters/${folder}/\\w+\\.ts`, vendor, NODE],
     mayTypes: [...STREAMS, ...PROJECTIONS],
   })),
+  { layer: 'the child processes', files: /^src\/childProcesses\//, may: ['src/childProcesses/.+', LIB, NODE] },
   {
     layer: 'the embedded services',
     files: /^src\/embedded\//,
     // The issuer writes the claims that src/identity reads, so their names are shared.
     may: [
-      'src/embedded/.+',
+      'src/(embedded|childProcesses)/.+',
       GRPC,
       SCHEMA,
       'src/identity/(principal|revocations)\\.ts',
       LIB,
       '(?!src/|streams/|projections/|express$|kafkajs$).+',
     ],
-    // The issuer keeps its records in a database that is passed to it.
+    // The tables of src/schema are made in a database that is passed to them.
     mayTypes: [PORTS],
   },
   {
@@ -229,7 +230,7 @@ const importRules: readonly ImportRule[] = [
     layer: 'scripts',
     files: /^scripts\//,
     may: [
-      'src/(ports|compose/(addressesFile|signingKey))\\.ts|src/(adapters|embedded|identity|commands|personalTexts|logIdentity|evidence)/.+',
+      'src/(ports|compose/(addressesFile|signingKey))\\.ts|src/(adapters|embedded|childProcesses|identity|commands|personalTexts|logIdentity|evidence)/.+',
       LIB,
       SETTINGS,
       'src/schema/(locks|existingRelations)\\.ts|scripts/.+|(?!src/|test/).+',

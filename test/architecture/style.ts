@@ -112,7 +112,7 @@ const ENVIRONMENT_READERS = new Set([
   'src/telemetry.ts',
   'src/embedded/postgres/cluster.ts',
   // Passes it on to its child.
-  'src/embedded/childSupervisor.ts',
+  'src/childProcesses/childProcess.ts',
 ])
 const environmentReadOnce: Rule = ({ path, text }) =>
   !path.startsWith('src/') || ENVIRONMENT_READERS.has(path)

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'chai'
-import { type Channel, createChannel, type ChannelMessage } from '../../src/cluster/channel.ts'
+import { type Channel, createChannel, type ChannelMessage } from '../../src/childProcesses/channel.ts'
 import { createChildLimits } from '../../src/cluster/childLimits.ts'
 import { createSharedLimits, type LimitOperations } from '../../src/cluster/sharedLimits.ts'
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
-import { type ForkedProcess, forkProcess } from '../../src/cluster/forkedProcess.ts'
+import { type ChildProcess, startProcess } from '../../src/childProcesses/childProcess.ts'
 import { eventually } from '../support/eventually.ts'
 
 /** Real processes, which are asked more often than in production: a process that hangs for 30 questions is killed. */
@@ -10,32 +10,31 @@ const SILENT_MS = 5 * ASK_EVERY_MS
 const HUNG_MS = 30 * ASK_EVERY_MS
 
 describe('a process that the primary asks whether it answers', () => {
-  let requested: ForkedProcess
+  let requested: ChildProcess
   let events: string[]
   const signal = (sent: NodeJS.Signals): void => void process.kill(requested.pid, sent)
   /** It answers before it has its settings. */
-  const answer = (): Promise<unknown> => requested.call('ping', [])
+  const answer = (): Promise<unknown> => requested.call('ping')
 
   beforeEach(async () => {
     events = []
-    requested = forkProcess({
-      settings: new Promise(() => undefined),
-      operations: {},
-      onServing: () => events.push('serving'),
+    requested = startProcess({
+      module: new URL('../../src/cluster/child.ts', import.meta.url),
+      ask: call => call('ping', ...([[]] as never[])),
+      onAnswer: () => events.push('serving'),
       onSilent: () => events.push('silent'),
-      notAnswering: () => [],
       askEveryMs: ASK_EVERY_MS,
     })
     await answer()
   })
   afterEach(async () => {
     requested.kill()
-    await requested.exited
+    await requested.ended
   })
 
   it('is killed when it hangs', async () => {
     signal('SIGSTOP')
-    expect(await requested.exited).to.equal('SIGKILL, because it did not answer')
+    expect((await requested.ended).how).to.equal('SIGKILL, because it did not answer')
     expect([events, requested.isAnswering()]).to.deep.equal([['silent'], false])
   })
 

@@ -6,6 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Supervision, superviseChild } from '../../src/childProcesses/supervisor.ts'
+import type { ChildOperations } from '../../src/childProcesses/protocol.ts'
 
 export { removeFolder } from '../support/folders.ts'
 
@@ -21,7 +23,7 @@ export type Program = {
 
 const started = new Set<ChildProcess>()
 
-/** Runs a program with Node. Its stdin is a pipe, as for the service's child processes. */
+/** Runs a program with Node, without a parent that it knows. */
 export const runProgram = (args: readonly string[], command: readonly string[] = [process.execPath]): Program => {
   const [program = process.execPath, ...before] = command
   const child = spawn(program, [...before, ...args], { stdio: 'pipe' })
@@ -47,10 +49,32 @@ export const runProgram = (args: readonly string[], command: readonly string[] =
   return { process: child, pid: child.pid ?? 0, ready, exited }
 }
 
+export type TestChild = {
+  readonly address: string
+  readonly pid: number
+  readonly stop: (graceMs?: number) => Promise<void>
+}
+
+/** Starts a supervised child, and resolves when it is ready. */
+export const startChild = async (options: Supervision<ChildOperations>): Promise<TestChild> => {
+  const child = superviseChild({ nodeOptions: [], log: () => undefined, ...options })
+  const address = await child.ready
+  return {
+    address,
+    get pid() {
+      return child.present().pid
+    },
+    stop: child.stop,
+  }
+}
+
+export const startPostgres = (dataDir: string): Promise<TestChild> =>
+  startChild({ name: 'postgres', module: POSTGRES, args: port => ['--data-dir', dataDir, '--port', port] })
+
 export const runPostgres = (dataDir: string, ...more: readonly string[]): Program =>
   runProgram([POSTGRES, '--data-dir', dataDir, ...more])
 
-/** Ends processes that a failed test left running. Closing stdin does not end a program without `--with-parent`. */
+/** Ends processes that a failed test left running. */
 export const endPrograms = async (): Promise<void> => {
   for (const child of started) {
     child.kill('SIGCONT')

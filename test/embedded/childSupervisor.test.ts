@@ -3,34 +3,46 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect } from 'chai'
 import { Client } from 'pg'
-import { type Child, type ChildOptions, startChild } from '../../src/embedded/childSupervisor.ts'
+import type { ChildOperations } from '../../src/childProcesses/protocol.ts'
+import type { Supervision } from '../../src/childProcesses/supervisor.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
-import { endPrograms, pidsOf, POSTGRES, removeFolder, runProgram, temporaryFolder } from './childProcesses.ts'
+import {
+  endPrograms,
+  pidsOf,
+  POSTGRES,
+  removeFolder,
+  runProgram,
+  startChild,
+  temporaryFolder,
+  type TestChild,
+} from './childProcesses.ts'
 import { eventually } from '../support/eventually.ts'
 
-const source = (file: string): string => pathToFileURL(join(import.meta.dirname, '../../src/embedded', file)).href
+const source = (file: string): string => pathToFileURL(join(import.meta.dirname, '../../src', file)).href
 
 /** A small child process with a real server: it sends its pid to each client, and records its events in a file. */
 const CHILD_MODULE = `
 import { createServer } from 'node:net'
 import { appendFileSync } from 'node:fs'
-import { runAsChild } from '${source('childMain.ts')}'
-import { findFreePort } from '${source('freePorts.ts')}'
-await runAsChild(async ({ dataDir, port }) => {
+import { runAsChild } from '${source('childProcesses/childMain.ts')}'
+import { findFreePort } from '${source('embedded/freePorts.ts')}'
+const [dataDir, port] = process.argv.slice(2)
+const start = async ({ cleanup }) => {
   if (dataDir.endsWith('broken')) { console.error('this child is'); console.error('broken'); process.exit(3) }
   if (dataDir.endsWith('silent')) await new Promise(() => setInterval(() => {}, 1000))
   if (dataDir.endsWith('bug')) throw new TypeError('a bug in the child')
   const server = createServer(socket => socket.end(String(process.pid)))
-  server.listen(port || (await findFreePort('127.0.0.1')), '127.0.0.1')
+  server.listen(Number(port) || (await findFreePort('127.0.0.1')), '127.0.0.1')
   await new Promise(resolve => server.once('listening', resolve))
   console.error('listening')
-  const close = async () => {
+  cleanup.defer(async () => {
     appendFileSync(dataDir + '.closed', 'closed ')
     if (dataDir.endsWith('stubborn')) await new Promise(() => setInterval(() => {}, 1000))
     server.close()
-  }
-  return { address: 'esdb://127.0.0.1:' + server.address().port + '?tls=false', close }
-})`
+  })
+  return 'esdb://127.0.0.1:' + server.address().port + '?tls=false'
+}
+runAsChild({ start, closeMaxMs: 5000 })`
 
 const isGone = (pid: number): boolean => {
   try {
@@ -52,13 +64,14 @@ const failureOf = async (promise: Promise<unknown>): Promise<string> => {
 describe('a supervised child process', () => {
   let folder: string
   let module: string
-  let child: Child | undefined
+  let child: TestChild | undefined
   const log: string[] = []
-  const options = (name: string): ChildOptions => ({
+  const options = (name: string): Supervision<ChildOperations> => ({
     name,
     module,
-    args: ['--data-dir', join(folder, name), '--port', '0'],
+    args: port => [join(folder, name), port],
     log: line => log.push(line),
+    onEnded: how => log.push(`ended: ${how}`),
   })
   const closed = async (name: string): Promise<string> =>
     await readFile(join(folder, `${name}.closed`), 'utf8').catch(() => '')
@@ -92,7 +105,7 @@ describe('a supervised child process', () => {
 
   it('is restarted on the same port when it is killed, and no more after too many exits', async () => {
     let exit: Error | undefined
-    child = await startChild({ ...options('good'), exitsMax: 3, onExit: reason => void (exit = reason) })
+    child = await startChild({ ...options('good'), endsMax: 3, onGivenUp: reason => void (exit = reason) })
     const { address } = child
     for (let kill = 1; kill <= 2; kill++) {
       const before = child.pid
@@ -107,22 +120,16 @@ describe('a supervised child process', () => {
     }
     process.kill(child.pid, 'SIGKILL')
     await eventually(() => exit !== undefined)
-    expect(exit?.message).to.equal('The process good ended 3 times within a minute.')
+    expect(exit?.message).to.equal('The process good ended 3 times within a minute (SIGKILL).')
     expect(child.address).to.equal(address)
     expect(await pidsOf(folder)).to.deep.equal([])
   })
 
   it('rejects its first start with its last output when that fails', async () => {
-    expect(await failureOf(startChild(options('broken')))).to.equal(
-      'The process broken did not start: this child is broken',
-    )
-    expect(await failureOf(startChild(options('bug')))).to.match(
-      /^The process bug did not start: TypeError: a bug in the child/,
-    )
-    const missing = await failureOf(startChild({ ...options('good'), args: [] }))
-    expect(missing).to.equal('The process good did not start: --data-dir is missing.')
-    const port = await failureOf(startChild({ ...options('good'), args: ['--data-dir', folder, '--port', '70000'] }))
-    expect(port).to.equal('The process good did not start: --port must be a number from 0 to 65535, not 70000.')
+    expect(await failureOf(startChild(options('broken')))).to.equal('The process broken ended: this child is broken.')
+    expect(await failureOf(startChild(options('bug')))).to.match(/^TypeError: a bug in the child\n +at /)
+    const missing = join(folder, 'missing.ts')
+    expect(await failureOf(startChild({ ...options('good'), module: missing }))).to.include('Cannot find module')
   })
 
   it('rejects a start that takes too long, and leaves no process behind', async () => {
@@ -132,32 +139,50 @@ describe('a supervised child process', () => {
   })
 
   it('is killed when it does not stop within the grace period', async () => {
-    child = await startChild({ ...options('stubborn'), stopMaxMs: 300 })
+    child = await startChild(options('stubborn'))
     const { pid } = child
     const beganMs = performance.now()
-    await child.stop()
+    await child.stop(300)
     expect(performance.now() - beganMs).to.be.at.least(290)
     expect(isGone(pid)).to.equal(true)
     expect(await closed('stubborn')).to.equal('closed ')
   })
 
+  it('is killed and replaced when it hangs', async () => {
+    child = await startChild({ ...options('good'), askEveryMs: 50 })
+    const before = child.pid
+    process.kill(before, 'SIGSTOP')
+    await eventually(() => log.filter(line => line === 'listening').length === 2)
+    expect(log).to.include('ended: SIGKILL, because it did not answer')
+    expect(isGone(before)).to.equal(true)
+  })
+
+  it('is ended by its parent alone, and by no signal', async () => {
+    child = await startChild(options('good'))
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.kill(child.pid, signal)
+    const { pid } = child
+    await new Promise(resolve => setTimeout(resolve, 300))
+    expect([child.pid, isGone(pid), await closed('good')]).to.deep.equal([pid, false, ''])
+  })
+
   it('stops also while it is being restarted', async () => {
     child = await startChild(options('good'))
     process.kill(child.pid, 'SIGKILL')
-    await eventually(() => log.some(line => line.includes('started again')))
+    await eventually(() => log.some(line => line.startsWith('ended')))
     await child.stop()
     await new Promise(resolve => setTimeout(resolve, 500))
     expect(await pidsOf(folder)).to.deep.equal([])
   })
 
   it('ends gracefully when its parent is killed by SIGKILL', async () => {
-    const { args } = options('good')
     const parent = runProgram([
       '--input-type=module',
       '-e',
-      `import { startChild } from '${source('childSupervisor.ts')}'
-       const child = await startChild({ name: 'good', module: ${JSON.stringify(module)}, args: ${JSON.stringify(args)} })
-       console.log(child.pid); console.log('ready')`,
+      `import { superviseChild } from '${source('childProcesses/supervisor.ts')}'
+       const args = port => [${JSON.stringify(join(folder, 'good'))}, port]
+       const child = superviseChild({ name: 'good', module: ${JSON.stringify(module)}, nodeOptions: [], args, log: () => {} })
+       await child.ready
+       console.log(child.present().pid); console.log('ready')`,
     ])
     const pid = Number((await parent.ready)[0])
     expect(isGone(pid)).to.equal(false)
@@ -171,7 +196,7 @@ describe('a supervised child process', () => {
     child = await startChild({
       name: 'postgres',
       module: POSTGRES,
-      args: ['--data-dir', dataDir],
+      args: port => ['--data-dir', dataDir, '--port', port],
       log: line => log.push(line),
     })
     const { address } = child

@@ -2,12 +2,10 @@
 
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { newDatabase } from '../support/postgres.ts'
 import { putPreparedCluster } from '../support/preparedCluster.ts'
-import { removeFolder, temporaryFolder } from './childProcesses.ts'
+import { removeFolder, startChild, startPostgres, temporaryFolder, type TestChild } from './childProcesses.ts'
 
-const POSTGRES = new URL('../../src/embedded/postgres/postgres.ts', import.meta.url)
 export const NODE = new URL('../../src/embedded/eventstore/main.ts', import.meta.url)
 
 export type TestNode = {
@@ -24,12 +22,13 @@ export type TestNode = {
   stop(): Promise<void>
 }
 
-const startNode = (databaseUrl: string, port: string): Promise<Child> =>
+const startNode = (databaseUrl: string, firstPort: number): Promise<TestChild> =>
   startChild({
     name: 'eventstore',
     module: NODE,
-    args: ['--database-url', databaseUrl, '--port', port],
-    exitsMax: 1000,
+    port: firstPort,
+    args: port => ['--database-url', databaseUrl, '--port', port],
+    endsMax: 1000,
   })
 
 type Server = { readonly databaseUrl: string; readonly folder?: string; readonly stop: () => Promise<void> }
@@ -40,8 +39,7 @@ const ownServer = async (): Promise<Server> => {
   const folder = await temporaryFolder()
   const dataDir = join(folder, 'postgres')
   await putPreparedCluster(dataDir)
-  const args = ['--data-dir', dataDir, '--port', '0']
-  const postgres = await startChild({ name: 'postgres', module: POSTGRES, args })
+  const postgres = await startPostgres(dataDir)
   const database = new URL(postgres.address)
   database.pathname = '/eventstore'
   const stop = async (): Promise<void> => {
@@ -55,7 +53,7 @@ const ownServer = async (): Promise<Server> => {
 export const startTestNode = async ({ hasOwnPostgres = false } = {}): Promise<TestNode> => {
   const server = await (hasOwnPostgres ? ownServer() : sharedServer())
   const { databaseUrl, folder } = server
-  let node = await startNode(databaseUrl, '0')
+  let node = await startNode(databaseUrl, 0)
   const { address } = node
   return {
     address,
@@ -68,7 +66,7 @@ export const startTestNode = async ({ hasOwnPostgres = false } = {}): Promise<Te
     },
     restart: async () => {
       await node.stop()
-      node = await startNode(databaseUrl, new URL(address).port)
+      node = await startNode(databaseUrl, Number(new URL(address).port))
     },
     kill: () => void process.kill(node.pid, 'SIGKILL'),
     stop: async () => {

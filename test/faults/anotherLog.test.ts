@@ -2,7 +2,6 @@ import { expect } from 'chai'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { compose, type Service } from '../../src/compose/service.ts'
 import { readConfig } from '../../src/settings/config.ts'
-import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
@@ -12,13 +11,14 @@ import { run } from '../scripts/cli.ts'
 import { retryingFetch } from '../support/client.ts'
 import { temporaryDirectory } from '../support/service.ts'
 import { removeFolder } from '../support/folders.ts'
+import { startChild, type TestChild } from '../embedded/childProcesses.ts'
 
 const ORDER = { currency: 'USD', lines: [{ sku: 'tea', quantity: 2, unit_amount: 450 }] }
 
 describe('a service on the tables of another log', () => {
   let first: TestNode
   let dataDir: string
-  let second: Child
+  let second: TestChild
   let service: Service | undefined
 
   const databaseNamed = (name: string): string => {
@@ -26,8 +26,13 @@ describe('a service on the tables of another log', () => {
     url.pathname = `/${name}`
     return url.href
   }
-  const startNode = (name: string, port = '0'): Promise<Child> =>
-    startChild({ name: 'eventstore', module: NODE, args: ['--database-url', databaseNamed(name), '--port', port] })
+  const startNode = (name: string, firstPort = 0): Promise<TestChild> =>
+    startChild({
+      name: 'eventstore',
+      module: NODE,
+      port: firstPort,
+      args: port => ['--database-url', databaseNamed(name), '--port', port],
+    })
   const settings = (store: string) => ({
     PORT: '0',
     LEDGER_DATA_DIR: dataDir,
@@ -104,7 +109,7 @@ describe('a service on the tables of another log', () => {
     if (service === undefined) return expect.fail('no service runs')
     const { port } = new URL(second.address)
     await second.stop()
-    second = await startNode('third', port)
+    second = await startNode('third', Number(port))
     expect((await service.failed).message).to.match(/^The tables in Postgres are of the log/)
   })
 })

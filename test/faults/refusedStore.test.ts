@@ -4,7 +4,6 @@ import { readAddresses } from '../../src/compose/addressesFile.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { compose, type Service } from '../../src/compose/service.ts'
 import { readConfig } from '../../src/settings/config.ts'
-import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
 import { type ScriptedStore, startScriptedStore } from '../adapters/eventstoredbWire.ts'
@@ -15,6 +14,7 @@ import { retryingFetch } from '../support/client.ts'
 import { type RefusingStore, startRefusingStore } from '../support/refusingStore.ts'
 import { temporaryDirectory } from '../support/service.ts'
 import { removeFolder } from '../support/folders.ts'
+import { startChild, type TestChild } from '../embedded/childProcesses.ts'
 
 const ORDER = { currency: 'USD', lines: [{ sku: 'tea', quantity: 2, unit_amount: 450 }] }
 
@@ -37,7 +37,7 @@ describe('a service whose event store refuses it', () => {
   let refusing: RefusingStore
   let starting: Promise<Service>
   let isReady = false
-  let node: Child | undefined
+  let node: TestChild | undefined
   const reasons: string[] = []
   const ending = new AbortController()
 
@@ -83,8 +83,8 @@ describe('a service whose event store refuses it', () => {
     await database.close()
     postgres.pathname = '/refused_store'
     await refusing.stop()
-    const args = ['--database-url', postgres.href, '--port', String(refusing.port)]
-    node = await startChild({ name: 'eventstore', module: NODE, args })
+    const args = (port: string): readonly string[] => ['--database-url', postgres.href, '--port', port]
+    node = await startChild({ name: 'eventstore', module: NODE, port: refusing.port, args })
     const service = await starting
     expect((await post(dataDir)).status).to.equal(201)
     const ready = async (): Promise<boolean> => (await fetch(`${service.addresses.api}/readyz`)).status === 200

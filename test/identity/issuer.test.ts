@@ -215,7 +215,7 @@ describe('identity: the embedded issuer', () => {
       fetchJwks: running.embedded.jwks,
     })
     // The issuer has looked at its files a moment ago.
-    await running.embedded.mintToken(grant)
+    await ask({ scope: 'orders:read' }, { authorization: basic(client) })
     await rotateSigningKey(dataDir, { now: false })
     const token = await mintDevToken({ ...place, ...grant })
     for (const verifier of [inProcess, running.verifier])
@@ -223,18 +223,19 @@ describe('identity: the embedded issuer', () => {
     inProcess.close()
   })
 
-  it('mints tokens of workloads and users, itself and from its files alone', async () => {
+  it('has tokens of workloads and users minted from its files alone', async () => {
     const place = { dataDir, issuer: running.url, audience: TEST_AUDIENCE }
     const grant = { tenant: 'globex', subject: 'me', scopes: ['orders:read', 'orders:write'], user: false }
     const workload = await mintDevToken({ ...place, ...grant })
     expect(await running.verifier.verify(workload)).to.include({ kind: 'workload', tenant: 'globex', client: 'me' })
-    const user = await running.embedded.mintToken({ ...grant, user: true })
+    const user = await mintDevToken({ ...place, ...grant, user: true })
     expect(await running.verifier.verify(user)).to.include({ kind: 'user', subject: 'me', client: 'ledger-cli' })
     const { iat = 0, exp = 0 } = decodeJwt(user)
     expect(exp - iat).to.equal(900)
   })
 
   it('names the reason why a token cannot be minted', async () => {
+    const place = { dataDir, issuer: running.url, audience: TEST_AUDIENCE }
     const grant = { tenant: 'acme', subject: 'me', scopes: ['orders:read'], user: true }
     const refused: readonly (readonly [Record<string, unknown>, string])[] = [
       [{ tenant: 'Acme' }, 'tenant'],
@@ -247,7 +248,7 @@ describe('identity: the embedded issuer', () => {
       [{ user: false, lifetimeSeconds: 301 }, '300'],
     ]
     for (const [changes, word] of refused) {
-      expect((await rejectionOf(running.embedded.mintToken({ ...grant, ...changes }))).message).to.contain(word)
+      expect((await rejectionOf(mintDevToken({ ...place, ...grant, ...changes }))).message).to.contain(word)
     }
   })
 })

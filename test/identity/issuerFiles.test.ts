@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { addClient, loadClients } from '../../src/embedded/issuer/clients.ts'
-import { readOrCreatePrivate } from '../../src/embedded/issuer/privateFile.ts'
+import { readOrCreatePrivate } from '../../src/embedded/privateFile.ts'
 import { loadSigningKey } from '../../src/embedded/issuer/signingKey.ts'
 import { rejectionOf } from '../support/rejection.ts'
 

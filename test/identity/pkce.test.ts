@@ -1,7 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { expect } from 'chai'
-import { openDatabase } from '../../src/adapters/postgres/database.ts'
-import { fingerprintOf } from '../../src/embedded/issuer/records.ts'
 import { decide, type Fields, newPkce } from './browser.ts'
 import { CALLBACK, type Delegation, openDelegation } from './oauthFlows.ts'
 
@@ -290,23 +288,6 @@ describe('identity: the authorization code flow', () => {
       expect(errors).to.deep.equal(Array.from({ length: 19 }, () => [400, 'invalid_grant']))
       expect(await d.api(String(won[0]?.body['access_token']))).to.equal('token_invalid')
       expect((await d.refresh(String(won[0]?.body['refresh_token']))).status).to.equal(400)
-    })
-
-    it('is refused after its lifetime of 60 s', async () => {
-      const correct = d.redemption(await d.grant())
-      const database = openDatabase({ connectionString: d.service.addresses.postgres })
-      try {
-        const fingerprint = fingerprintOf(correct['code'] ?? '')
-        const [row] = await database.sql<{ left: number }>(
-          'select extract(epoch from expires_at - now())::float8 as left from issuer_records_v1 where fingerprint = $1',
-          [fingerprint],
-        )
-        expect(row?.left).to.be.within(30, 60)
-        await database.sql('update issuer_records_v1 set expires_at = now() where fingerprint = $1', [fingerprint])
-      } finally {
-        await database.close()
-      }
-      expect((await d.token(correct)).body['error']).to.equal('invalid_grant')
     })
   })
 

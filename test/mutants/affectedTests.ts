@@ -40,7 +40,7 @@ export const createDistances = (folder: string): ((from: string) => Distances) =
 }
 
 /** Tests that load this file start processes, such as a Postgres server, which takes seconds. */
-const STARTS_PROCESSES = 'src/embedded/childSupervisor.ts'
+const STARTS_PROCESSES = 'src/childProcesses/childProcess.ts'
 
 export type TestFile = { readonly path: string; readonly loads: Distances }
 

@@ -106,7 +106,11 @@ describe('exports of a read model that is behind', () => {
     await world.pass(AT_ONCE_MS)
     const command = { ...requestExport, resource: 'orders' as const }
     const other = id('op', 3)
-    await handle(ledger, operationEntity, other, { command, context: context({ tenant: 'initech' }), load: 'assume_empty' })
+    await handle(ledger, operationEntity, other, {
+      command,
+      context: context({ tenant: 'initech' }),
+      load: 'assume_empty',
+    })
     const { name } = exportedReadModels.orders
     await acquireCheckpoint(database.sql, name, EPOCH)
     await moveCheckpoint(database.sql, [name], log.head(), EPOCH)

@@ -1,16 +1,12 @@
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { Client } from 'pg'
-import { type Child, startChild } from '../../src/embedded/childSupervisor.ts'
-import { temporaryFolder } from '../embedded/childProcesses.ts'
+import { startPostgres, temporaryFolder, type TestChild } from '../embedded/childProcesses.ts'
 import { removeFolder } from './folders.ts'
 import { putPreparedCluster } from './preparedCluster.ts'
 
 /** The Postgres server that all files of a process share, each with its own database. Tests must not stop or kill it. */
 
-const module = fileURLToPath(new URL('../../src/embedded/postgres/postgres.ts', import.meta.url))
-
-type Shared = { readonly child: Child; readonly folder: string }
+type Shared = { readonly child: TestChild; readonly folder: string }
 
 let shared: Promise<Shared> | undefined
 let databases = 0
@@ -19,8 +15,7 @@ const start = async (): Promise<Shared> => {
   const folder = await temporaryFolder()
   const dataDir = join(folder, 'postgres')
   await putPreparedCluster(dataDir)
-  const args = ['--data-dir', dataDir, '--port', '0']
-  return { child: await startChild({ name: 'postgres', module, args }), folder }
+  return { child: await startPostgres(dataDir), folder }
 }
 
 /** The address of a new database: empty, or a copy of the database of this name, to which no connection may be open. */

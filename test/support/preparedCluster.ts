@@ -2,10 +2,8 @@ import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { startChild } from '../../src/embedded/childSupervisor.ts'
-import { temporaryFolder } from '../embedded/childProcesses.ts'
+import { startPostgres, temporaryFolder } from '../embedded/childProcesses.ts'
 import { removeFolder } from './folders.ts'
 
 /**
@@ -14,7 +12,6 @@ import { removeFolder } from './folders.ts'
  */
 
 const run = promisify(execFile)
-const module = fileURLToPath(new URL('../../src/embedded/postgres/postgres.ts', import.meta.url))
 const PRIVATE = 0o700
 const PARTS = ['cluster', 'password'] as const
 
@@ -22,7 +19,7 @@ let folder: Promise<string> | undefined
 
 const prepare = async (): Promise<string> => {
   const path = await temporaryFolder()
-  const postgres = await startChild({ name: 'postgres', module, args: ['--data-dir', path, '--port', '0'] })
+  const postgres = await startPostgres(path)
   await postgres.stop()
   return path
 }

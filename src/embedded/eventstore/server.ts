@@ -25,7 +25,7 @@ export type EventStoreNode = {
   /** `esdb://127.0.0.1:PORT?tls=false` */
   readonly address: string
   readonly port: number
-  close(): Promise<void>
+  readonly close: () => Promise<void>
 }
 
 export type NodeOptions = {

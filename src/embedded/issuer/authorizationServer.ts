@@ -1,6 +1,7 @@
 import type { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider } from 'oidc-provider'
+import { interactionOf } from './endpoints.ts'
 import { answerFailures } from './errorResponses.ts'
 import { type InteractionDependencies, serveInteraction } from './interactions.ts'
 import { type AdapterDependencies, createAdapters } from './oidcAdapters.ts'
@@ -19,18 +20,14 @@ export type AuthorizationServerOptions = Omit<InteractionDependencies, 'provider
   readonly cookieKey: string
 }
 
-export type AuthorizationServer = {
-  /** Serves the paths of oidc-provider. Resolves when the request was passed on, before its response. */
-  readonly serve: (request: IncomingMessage, response: ServerResponse) => Promise<void>
-  /** Resolves to false for a path that no page has. */
-  readonly serveInteraction: (request: IncomingMessage, response: ServerResponse) => Promise<boolean>
-}
+/** Resolves when the request was passed on, which may be before its response. */
+export type Serve = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
-type Serve = (request: IncomingMessage, response: ServerResponse) => unknown
+type Callback = ReturnType<Provider['callback']>
 
 /** The provider for the present signing key. It has no state of its own, so it can be replaced at any time. */
 const followKey = (key: () => Promise<SigningKey>, open: (key: SigningKey) => Provider) => {
-  let current: { readonly kid: string; readonly provider: Provider; readonly serve: Serve } | undefined
+  let current: { readonly kid: string; readonly provider: Provider; readonly serve: Callback } | undefined
   return async () => {
     const signing = await key()
     if (current?.kid !== signing.kid) {
@@ -41,7 +38,7 @@ const followKey = (key: () => Promise<SigningKey>, open: (key: SigningKey) => Pr
   }
 }
 
-export const createAuthorizationServer = (options: AuthorizationServerOptions): AuthorizationServer => {
+export const createAuthorizationServer = (options: AuthorizationServerOptions): Serve => {
   const { issuer, audience, resource, adapters, keys, signingKey, users, cookieKey, onError } = options
   const adapter = createAdapters(adapters)
   const current = followKey(signingKey, key => {
@@ -53,14 +50,12 @@ export const createAuthorizationServer = (options: AuthorizationServerOptions): 
     revokeAccessTokens(provider, { issuer, keys, revoke: adapters.revoke })
     return provider
   })
-  return {
-    serve: async (request, response) => {
-      const { serve } = await current()
-      void serve(request, response)
-    },
-    serveInteraction: async (request, response) => {
-      const { provider } = await current()
-      return serveInteraction(request, response, { ...options, formKey: cookieKey, provider })
-    },
+  return async (request, response) => {
+    const { provider, serve } = await current()
+    const step = interactionOf(request)
+    if (step) return serveInteraction(request, response, { ...options, ...step, formKey: cookieKey, provider })
+    response.setHeader('cache-control', 'no-store')
+    response.setHeader('x-content-type-options', 'nosniff')
+    void serve(request, response)
   }
 }

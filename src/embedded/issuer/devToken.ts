@@ -3,7 +3,7 @@ import { importJWK, SignJWT } from 'jose'
 import { isScope, TENANT_PATTERN } from '../../identity/principal.ts'
 import { StartupError } from '../../lib/startupError.ts'
 import { USER_LIFETIME_SECONDS, WORKLOAD_LIFETIME_SECONDS } from './lifetimes.ts'
-import { loadSigningKey, type SigningKey } from './signingKey.ts'
+import { loadSigningKey } from './signingKey.ts'
 
 /** Access tokens of the embedded issuer for the command line. */
 
@@ -22,7 +22,7 @@ export type DevGrant = {
   readonly lifetimeSeconds?: number
 }
 
-export type TokenParties = { readonly issuer: string; readonly audience: string }
+type TokenParties = { readonly issuer: string; readonly audience: string }
 
 const check = (holds: boolean, sentence: string): void => {
   if (!holds) throw new StartupError(sentence)
@@ -48,28 +48,25 @@ const lifetimeOf = ({ user, lifetimeSeconds }: DevGrant): number => {
 }
 
 /**
- * An RFC 9068 access token, signed with the issuer's key. Throws a StartupError that names an invalid member of the
+ * A token of the embedded issuer for the command line: an RFC 9068 access token. The issuer need not run: the key in the
+ * data directory, created if it is missing, is sufficient. Throws a StartupError that names an invalid member of the
  * grant.
  */
-export const signDevToken = async (key: SigningKey, parties: TokenParties, grant: DevGrant): Promise<string> => {
-  checkGrant(grant)
-  const lifetimeSeconds = lifetimeOf(grant)
+export const mintDevToken = async (
+  request: TokenParties & DevGrant & { readonly dataDir: string },
+): Promise<string> => {
+  checkGrant(request)
+  const lifetimeSeconds = lifetimeOf(request)
+  const key = await loadSigningKey(request.dataDir)
   const issuedAt = Math.floor(Date.now() / 1000)
-  const { tenant, subject, scopes, user } = grant
+  const { tenant, subject, scopes, user } = request
   return await new SignJWT({ client_id: user ? CLI_CLIENT : subject, tenant, scope: scopes.join(' ') })
     .setProtectedHeader({ typ: 'at+jwt', alg: key.alg, kid: key.kid })
-    .setIssuer(parties.issuer)
-    .setAudience(parties.audience)
+    .setIssuer(request.issuer)
+    .setAudience(request.audience)
     .setSubject(subject)
     .setJti(randomUUID())
     .setIssuedAt(issuedAt)
     .setExpirationTime(issuedAt + lifetimeSeconds)
     .sign(await importJWK(key, key.alg))
 }
-
-/**
- * A token of the embedded issuer for the command line. The issuer need not run: the key in the data directory, created
- * if it is missing, is sufficient.
- */
-export const mintDevToken = async (request: TokenParties & DevGrant & { readonly dataDir: string }): Promise<string> =>
-  await signDevToken(await loadSigningKey(request.dataDir), request, request)

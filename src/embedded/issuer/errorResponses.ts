@@ -1,32 +1,18 @@
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
-import { errorPage } from './pages/error.ts'
-import type { Page } from './pages/page.ts'
 
-/** Errors of the issuer itself as OAuth errors, and as pages where the caller is a browser. */
+/** Errors of the issuer itself as OAuth errors; those of its pages are pages (provider.ts, interactions.ts). */
 
 const RETRY_AFTER_SECONDS = '1'
-const UNAVAILABLE = {
-  error: 'temporarily_unavailable',
-  error_description: 'a required dependency is not responding',
-}
-
-/** Whether a dependency did not answer, by the error's name in the ports. */
-export const isUnavailable = (error: unknown): boolean => error instanceof Error && error.name === 'Unavailable'
-
-/** 503 with Retry-After, for a page whose database does not answer in time. */
-export const unavailablePage = (): Page => ({
-  ...errorPage(UNAVAILABLE, 503),
-  headers: { 'retry-after': RETRY_AFTER_SECONDS },
-})
 
 /** Whether the response is a page for a browser; OAuth clients get JSON. */
 export const isPage = ({ oidc }: KoaContextWithOIDC): boolean => ['authorization', 'resume'].includes(oidc.route)
 
 const send = (ctx: KoaContextWithOIDC, error: unknown): void => {
-  if (isUnavailable(error)) {
+  // The list of revocations is in the database; the name is that of the error in the ports.
+  if (error instanceof Error && error.name === 'Unavailable') {
     ctx.status = 503
     ctx.set('Retry-After', RETRY_AFTER_SECONDS)
-    ctx.body = UNAVAILABLE
+    ctx.body = { error: 'temporarily_unavailable', error_description: 'a required dependency is not responding' }
   } else {
     ctx.status = 500
     ctx.body = { error: 'server_error', error_description: 'the request could not be completed' }

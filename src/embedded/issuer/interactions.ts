@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { errors, type Provider } from 'oidc-provider'
 import { isScope, type Scope } from '../../identity/principal.ts'
-import { isUnavailable, unavailablePage } from './errorResponses.ts'
 import { formProof, isFromElsewhere, isProof, readForm } from './forms.ts'
 import type { LoginThrottle } from './loginThrottle.ts'
 import { consentPage } from './pages/consent.ts'
@@ -34,8 +33,6 @@ type Step = {
   readonly dependencies: InteractionDependencies
   readonly interaction: Interaction
 }
-
-const PATH = /^\/interaction\/([A-Za-z0-9_-]{1,64})(?:\/(login|consent|deny))?$/
 
 const FORGED = { error: 'forged' }
 
@@ -108,7 +105,7 @@ const logIn = async (step: Step, form: ReadonlyMap<string, string>): Promise<Pag
   const typed = (form.get('username') ?? '').trim().toLowerCase()
   const username = USERNAME.test(typed) ? typed : ''
   const attempt = { username, address: dependencies.addressOf(request) }
-  const retryAfterSeconds = await dependencies.throttle.begin(attempt)
+  const retryAfterSeconds = dependencies.throttle.begin(attempt)
   if (retryAfterSeconds !== undefined) return showLogin(step, { username, problem: { retryAfterSeconds } })
   const { tenant } = await commonViewOf(step)
   const user = (await dependencies.users()).find(
@@ -117,7 +114,7 @@ const logIn = async (step: Step, form: ReadonlyMap<string, string>): Promise<Pag
   const isClientItself = username === interaction.params['client_id']
   const isRight = await isPassword(form.get('password') ?? '', user?.password)
   if (!isRight || isClientItself) return showLogin(step, { username, problem: 'wrong' })
-  await dependencies.throttle.succeed(attempt)
+  dependencies.throttle.succeed(attempt)
   if (interaction.session && interaction.session.accountId !== username) await leaveSession(step)
   return finish(step, { login: { accountId: username, amr: ['pwd'] } })
 }
@@ -162,18 +159,15 @@ const failurePage = (error: unknown, onError: InteractionDependencies['onError']
     return errorPage({ error: message, ...(error_description ? { error_description } : {}) }, statusCode)
   }
   onError(error)
-  return isUnavailable(error) ? unavailablePage() : errorPage({ error: 'server_error' }, 500)
+  return errorPage({ error: 'server_error' }, 500)
 }
 
-/** Serves the pages of login and consent below INTERACTION_ROUTE. False for other paths. */
+/** A step of a login: shows its page, or receives the form of a page, whose action is in the path. */
 export const serveInteraction = async (
   request: IncomingMessage,
   response: ServerResponse,
-  dependencies: InteractionDependencies,
-): Promise<boolean> => {
-  const [, uid, action] = PATH.exec((request.url ?? '').split('?', 1)[0] ?? '') ?? []
-  const isRead = request.method === 'GET' || request.method === 'HEAD'
-  if (uid === undefined || isRead !== (action === undefined) || !(isRead || request.method === 'POST')) return false
+  { uid, action, ...dependencies }: InteractionDependencies & { readonly uid: string; readonly action?: string },
+): Promise<void> => {
   try {
     const interaction = await dependencies.provider.interactionDetails(request, response)
     // The cookie belongs to another login than the path.
@@ -184,5 +178,4 @@ export const serveInteraction = async (
   } catch (error) {
     sendPage(response, failurePage(error, dependencies.onError))
   }
-  return true
 }

@@ -1,18 +1,14 @@
+import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { importJWK } from 'jose'
-import { createRevocations, type Revocations } from '../../identity/revocations.ts'
-import type { Database } from '../../ports.ts'
+import type { Serve } from './authorizationServer.ts'
 import { openClients } from './clients.ts'
-import { loadCookieKey } from './cookieKey.ts'
-import { openDatabaseLoginThrottle } from './databaseLoginThrottle.ts'
-import { openDatabaseRecords } from './databaseRecords.ts'
-import { type DevGrant, signDevToken } from './devToken.ts'
-import { createMemoryLoginThrottle } from './loginThrottle.ts'
-import { createMemoryRecords } from './memoryRecords.ts'
-import { ROUTES } from './endpoints.ts'
+import { interactionOf, methodsOf, pathOf, ROUTES } from './endpoints.ts'
+import { createLoginThrottle } from './loginThrottle.ts'
 import { describeIssuer, type IssuerMetadata } from './metadata.ts'
-import { openKeyRing, type PublicKey, publishedKeys } from './signingKey.ts'
+import { type KeyRing, openKeyRing, type PublicKey, publishedKeys } from './signingKey.ts'
 import { openUsers } from './users.ts'
+import type { WatchedFile } from './watchedFile.ts'
 
 /** The embedded issuer: keys, clients, users, the provider and its pages as one request handler. */
 
@@ -22,6 +18,7 @@ export type { IssuerMetadata } from './metadata.ts'
 
 /** The time for which verifiers may cache the key set; well below the 60 s after which a removed key is refused. */
 const JWKS_MAX_AGE_SECONDS = 15
+const COOKIE_KEY_BYTES = 32
 
 export type IssuerOptions = {
   /** The issuer's URL. The handler is mounted at its path: `http://localhost:8080/oauth`. */
@@ -30,12 +27,12 @@ export type IssuerOptions = {
   /** The base URL of the service, which clients name as `resource` (RFC 8707). The issuer's origin by default. */
   readonly resource?: string
   readonly dataDir: string
-  /** Stores codes, sessions, refresh tokens and failed logins. Without it they are in memory until the process ends. */
-  readonly database?: Database
-  /** Receives revocations; the API's token verifier reads the same list. */
-  readonly revocations?: Pick<Revocations, 'revoke'>
+  /** Adds a token or a grant to the list of revocations that the API's token verifier reads. */
+  readonly revoke?: (name: string) => Promise<void>
   /** The address of a client; that of the TCP peer by default. */
   readonly addressOf?: (request: IncomingMessage) => string
+  /** Sends requests to the process that has the issuer; without it that is this process. */
+  readonly forward?: Serve | undefined
   /** Called with faults of the issuer itself, not with refused requests. */
   readonly onError?: (error: unknown) => void
 }
@@ -58,17 +55,6 @@ export type Issuer = {
   readonly metadata: IssuerMetadata
   /** The present public keys, for a verifier in the same process. */
   readonly jwks: () => Promise<KeySet>
-  readonly mintToken: (grant: DevGrant) => Promise<string>
-}
-
-const RESUME = /^\/auth\/[A-Za-z0-9_-]{1,64}$/
-
-/** The methods of the enabled paths; undefined for others. The provider has more routes than the contract. */
-const methodsOf = (path: string): readonly string[] | undefined => {
-  // OPTIONS is the CORS preflight of browser applications.
-  if (path === ROUTES.token || path === ROUTES.revocation) return ['POST', 'OPTIONS']
-  if (path === ROUTES.jwks) return ['GET', 'HEAD']
-  return path === ROUTES.authorization || RESUME.test(path) ? ['GET'] : undefined
 }
 
 class MethodNotAllowed extends Error {
@@ -81,7 +67,13 @@ class MethodNotAllowed extends Error {
   }
 }
 
-const pathOf = (request: IncomingMessage): string => (request.url ?? '').split('?', 1)[0] ?? ''
+/** Whether the issuer serves the request. Throws MethodNotAllowed where its path has other methods. */
+const isServed = (request: IncomingMessage): boolean => {
+  const methods = methodsOf(pathOf(request))
+  if (methods === undefined) return interactionOf(request) !== undefined
+  if (!methods.includes(request.method ?? '')) throw new MethodNotAllowed(methods)
+  return true
+}
 
 const sendKeys = (response: ServerResponse, keys: KeySet): void => {
   const headers = {
@@ -102,63 +94,46 @@ const assertCanonicalIssuer = (issuer: string): void => {
     throw new TypeError('The issuer must be a URL without a slash at its end.')
 }
 
-/** Runs `open` at the first call; a failed one is repeated by the next call. */
-const whenUsed = <T>(open: () => Promise<T>): (() => Promise<T>) => {
-  let opened: Promise<T> | undefined
-  return () =>
-    (opened ??= open().catch((error: unknown) => {
-      opened = undefined
-      throw error
-    }))
+/** The part of the issuer that only one process of a service may have: oidc-provider, log-ins and the login throttle. */
+const openServer = async (
+  options: IssuerOptions,
+  ring: WatchedFile<KeyRing>,
+  keys: () => Promise<readonly PublicKey[]>,
+) => {
+  const { issuer, audience, dataDir, onError = () => undefined } = options
+  const { resource = new URL(issuer).origin, addressOf = peerOf, revoke = async () => undefined } = options
+  const [clients, users] = await Promise.all([openClients(dataDir, onError), openUsers(dataDir, onError)])
+  const wired = {
+    ...{ issuer, audience, resource, addressOf, onError, keys },
+    users,
+    adapters: { clients, revoke },
+    signingKey: async () => (await ring()).signing,
+    cookieKey: randomBytes(COOKIE_KEY_BYTES).toString('base64url'),
+    throttle: createLoginThrottle(),
+  }
+  // oidc-provider is loaded by the first request that it serves, since it is large.
+  let server: Promise<Serve> | undefined
+  const load = async (): Promise<Serve> => (await import('./authorizationServer.ts')).createAuthorizationServer(wired)
+  return async (request: IncomingMessage, response: ServerResponse) => (await (server ??= load()))(request, response)
 }
 
 /**
  * Opens the embedded issuer on its stored keys, clients and users, which are created at first use and read again when
- * they change. Throws a StartupError if they are invalid. oidc-provider is loaded by the first request that it serves,
- * since it is large, and tokens of the command line need none of it. Long because it wires every part of the issuer
- * once.
+ * they change. Throws a StartupError if they are invalid.
  */
 export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
-  const { issuer, audience, dataDir, database, onError = () => {} } = options
-  const { resource = new URL(issuer).origin, addressOf = peerOf } = options
+  const { issuer, dataDir, forward, onError = () => undefined } = options
   assertCanonicalIssuer(issuer)
-  const { revoke } = options.revocations ?? createRevocations()
-  const [ring, clients, users, cookieKey, records, throttle] = await Promise.all([
-    openKeyRing(dataDir, onError),
-    openClients(dataDir, onError),
-    openUsers(dataDir, onError),
-    loadCookieKey(dataDir),
-    database ? openDatabaseRecords(database) : createMemoryRecords(),
-    database ? openDatabaseLoginThrottle(database) : createMemoryLoginThrottle(),
-  ])
-  /** The latest ones, because another process may have signed with a key that it has just read. */
-  const keys = async (): Promise<readonly PublicKey[]> => publishedKeys(await ring.latest())
+  const ring = await openKeyRing(dataDir, onError)
+  const keys = async (): Promise<readonly PublicKey[]> => publishedKeys(await ring())
   // An invalid key is reported at startup instead of by the first request.
-  await importJWK((await ring.current()).signing)
-  const adapters = { records, clients: clients.current, revoke }
-  const shared = { issuer, audience, resource, users: users.current, cookieKey, throttle, addressOf, onError }
-  const server = whenUsed(async () => {
-    const { createAuthorizationServer } = await import('./authorizationServer.ts')
-    return createAuthorizationServer({
-      ...shared,
-      adapters,
-      keys,
-      signingKey: async () => (await ring.current()).signing,
-    })
-  })
+  await importJWK((await ring()).signing)
+  const serve = forward ?? (await openServer(options, ring, keys))
 
-  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<boolean> => {
-    const path = pathOf(request)
-    const methods = methodsOf(path)
-    if (methods === undefined) return (await server()).serveInteraction(request, response)
-    if (!methods.includes(request.method ?? '')) throw new MethodNotAllowed(methods)
-    if (path === ROUTES.jwks) {
-      sendKeys(response, { keys: await keys() })
-      return true
-    }
-    response.setHeader('cache-control', 'no-store')
-    response.setHeader('x-content-type-options', 'nosniff')
-    await (await server()).serve(request, response)
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<boolean> => {
+    if (!isServed(request)) return false
+    if (pathOf(request) === ROUTES.jwks) sendKeys(response, { keys: await keys() })
+    else await serve(request, response)
     return true
   }
 
@@ -167,13 +142,8 @@ export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
       if (!(error instanceof MethodNotAllowed)) onError(error)
       next(error)
     }
-    void serve(request, response).then(isServed => (isServed ? undefined : next()), fail)
+    void answer(request, response).then(isAnswered => (isAnswered ? undefined : next()), fail)
   }
 
-  return {
-    handler,
-    metadata: describeIssuer(issuer),
-    jwks: async () => ({ keys: await keys() }),
-    mintToken: async grant => signDevToken((await ring.current()).signing, { issuer, audience }, grant),
-  }
+  return { handler, metadata: describeIssuer(issuer), jwks: async () => ({ keys: await keys() }) }
 }

@@ -1,34 +1,30 @@
 /** Limits of failed logins, per user and per address. */
 
-export const WINDOW_SECONDS = 300
-export const PER_USER_MAX = 10
+const WINDOW_MS = 300_000
+const PER_USER_MAX = 10
 /** Higher than the limit per user, because many users may share an address. */
-export const PER_ADDRESS_MAX = 100
+const PER_ADDRESS_MAX = 100
 
 export type Attempt = { readonly username: string; readonly address: string }
 
 export type LoginThrottle = {
   /**
-   * Resolves to the seconds to wait if there were too many attempts, else to nothing. The attempt is counted as failed
-   * before its result is known, so concurrent guesses are all counted. A refused attempt is not counted.
+   * The seconds to wait if there were too many attempts, else nothing. The attempt is counted as failed before its
+   * result is known, so concurrent guesses are all counted. A refused attempt is not counted.
    */
-  begin(attempt: Attempt): Promise<number | undefined>
+  readonly begin: (attempt: Attempt) => number | undefined
   /** The password was correct: the attempt and the user's earlier failures are no longer counted. */
-  succeed(attempt: Attempt): Promise<void>
+  readonly succeed: (attempt: Attempt) => void
 }
 
-export const keysOf = ({ username, address }: Attempt) => ({ user: `user ${username}`, address: `address ${address}` })
-
-type Window = { failures: number; readonly endsAtMs: number }
-
-const WINDOW_MS = WINDOW_SECONDS * 1_000
+type Window = { failures: number; readonly max: number; readonly endsAtMs: number }
 
 /**
- * For an issuer without a database. A window is never evicted before its end, because an attacker could choose the
- * evicted one by trying other names. Memory is bounded all the same, since each window costs the hashing of a password,
- * of which a process can do some tens per second. Long because the windows and their eviction share one map.
+ * A window is never evicted before its end, because an attacker could choose the evicted one by trying other names.
+ * Memory is bounded all the same, since each window costs the hashing of a password, of which a process can do some
+ * tens per second.
  */
-export const createMemoryLoginThrottle = (monotonicNow: () => number = () => performance.now()): LoginThrottle => {
+export const createLoginThrottle = (monotonicNow: () => number = () => performance.now()): LoginThrottle => {
   /** In the order of their ends, because all have the same length. */
   const windows = new Map<string, Window>()
 
@@ -39,36 +35,28 @@ export const createMemoryLoginThrottle = (monotonicNow: () => number = () => per
     }
   }
 
-  const windowOf = (key: string): Window => {
-    const current = windows.get(key)
-    if (current) return current
-    const fresh = { failures: 0, endsAtMs: monotonicNow() + WINDOW_MS }
-    windows.set(key, fresh)
-    return fresh
+  const windowOf = (key: string, max: number): Window => {
+    const window = windows.get(key) ?? { failures: 0, max, endsAtMs: monotonicNow() + WINDOW_MS }
+    windows.set(key, window)
+    return window
   }
 
   return {
-    begin: async attempt => {
+    begin: ({ username, address }) => {
       removeEnded()
-      const keys = keysOf(attempt)
-      const [user, address] = [windowOf(keys.user), windowOf(keys.address)]
-      const full = [
-        ...(user.failures >= PER_USER_MAX ? [user] : []),
-        ...(address.failures >= PER_ADDRESS_MAX ? [address] : []),
-      ]
+      const both = [windowOf(`user ${username}`, PER_USER_MAX), windowOf(`address ${address}`, PER_ADDRESS_MAX)]
+      const full = both.filter(({ failures, max }) => failures >= max)
       if (full.length > 0) {
         const untilMs = Math.max(...full.map(({ endsAtMs }) => endsAtMs))
         return Math.max(1, Math.ceil((untilMs - monotonicNow()) / 1_000))
       }
-      user.failures++
-      address.failures++
+      for (const window of both) window.failures++
       return undefined
     },
-    succeed: async attempt => {
-      const keys = keysOf(attempt)
-      windows.delete(keys.user)
-      const address = windows.get(keys.address)
-      if (address) address.failures = Math.max(0, address.failures - 1)
+    succeed: ({ username, address }) => {
+      windows.delete(`user ${username}`)
+      const window = windows.get(`address ${address}`)
+      if (window) window.failures = Math.max(0, window.failures - 1)
     },
   }
 }

@@ -1,84 +1,108 @@
+import { hash } from 'node:crypto'
 import { type Adapter, type AdapterFactory, type AdapterPayload, errors } from 'oidc-provider'
 import { type DevClient, metadataOf } from './clients.ts'
 import { SESSION_LIFETIME_SECONDS } from './lifetimes.ts'
-import { fingerprintOf, type Records } from './records.ts'
 
-/** The storage that oidc-provider asks for, on top of the issuer's records and clients. */
-
-/** Sessions have a second name; a record of this kind maps it to the first. */
-const SESSION_UID = 'Session.uid'
+/** The storage that oidc-provider asks for: clients from their file, everything else in memory until it expires. */
 
 export type AdapterDependencies = {
-  readonly records: Records
   readonly clients: () => Promise<readonly DevClient[]>
   /** Makes the API refuse the access tokens of the grant with this name. */
   readonly revoke: (name: string) => Promise<void>
+  /** Milliseconds of a clock. */
+  readonly now?: () => number
 }
 
-/** The name of a grant in access tokens and in the list of revocations: a hash, which is useless as a credential. */
-export const grantName = (grantId: string): string => `grant:${fingerprintOf(grantId)}`
+/** The oldest records are evicted beyond this number. */
+const RECORDS_MAX = 10_000
 
-const clientAdapter = (clients: AdapterDependencies['clients']): Pick<Adapter, 'find'> => ({
+/** The name of a grant in access tokens and in the list of revocations: a hash, which is useless as a credential. */
+export const grantName = (grantId: string): string => `grant:${hash('sha256', grantId, 'base64url')}`
+
+type Entry = { readonly payload: AdapterPayload; readonly expiresAtMs: number }
+
+const createRecords = (now: () => number) => {
+  const entries = new Map<string, Entry>()
+  return {
+    put: (key: string, payload: AdapterPayload, lifetimeSeconds: number): void => {
+      const oldest = entries.keys().next().value
+      if (entries.size >= RECORDS_MAX && oldest !== undefined) entries.delete(oldest)
+      entries.set(key, { payload: { ...payload }, expiresAtMs: now() + lifetimeSeconds * 1_000 })
+    },
+    get: (key: string): AdapterPayload | undefined => {
+      const entry = entries.get(key)
+      if (entry && entry.expiresAtMs > now()) return entry.payload
+      entries.delete(key)
+      return undefined
+    },
+    remove: (key: string): void => void entries.delete(key),
+    removeOfGrant: (kind: string, grantId: string): void => {
+      for (const [key, { payload }] of entries)
+        if (key.startsWith(`${kind}:`) && payload.grantId === grantId) entries.delete(key)
+    },
+  }
+}
+
+const clientAdapter = (clients: AdapterDependencies['clients']): Pick<Adapter, 'find' | 'upsert'> => ({
   find: async id => {
     const client = (await clients()).find(({ client_id }) => client_id === id)
     return client && metadataOf(client)
   },
+  upsert: async () => {
+    throw new Error('Clients are registered by the command line alone.')
+  },
 })
 
-const refuse = async (): Promise<never> => {
-  throw new Error('Clients are registered by the command line alone.')
-}
-
 /**
- * The storage adapter of oidc-provider, on top of records. The library checks whether a code or a refresh token is
- * consumed and consumes it in a second step, so twenty concurrent requests could all pass the check. Therefore
- * consuming decides here: one request wins, and every other one revokes the whole grant, because the code or token is
- * then known to more than one party. Long because it lists the methods of the library's interface.
+ * The library checks whether a code or a refresh token is consumed and consumes it in a second step, so twenty
+ * concurrent requests could all pass the check. Therefore consuming decides here: one request wins, and every other one
+ * revokes the whole grant, because the code or token is then known to more than one party.
+ *
+ * Long because it lists the methods of the library's interface.
  */
-export const createAdapters = ({ records, clients, revoke }: AdapterDependencies): AdapterFactory => {
-  const revokeGrant = async (kind: string, grantId: string): Promise<void> => {
-    // The API refuses the tokens first; a crash after this leaves records of a grant that is revoked already.
-    await revoke(grantName(grantId))
-    await records.removeOfGrant(kind, grantId)
+export const createAdapters = ({ clients, revoke, now = Date.now }: AdapterDependencies): AdapterFactory => {
+  const records = createRecords(now)
+  const copyOf = (key: string): AdapterPayload | undefined => {
+    const payload = records.get(key)
+    return payload && { ...payload }
   }
+  const uidKey = (kind: string, uid: string): string => `${kind}.uid:${uid}`
 
-  const upsert = async (kind: string, id: string, payload: AdapterPayload, lifetimeSeconds: number): Promise<void> => {
-    const record = { kind, id, payload, lifetimeSeconds }
-    if (kind === 'ReplayDetection') {
-      if (!(await records.putIfNew(record))) throw new errors.InvalidClientAuth('the assertion was used already')
-      return
+  return kind => {
+    const keyOf = (id: string): string => `${kind}:${id}`
+    const revokeByGrantId = async (grantId: string): Promise<void> => {
+      // The API refuses the tokens first: if it cannot be told, the records stay, and the caller tries again.
+      await revoke(grantName(grantId))
+      records.removeOfGrant(kind, grantId)
     }
-    await records.put(record)
-    if (kind === 'Session' && payload.uid !== undefined)
-      await records.put({ kind: SESSION_UID, id: payload.uid, payload: { uid: id }, lifetimeSeconds })
-  }
-
-  const consume = async (kind: string, id: string): Promise<void> => {
-    if (await records.consume({ kind, id })) return
-    const grantId = (await records.get({ kind, id }))?.grantId
-    if (grantId !== undefined) {
-      await revokeGrant(kind, grantId)
-      await records.remove({ kind: 'Grant', id: grantId })
+    return {
+      upsert: async (id, payload, lifetimeSeconds = SESSION_LIFETIME_SECONDS) => {
+        if (kind === 'ReplayDetection' && records.get(keyOf(id)))
+          throw new errors.InvalidClientAuth('the assertion was used already')
+        records.put(keyOf(id), payload, lifetimeSeconds)
+        // A session has a second name.
+        if (kind === 'Session' && payload.uid !== undefined)
+          records.put(uidKey(kind, payload.uid), { uid: id }, lifetimeSeconds)
+      },
+      find: async id => copyOf(keyOf(id)),
+      findByUid: async uid => copyOf(keyOf(records.get(uidKey(kind, uid))?.uid ?? '')),
+      // Part of the device flow, which is disabled.
+      findByUserCode: async () => undefined,
+      consume: async id => {
+        const payload = records.get(keyOf(id))
+        if (payload && payload.consumed === undefined) {
+          payload.consumed = Math.floor(Date.now() / 1_000)
+          return
+        }
+        if (payload?.grantId !== undefined) {
+          await revokeByGrantId(payload.grantId)
+          records.remove(`Grant:${payload.grantId}`)
+        }
+        throw new errors.InvalidGrant('used already')
+      },
+      destroy: async id => records.remove(keyOf(id)),
+      revokeByGrantId,
+      ...(kind === 'Client' ? clientAdapter(clients) : {}),
     }
-    throw new errors.InvalidGrant('used already')
   }
-
-  const findByUid = async (kind: string, uid: string): Promise<AdapterPayload | undefined> => {
-    const id = (await records.get({ kind: `${kind}.uid`, id: uid }))?.uid
-    return id === undefined ? undefined : await records.get({ kind, id })
-  }
-
-  return kind => ({
-    upsert:
-      kind === 'Client'
-        ? refuse
-        : (id, payload, lifetime) => upsert(kind, id, payload, lifetime || SESSION_LIFETIME_SECONDS),
-    find: kind === 'Client' ? clientAdapter(clients).find : id => records.get({ kind, id }),
-    findByUid: uid => findByUid(kind, uid),
-    // Part of the device flow, which is disabled.
-    findByUserCode: async () => undefined,
-    consume: id => consume(kind, id),
-    destroy: id => records.remove({ kind, id }),
-    revokeByGrantId: grantId => revokeGrant(kind, grantId),
-  })
 }

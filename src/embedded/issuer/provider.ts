@@ -13,7 +13,7 @@ import {
 import { SCOPES } from '../../identity/principal.ts'
 import { isLoopback } from './clients.ts'
 import { CLIENT_ASSERTION_ALGORITHMS, CLIENT_AUTH_METHODS, INTERACTION_ROUTE, ROUTES } from './endpoints.ts'
-import { isPage, isUnavailable, unavailablePage } from './errorResponses.ts'
+import { isPage } from './errorResponses.ts'
 import { grantName } from './oidcAdapters.ts'
 import {
   CODE_LIFETIME_SECONDS,
@@ -180,15 +180,14 @@ const configure = (options: ProviderOptions): Configuration => ({
   issueRefreshToken: async (_, client) => client.grantTypeAllowed('refresh_token'),
   pkce: { required: () => true },
   // Browsers get a page; OAuth clients get JSON, whatever they accept.
-  renderError: (ctx, out, failure) => {
+  renderError: (ctx, out) => {
     if (!isPage(ctx)) {
       ctx.type = 'json'
       ctx.body = out
       return
     }
     const { error, error_description = '' } = out
-    const page = isUnavailable(failure) ? unavailablePage() : errorPage({ error, error_description }, ctx.status)
-    if (page.status !== undefined) ctx.status = page.status
+    const page = errorPage({ error, error_description }, ctx.status)
     ctx.set(headersOf(page))
     ctx.body = textOf(page)
   },

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { SCOPES, TENANT_PATTERN } from '../../identity/principal.ts'
 import { StartupError } from '../../lib/startupError.ts'
 import { type WatchedFile, openWatchedFile } from './watchedFile.ts'
-import { editPrivate, issuerFolder, readOrCreatePrivate } from './privateFile.ts'
+import { editPrivate, issuerFolder, readOrCreatePrivate } from '../privateFile.ts'
 
 /** The files with registered clients and users. */
 

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { StartupError } from '../../lib/startupError.ts'
 import { RETIRING_SECONDS } from './lifetimes.ts'
 import { type WatchedFile, openWatchedFile } from './watchedFile.ts'
-import { editPrivate, issuerFolder, readOrCreatePrivate } from './privateFile.ts'
+import { editPrivate, issuerFolder, readOrCreatePrivate } from '../privateFile.ts'
 
 /** The issuer's signing key, its retired predecessors, and rotation. */
 

@@ -1,19 +1,25 @@
 /** The directory of a Postgres cluster: created atomically, and freed of a server that outlived its supervisor. */
 
-import { execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chown, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { chown, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { signalProcess } from '../../childProcesses/endProcess.ts'
 import { directoryRefusal } from '../dataDirectory.ts'
+import { readOrCreatePrivate } from '../privateFile.ts'
 import type { PostgresBinaries } from './binaries.ts'
 import type { Launch } from './launch.ts'
-import { StartupError, systemCode } from '../../lib/startupError.ts'
+import { StartupError } from '../../lib/startupError.ts'
 
 export type Cluster = { readonly path: string; readonly user: string; readonly password: string }
 
+const run = promisify(execFile)
+
 const USER = 'ledger'
+const PASSWORD_FILE = 'password'
 const UNFINISHED = 'cluster.unfinished-'
 const PASSWORD_BYTES = 24
 const FAST_SHUTDOWN_MAX_MS = 5_000
@@ -53,26 +59,18 @@ export const startFailure = (directory: string, port: number | undefined, output
   return new StartupError(`Postgres in ${directory} did not start: ${fatal === '' ? 'no reason was given' : fatal}`)
 }
 
-/** A private file beside the cluster, written atomically. */
 const ensurePassword = async (directory: string, launch: Launch): Promise<string> => {
-  const path = join(directory, 'password')
-  const kept = await readFile(path, 'utf8').catch((error: unknown) => {
-    if (systemCode(error) === 'ENOENT') return undefined
-    throw error
-  })
-  if (kept !== undefined) return kept.trim()
-  const password = randomBytes(PASSWORD_BYTES).toString('base64url')
-  await writeFile(`${path}.new`, `${password}\n`, { mode: 0o600, flush: true })
+  const generate = async (): Promise<string> => `${randomBytes(PASSWORD_BYTES).toString('base64url')}\n`
+  const password = await readOrCreatePrivate(directory, PASSWORD_FILE, generate)
   // initdb reads it, and runs as the owner of the cluster.
-  if (launch.account) await chown(`${path}.new`, launch.account.uid, launch.account.gid)
-  await rename(`${path}.new`, path)
-  return password
+  if (launch.account) await chown(join(directory, PASSWORD_FILE), launch.account.uid, launch.account.gid)
+  return password.trim()
 }
 
 const initdbArguments = (directory: string, path: string): string[] => [
   `--pgdata=${path}`,
   `--username=${USER}`,
-  `--pwfile=${join(directory, 'password')}`,
+  `--pwfile=${join(directory, PASSWORD_FILE)}`,
   '--auth=scram-sha-256',
   '--encoding=UTF8',
   // Locale C gives the same order of text on every machine.
@@ -82,25 +80,15 @@ const initdbArguments = (directory: string, path: string): string[] => [
   '--no-instructions',
 ]
 
-const runInitdb = async (
-  initdb: string,
-  args: readonly string[],
-  launch: Launch,
-): Promise<{ ok: boolean; output: string }> => {
+/** Resolves to the output if it failed. */
+const runInitdb = async (initdb: string, args: readonly string[], launch: Launch): Promise<string | undefined> => {
   const [program, all] = launch.command(initdb, args)
-  const child = spawn(program, all, {
-    ...launch.spawnOptions,
-    env: postgresEnvironment,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => void (output = (output + text).slice(-OUTPUT_MAX_CHARS)))
-  }
-  const ok = await new Promise<boolean>((resolve, reject) => {
-    child.on('error', reject).on('close', code => resolve(code === 0))
-  })
-  return { ok, output }
+  const running = run(program, [...all], { ...launch.spawnOptions, env: postgresEnvironment })
+  return await running.then(
+    () => undefined,
+    (error: Error & { stdout?: string; stderr?: string }) =>
+      `${error.stdout ?? ''}${error.stderr ?? ''}`.slice(-OUTPUT_MAX_CHARS) || error.message,
+  )
 }
 
 const removeUnfinished = async (directory: string): Promise<void> => {
@@ -119,30 +107,26 @@ const initialise = async (directory: string, binaries: PostgresBinaries, launch:
   await removeUnfinished(directory)
   const unfinished = await mkdtemp(join(directory, UNFINISHED))
   if (launch.account) await chown(unfinished, launch.account.uid, launch.account.gid)
-  const { ok, output } = await runInitdb(binaries.initdb, initdbArguments(directory, unfinished), launch)
-  if (!ok) throw startFailure(directory, undefined, output)
+  const failure = await runInitdb(binaries.initdb, initdbArguments(directory, unfinished), launch)
+  if (failure !== undefined) throw startFailure(directory, undefined, failure)
   await rename(unfinished, join(directory, 'cluster'))
 }
-
-const exists = async (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    () => false,
-  )
 
 /** The cluster in `directory`, created on the first call. Throws a StartupError if the disk is full or not writable. */
 export const openCluster = async (directory: string, binaries: PostgresBinaries, launch: Launch): Promise<Cluster> => {
   const path = join(directory, 'cluster')
-  const isCreated = await exists(path)
-  if (isCreated && !(await exists(join(directory, 'password')))) {
-    throw new StartupError(`The file ${join(directory, 'password')} is missing: put it back, or remove ${directory}.`)
-  }
+  const isCreated = existsSync(path)
+  if (isCreated && !existsSync(join(directory, PASSWORD_FILE)))
+    throw new StartupError(
+      `The file ${join(directory, PASSWORD_FILE)} is missing: put it back, or remove ${directory}.`,
+    )
   try {
     const password = await ensurePassword(directory, launch)
     if (!isCreated) await initialise(directory, binaries, launch)
     return { path, user: USER, password }
   } catch (error) {
-    throw directoryRefusal(directory, error)
+    const refusal = directoryRefusal(directory, error instanceof StartupError ? error.cause : error)
+    throw refusal instanceof StartupError ? refusal : error
   }
 }
 
@@ -151,18 +135,8 @@ const commandOf = async (pid: number): Promise<string> => {
     return (await readFile(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' ')
   } catch {
     if (process.platform === 'linux') return ''
-    const listed = await promisify(execFile)('ps', ['-o', 'command=', '-p', `${pid}`]).catch(() => ({ stdout: '' }))
+    const listed = await run('ps', ['-o', 'command=', '-p', `${pid}`]).catch(() => ({ stdout: '' }))
     return listed.stdout
-  }
-}
-
-const signalAll = (pids: readonly number[], signal: NodeJS.Signals): void => {
-  for (const pid of pids) {
-    try {
-      process.kill(pid, signal)
-    } catch (error) {
-      if (systemCode(error) !== 'ESRCH') throw error
-    }
   }
 }
 
@@ -187,10 +161,10 @@ export const endOrphan = async (cluster: string): Promise<boolean> => {
   if (!(pid > 1)) return false
   const isServer = async () => (await commandOf(pid)).includes(cluster)
   const wasServer = await isServer()
-  if (wasServer) signalAll([pid], 'SIGINT')
+  if (wasServer) signalProcess(pid, 'SIGINT')
   if (!(await goneWithin(isServer, FAST_SHUTDOWN_MAX_MS))) {
     // The server does not react to a signal: it is stopped or stuck. Acknowledged writes are in the WAL.
-    signalAll([pid], 'SIGKILL')
+    signalProcess(pid, 'SIGKILL')
     await goneWithin(isServer, KILL_MAX_MS)
   }
   await rm(pidFile, { force: true })

@@ -1,20 +1,19 @@
 /**
- * Embedded Postgres as a child process: `node src/embedded/postgres/postgres.ts --data-dir D --port P` prints its
- * connection string, then `ready`. A separate process, so a crash of the service does not interrupt its shutdown.
+ * Embedded Postgres as a child process: `node src/embedded/postgres/postgres.ts --data-dir D --port P`. A separate process,
+ * so a crash of the service does not interrupt its shutdown.
  * D has `cluster/`, `socket/`, `password` (private) and `postgres.log`.
  */
 
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { type Life, portArgument, runAsChild } from '../../childProcesses/childMain.ts'
 import { openDataDirectory } from '../dataDirectory.ts'
-import { type ServiceOptions, runAsChild } from '../childMain.ts'
-import { findFreePort } from '../freePorts.ts'
+import { holdPort } from '../freePorts.ts'
 import { postgresBinaries } from './binaries.ts'
 import { endOrphan, openCluster } from './cluster.ts'
 import { postgresLaunch } from './launch.ts'
-import { connectionString, HOST, type ServerProcess, type ServerStart, startServer, stopServer } from './server.ts'
+import { connectionString, HOST, type ServerStart, startServer, stopServer } from './server.ts'
 import { makeSocketFolder } from './socket.ts'
 import { StartupError, systemCode } from '../../lib/startupError.ts'
 
@@ -22,32 +21,18 @@ import { StartupError, systemCode } from '../../lib/startupError.ts'
 const LOCK_WAIT_MS = 10_000
 const START_ATTEMPTS_MAX = 20
 const START_RETRY_MS = 250
+const CLOSE_MAX_MS = 25_000
 
-export type EmbeddedPostgres = {
-  /** The connection string of the database `ledger`, as a superuser; the server has the database `eventstore` too. */
-  readonly address: string
-  /** The pid of the postmaster. */
-  readonly pid: number
-  /** Fast shutdown: open transactions are rolled back, committed ones are on disk. */
-  close(): Promise<void>
-  /** Settles if the server ended by itself. */
-  readonly ended: Promise<Error>
-}
-
-/** Checks that the port is free, or finds a free one for 0. Throws a StartupError if it is in use. */
-const probePort = async (port: number): Promise<number> => {
-  if (port === 0) return findFreePort(HOST)
-  const server = createServer()
+/** A port that is free, or was a moment ago. Throws a StartupError if this one is in use. */
+const probePort = async (wanted: number): Promise<number> => {
   try {
-    server.listen(port, HOST)
-    await once(server, 'listening')
+    const { port, release } = await holdPort(wanted, HOST)
+    await release()
     return port
   } catch (error) {
-    if (systemCode(error) === 'EADDRINUSE') throw new StartupError(`Port ${port} on ${HOST} is in use.`, error)
-    if (systemCode(error) === 'EACCES') throw new StartupError(`Port ${port} on ${HOST} is not permitted.`, error)
+    if (systemCode(error) === 'EADDRINUSE') throw new StartupError(`Port ${wanted} on ${HOST} is in use.`, error)
+    if (systemCode(error) === 'EACCES') throw new StartupError(`Port ${wanted} on ${HOST} is not permitted.`, error)
     throw error
-  } finally {
-    server.close()
   }
 }
 
@@ -59,12 +44,10 @@ const isTransient = (error: unknown, mayBeFree: boolean): boolean =>
   error instanceof StartupError &&
   (/still in use|already exists/.test(error.message) || (mayBeFree && /^Port \d+ .* is in use/.test(error.message)))
 
+type Wanted = { readonly port: number; readonly signal: AbortSignal; readonly mayBeFree: boolean }
+
 /** `mayBeFree`: another attempt may find the port free. */
-const startWithRetries = async (
-  start: Omit<ServerStart, 'port'>,
-  { port, signal }: ServiceOptions,
-  mayBeFree: boolean,
-) => {
+const startWithRetries = async (start: Omit<ServerStart, 'port'>, { port, signal, mayBeFree }: Wanted) => {
   for (let attempt = 1; ; attempt++) {
     try {
       const probed = await probePort(port)
@@ -76,35 +59,33 @@ const startWithRetries = async (
   }
 }
 
-const unexpectedEnd = async (server: ServerProcess, logPath: string): Promise<Error> =>
-  new StartupError(`Postgres ended unexpectedly (${await server.exited}); its log is ${logPath}.`)
+const options = { 'data-dir': { type: 'string' }, port: { type: 'string', default: '0' } } as const
 
 /**
- * Starts Postgres on `dataDir`, after creating it on the first start and ending a server that an earlier start left
- * behind. Port 0 takes a free one. Throws a StartupError.
+ * Starts Postgres on the data directory, after creating it on the first start and ending a server that an earlier start
+ * left behind. Resolves to the connection string of the database `ledger`, as a superuser; the server has the database
+ * `eventstore` too.
  */
-export const startPostgres = async (options: ServiceOptions): Promise<EmbeddedPostgres> => {
-  const directory = await openDataDirectory(options.dataDir, { waitMs: LOCK_WAIT_MS })
-  try {
-    const binaries = await postgresBinaries()
-    const launch = await postgresLaunch(binaries, directory.path)
-    const mayBeFree = (await endOrphan(join(directory.path, 'cluster'))) || options.port === 0
-    if (!mayBeFree) await probePort(options.port)
-    const cluster = await openCluster(directory.path, binaries, launch)
-    const logPath = join(directory.path, 'postgres.log')
-    const socketFolder = await makeSocketFolder(directory.path, launch)
-    const start = { cluster, postgres: binaries.postgres, launch, logPath, socketFolder }
-    const { server, port } = await startWithRetries(start, options, mayBeFree)
-    const close = async () => {
-      await stopServer(server)
-      await directory.release()
-    }
-    const address = connectionString(cluster, port, 'ledger')
-    return { address, pid: server.pid, close, ended: unexpectedEnd(server, logPath) }
-  } catch (error) {
-    await directory.release()
-    throw error
-  }
+const start = async ({ signal, cleanup, fail }: Life): Promise<string> => {
+  const { values } = parseArgs({ options })
+  if (values['data-dir'] === undefined) throw new StartupError('--data-dir is missing.')
+  const wanted = portArgument(values.port)
+  const directory = await openDataDirectory(values['data-dir'], { waitMs: LOCK_WAIT_MS })
+  cleanup.defer(directory.release)
+  const binaries = await postgresBinaries()
+  const launch = await postgresLaunch(binaries, directory.path)
+  const mayBeFree = (await endOrphan(join(directory.path, 'cluster'))) || wanted === 0
+  if (!mayBeFree) await probePort(wanted)
+  const cluster = await openCluster(directory.path, binaries, launch)
+  const logPath = join(directory.path, 'postgres.log')
+  const socketFolder = await makeSocketFolder(directory.path, launch)
+  const place = { cluster, postgres: binaries.postgres, launch, logPath, socketFolder }
+  const { server, port } = await startWithRetries(place, { port: wanted, signal, mayBeFree })
+  cleanup.defer(() => stopServer(server))
+  const ended = async (): Promise<void> =>
+    fail(new StartupError(`Postgres ended unexpectedly (${await server.exited}); its log is ${logPath}.`))
+  void ended()
+  return connectionString(cluster, port, 'ledger')
 }
 
-if (import.meta.main) await runAsChild(startPostgres)
+runAsChild({ start, closeMaxMs: CLOSE_MAX_MS })

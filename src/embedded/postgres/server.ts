@@ -1,10 +1,11 @@
 /** The server process of Postgres on an initialised cluster: its settings, its log, its start and its stop. */
 
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { open, readFile, rename, stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
+import { endProcess, hasEnded } from '../../childProcesses/endProcess.ts'
 import { type Cluster, postgresEnvironment, startFailure } from './cluster.ts'
 import type { Launch } from './launch.ts'
 import { socketSetting } from './socket.ts'
@@ -55,13 +56,11 @@ export type ServerStart = {
 }
 
 export type ServerProcess = {
-  readonly pid: number
+  readonly process: ChildProcess
   /** Resolves to the way in which it ended. */
   readonly exited: Promise<string>
-  running(): boolean
   /** The last lines of the log of this run. */
-  lastLines(): Promise<string>
-  kill(signal: NodeJS.Signals): void
+  readonly lastLines: () => Promise<string>
 }
 
 /** The open log and the offset at which this run begins. One old log is kept. */
@@ -81,10 +80,9 @@ const spawnServer = async ({ launch, postgres, logPath }: ServerStart, args: str
   const child = spawn(program, all, { ...launch.spawnOptions, env: postgresEnvironment, stdio: [...stdio] })
   await once(child, 'spawn')
   await file.close()
-  const output = async () => (await readFile(logPath)).subarray(from).subarray(-OUTPUT_MAX_BYTES).toString()
+  const lastLines = async () => (await readFile(logPath)).subarray(from).subarray(-OUTPUT_MAX_BYTES).toString()
   const exited = once(child, 'exit').then(([code, signal]) => (signal === null ? `exit code ${code}` : `${signal}`))
-  const running = () => child.exitCode === null && child.signalCode === null
-  return { pid: child.pid ?? 0, exited, running, lastLines: output, kill: signal => void child.kill(signal) }
+  return { process: child, exited, lastLines }
 }
 
 const isStarting = (error: unknown): boolean =>
@@ -118,7 +116,7 @@ const untilReady = async (server: ServerProcess, start: ServerStart, signal: Abo
   for (;;) {
     signal.throwIfAborted()
     const up = await createDatabases(connectionString(start.cluster, start.port, 'postgres')).catch(error => error)
-    if (!server.running()) throw startFailure(directory, start.port, await server.lastLines())
+    if (hasEnded(server.process)) throw startFailure(directory, start.port, await server.lastLines())
     if (up === true) return
     if (up !== false) throw up
     if (performance.now() >= deadline)
@@ -128,12 +126,7 @@ const untilReady = async (server: ServerProcess, start: ServerStart, signal: Abo
 }
 
 /** Fast shutdown: open transactions are rolled back, committed ones are on disk. */
-export const stopServer = async (server: ServerProcess): Promise<void> => {
-  server.kill('SIGINT')
-  const late = setTimeout(() => server.kill('SIGKILL'), STOP_MAX_MS)
-  await server.exited
-  clearTimeout(late)
-}
+export const stopServer = (server: ServerProcess): Promise<void> => endProcess(server.process, 'SIGINT', STOP_MAX_MS)
 
 /** Starts the server and resolves when it accepts connections and its databases exist. Throws a StartupError. */
 export const startServer = async (start: ServerStart, signal: AbortSignal): Promise<ServerProcess> => {

@@ -15,7 +15,6 @@ const SENTENCES: Readonly<Record<string, string>> = {
   invalid_redirect_uri: 'The application wants you sent back to an address that is not registered for it.',
   expired: EXPIRED,
   forged: 'What was sent did not come from our page. Go back to the application and start again.',
-  temporarily_unavailable: 'Part of this service is not responding. Reload this page in a moment.',
   server_error: 'Something went wrong on our side. Nothing was decided; try again in a moment.',
 }
 

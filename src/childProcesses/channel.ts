@@ -1,5 +1,5 @@
 /**
- * Calls between two processes over a channel of messages. The calls and answers of one turn of the event loop are sent
+ * Calls between a child process and its parent over a channel of messages. The calls and answers of one turn of the event loop are sent
  * together: a message costs about 15 µs of CPU on each side, and one more call in it a tenth of that.
  */
 
@@ -64,9 +64,9 @@ export const createChannel = <Remote extends Operations>(
   }
 
   const answer = async (call: Call): Promise<void> => {
-    const result = await answerTo(call)
+    const given = await answerTo(call)
     // Not in one expression: `answers` would be the list of before the wait, which may have been sent.
-    answers.push(result)
+    answers.push(given)
     schedule()
   }
 

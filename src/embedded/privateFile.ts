@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { chmod, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { DatabaseSync } from 'node:sqlite'
-import { StartupError, systemCode } from '../../lib/startupError.ts'
-import { openLockFile } from '../fileLock.ts'
+import { StartupError, systemCode } from '../lib/startupError.ts'
+import { type FileLock, tryFileLock } from './fileLock.ts'
 
-/** Private files of the issuer: created once, edited atomically. */
+/** Private files in the data directory: created once, edited atomically. */
 
 const OWNER_ONLY_FILE = 0o600
 const OWNER_ONLY_FOLDER = 0o700
@@ -75,15 +74,10 @@ export const readOrCreatePrivate = async (
 }
 
 /** One editor at a time; the kernel releases the lock with its process, as for the data directory. */
-const lockFolder = (folder: string): DatabaseSync => {
-  const lock = openLockFile(join(folder, LOCK_FILE), LOCK_MAX_MS)
-  try {
-    lock.exec('begin exclusive')
-    return lock
-  } catch (error) {
-    lock.close()
-    throw new StartupError(`${folder} is being changed by another command: try again.`, error)
-  }
+const lockFolder = (folder: string): FileLock => {
+  const lock = tryFileLock(join(folder, LOCK_FILE), LOCK_MAX_MS)
+  if (lock === undefined) throw new StartupError(`${folder} is being changed by another command: try again.`)
+  return lock
 }
 
 /**
@@ -106,6 +100,6 @@ export const editPrivate = async (
     )
     await rename(draft, join(folder, name))
   } finally {
-    lock.close()
+    lock.release()
   }
 }
