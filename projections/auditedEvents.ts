@@ -25,6 +25,8 @@ export type Verdict = {
   readonly resource: string | null
   /** The number of decisions that the record stands for; 1 when absent. */
   readonly count?: number
+  /** The reason that the caller gave; null when absent. */
+  readonly reason?: string | null
 }
 type VerdictMap<E extends AnyEvent> = {
   readonly [T in E['type']]: 'not_audited' | ((recorded: Recorded<Extract<E, { type: T }>>) => Verdict | undefined)
@@ -41,7 +43,13 @@ const granted =
   (operation: string, check_name: AccessCheck = 'state') =>
   ({ id }: { readonly id: string }): Verdict =>
     grant(operation, check_name, id)
-const byOperator = (operation: string, resource: string | null = null): Verdict => grant(operation, 'policy', resource)
+
+/** The same with the reason that the event has. */
+const withReason =
+  <E extends AnyEvent & { readonly data: { readonly reason?: string | null | undefined } }>(
+    verdict: (recorded: { readonly id: string }) => Verdict,
+  ) =>
+  (recorded: Recorded<E>): Verdict => ({ ...verdict(recorded), reason: recorded.event.data.reason ?? null })
 
 const refusedByState = (operation: string, resource: string, code: string): Verdict => ({
   decision: 'denied',
@@ -67,8 +75,8 @@ const ON_ACCESS: VerdictMap<AccessEvent> = {
 }
 const ON_INVOICE: VerdictMap<InvoiceEvent> = {
   InvoiceRaised: 'not_audited',
-  InvoiceApproved: granted('approve_invoice', 'policy'),
-  InvoiceVoided: granted('void_invoice'),
+  InvoiceApproved: withReason(granted('approve_invoice', 'policy')),
+  InvoiceVoided: withReason(granted('void_invoice')),
   PaymentReserved: 'not_audited',
   PaymentRefused: 'not_audited',
   PaymentReleased: 'not_audited',
@@ -99,14 +107,23 @@ const ON_API_KEY: VerdictMap<ApiKeyEvent> = {
   ApiKeyRotated: granted('rotate_api_key'),
   ApiKeyRevoked: granted('revoke_api_key'),
 }
+type ByOperator = { readonly reason: string; readonly resource?: string }
+const byOperator = (operation: string, { reason, resource }: ByOperator): Verdict => ({
+  ...grant(operation, 'policy', resource ?? null),
+  reason,
+})
+const byOperatorOnScope = (
+  operation: string,
+  { reason, subject, scope }: Record<'reason' | 'subject' | 'scope', string>,
+) => byOperator(operation, { reason, resource: `${subject} ${scope}` })
 const ON_TENANT: VerdictMap<TenantEvent> = {
-  TenantSuspended: () => byOperator('suspend_tenant'),
-  TenantReinstated: () => byOperator('reinstate_tenant'),
-  ScopeRevoked: ({ event: { data } }) => byOperator('revoke_scope', `${data.subject} ${data.scope}`),
-  ScopeRestored: ({ event: { data } }) => byOperator('restore_scope', `${data.subject} ${data.scope}`),
+  TenantSuspended: ({ event: { data } }) => byOperator('suspend_tenant', data),
+  TenantReinstated: ({ event: { data } }) => byOperator('reinstate_tenant', data),
+  ScopeRevoked: ({ event: { data } }) => byOperatorOnScope('revoke_scope', data),
+  ScopeRestored: ({ event: { data } }) => byOperatorOnScope('restore_scope', data),
 }
 const ON_PERIOD: VerdictMap<PeriodEvent> = {
-  PeriodClosed: ({ event: { data } }) => byOperator('close_period', data.through),
+  PeriodClosed: ({ event: { data } }) => byOperator('close_period', { reason: data.reason, resource: data.through }),
 }
 /** By reason of SubscriptionStopped, which no caller asks for: a permission granted earlier was found to be lost. */
 const CAUSES_OF_STOP: Readonly<Record<string, Pick<Verdict, 'check_name' | 'code'>>> = {

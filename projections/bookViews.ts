@@ -2,7 +2,7 @@ import { type EntryId, idFromBytes, type IdPrefix, isId, type Id, CROCKFORD } fr
 import { exponentOf } from '../streams/money.ts'
 import { ENTRY_KINDS, type EntryKind } from './bookings.ts'
 import { type AccountType, chartRow, type Direction } from './chartOfAccounts.ts'
-import type { AccountAt, EntryAt, PostingAt } from './books/queries.ts'
+import type { AccountAt, EntryAt, PostingAt, TotalsAt } from './books/queries.ts'
 import { exactAmount } from './exactAmounts.ts'
 
 /** The views of accounts, entries and the trial balance, over HTTP and in exports. */
@@ -78,14 +78,29 @@ export const accountView = (row: AccountAt): AccountView => {
 
 export type TrialBalanceRow = {
   readonly account: string
+  readonly account_name: string
+  readonly customer_reference: string | null
   readonly currency: string
   readonly exponent: number
   readonly debits: number
   readonly credits: number
 }
 
-export const trialBalanceRow = ({ code, currency, debits, credits }: AccountAt): TrialBalanceRow => ({
-  account: code,
+export const trialBalanceRow = (row: AccountAt): TrialBalanceRow => ({
+  account: row.code,
+  account_name: chartRow(row.kind).name,
+  customer_reference: row.customer_reference,
+  ...totalView(row),
+})
+
+export type TotalView = {
+  readonly currency: string
+  readonly exponent: number
+  readonly debits: number
+  readonly credits: number
+}
+
+export const totalView = ({ currency, debits, credits }: TotalsAt): TotalView => ({
   currency,
   exponent: exponentOf(currency),
   debits: exactAmount(debits),
@@ -146,13 +161,16 @@ export type PostingView = Omit<EntryView, 'id' | 'reversed_by' | 'postings'> & {
   readonly exponent: number
   /** The balance of the account after the entry, on the normal side of the account. */
   readonly balance: number
+  readonly account_name: string
+  readonly customer_reference: string | null
 }
 
 const kindOfAccount = (code: string): string => code.slice(0, code.indexOf('.'))
 
 export const postingView = (row: PostingAt): PostingView => {
-  const { account, currency, debits, credits } = row
-  const isDebitSide = chartRow(kindOfAccount(account)).normal_side === 'debit'
+  const { account, currency, debits, credits, customer_reference } = row
+  const { name: account_name, normal_side } = chartRow(kindOfAccount(account))
+  const isDebitSide = normal_side === 'debit'
   const {
     id: entry_id,
     reversed_by: _,
@@ -169,5 +187,7 @@ export const postingView = (row: PostingAt): PostingView => {
     currency,
     exponent: exponentOf(currency),
     balance: exactAmount(isDebitSide ? debits - credits : credits - debits),
+    account_name,
+    customer_reference,
   }
 }

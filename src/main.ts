@@ -1,6 +1,7 @@
 import closeWithGrace from 'close-with-grace'
 import type { Service, Starting } from './compose/service.ts'
 import { type Config, readConfig } from './settings/config.ts'
+import { withoutSecrets } from './lib/redaction.ts'
 import { sentenceOf } from './lib/startupError.ts'
 import { endTelemetry } from './telemetry.ts'
 
@@ -9,11 +10,14 @@ import { endTelemetry } from './telemetry.ts'
 const SHUTDOWN_MAX_MS = 15_000
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
+/** Errors of libraries may quote connection strings. */
+const notify = (sentence: string): void => void process.stderr.write(`${withoutSecrets(sentence)}\n`)
 
 const announce = ({ addresses, logs }: Service): void => {
   const { api, event_store, postgres, kafka, issuer, metrics } = addresses
   const database = new URL(postgres)
   print(`API           ${api}`)
+  print(`docs          ${api}/docs`)
   print(`contract      ${api}/openapi.json`)
   print(`issuer        ${issuer}`)
   print(`event store   ${event_store}`)
@@ -41,10 +45,9 @@ const main = async (): Promise<void> => {
   try {
     const config = readConfig()
     ;({ port } = config)
-    for (const sentence of config.unknownSettings) process.stderr.write(`${sentence}\n`)
+    for (const sentence of config.unknownSettings) notify(sentence)
     const ending = new AbortController()
-    const onWaiting = (reason: string): void => void process.stderr.write(`Waiting for the event store. ${reason}\n`)
-    const starting = start(config, { signal: ending.signal, onWaiting })
+    const starting = start(config, { signal: ending.signal, onWaiting: notify, onOutage: notify })
     closeWithGrace({ delay: SHUTDOWN_MAX_MS, logger: false }, async ({ err }) => {
       ending.abort()
       if (err) process.stderr.write(`${err.stack ?? err.message}\n`)
@@ -56,12 +59,12 @@ const main = async (): Promise<void> => {
     const service = await starting
     announce(service)
     void service.failed.then(reason => {
-      process.stderr.write(`${reason.message}\n`)
+      notify(reason.message)
       process.exitCode = 1
       process.kill(process.pid, 'SIGTERM')
     })
   } catch (error) {
-    process.stderr.write(`${sentenceOf(error, port) ?? (error instanceof Error ? error.stack : String(error))}\n`)
+    notify(sentenceOf(error, port) ?? (error instanceof Error ? String(error.stack) : String(error)))
     process.exit(1)
   }
 }

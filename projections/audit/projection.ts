@@ -16,7 +16,7 @@ export type AuditRow = Required<Verdict> & {
 }
 
 export const audit: Journal<AnyEvent, AuditRow> = {
-  name: 'audit_v1',
+  name: 'audit_v2',
   categories: ['access', 'invoice', 'payment', 'operation', 'apiKey', 'tenant', 'period', 'subscription'],
   columns: {
     id: 'text',
@@ -33,6 +33,7 @@ export const audit: Journal<AnyEvent, AuditRow> = {
     authority: 'text',
     correlation_id: 'text',
     count: 'integer',
+    reason: 'text',
   },
   key: ['id'],
   rows: recorded => {
@@ -41,6 +42,6 @@ export const audit: Journal<AnyEvent, AuditRow> = {
     const { eventId, position, metadata } = recorded
     const { tenant, subject, client, authority, correlationId, at } = metadata
     const who = { tenant_id: tenant, subject, client, authority, correlation_id: correlationId }
-    return [{ id: eventId, position, created_at: at, ...who, count: 1, ...verdict }]
+    return [{ id: eventId, position, created_at: at, ...who, count: 1, reason: null, ...verdict }]
   },
 }

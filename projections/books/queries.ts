@@ -88,6 +88,25 @@ export const accountsPage = ({
   return { text: pageText(examined, SUMS, 'code'), values }
 }
 
+/** The sums of the debits and of the credits of all accounts with a currency. */
+export type TotalsAt = { readonly currency: string; readonly debits: bigint; readonly credits: bigint }
+
+/** The totals of the trial balance as of the position. They need the sums of every account, and not of one page. */
+export const totalsAt = ({
+  tenant,
+  position,
+  currency,
+}: Pick<AccountsRequest, 'tenant' | 'position' | 'currency'>): Query<TotalsAt> => ({
+  text: `select a.currency, sum(b.debits)::bigint as debits, sum(b.credits)::bigint as credits
+    from ${accounts.name} a cross join lateral (
+      select debits, credits from ${balances.name}
+        where tenant_id = $1 and account = a.code and position <= $2
+        order by tenant_id desc, account desc, position desc limit 1) b
+    where a.tenant_id = $1 and a.position <= $2 and ($3::text is null or a.currency = $3)
+    group by a.currency order by a.currency`,
+  values: [tenant, position, currency ?? null],
+})
+
 /** An entry with its postings, and the event of the entry that reverses it, as of a position. */
 export type EntryAt = {
   readonly position: bigint
@@ -195,6 +214,7 @@ export type PostingAt = Omit<EntryAt, 'reversed_by' | 'postings'> & {
   readonly account: string
   readonly direction: string
   readonly amount: bigint
+  readonly customer_reference: string | null
   readonly debits: bigint
   readonly credits: bigint
 }
@@ -216,7 +236,8 @@ const POSTING_FILTERS: Readonly<Record<string, string>> = {
 
 const POSTINGS = `from ${entries.name} e
   join ${postings.name} p on p.position = e.position
-  join ${balances.name} b on b.tenant_id = e.tenant_id and b.account = p.account and b.position = e.position`
+  join ${balances.name} b on b.tenant_id = e.tenant_id and b.account = p.account and b.position = e.position
+  join ${accounts.name} a on a.tenant_id = e.tenant_id and a.code = p.account`
 
 const postingsWhere = ({ tenant, filters }: PostingsRequest): { where: string; values: unknown[] } => {
   const values: unknown[] = [tenant]
@@ -234,7 +255,8 @@ const postingsWhere = ({ tenant, filters }: PostingsRequest): { where: string; v
 export const allPostings = (request: PostingsRequest): Query<PostingAt> => {
   const { where, values } = postingsWhere(request)
   return {
-    text: `select ${membersOf('e')}, p.line, p.account, p.direction, p.amount, b.debits, b.credits
+    text: `select ${membersOf('e')}, p.line, p.account, p.direction, p.amount,
+        a.customer_reference, b.debits, b.credits
       ${POSTINGS} ${where} order by e.position, p.line`,
     values,
   }

@@ -76,7 +76,7 @@ const demo = async (config: Config, options: Options, signal: AbortSignal): Prom
     for (const sentence of wrong) process.stderr.write(`${sentence}\n`)
     printLine(`took ${seconds(runFromMs)}, ${seconds(startedAtMs)} with the start`)
     printLine()
-    if (stays()) printNextSteps(service.addresses, config, results)
+    if (stays()) printNextSteps(service, config, results)
     else printLine('The service ends with the demo. To look around in what it made: npm run demo -- --keep')
     return wrong.length === 0
   } finally {

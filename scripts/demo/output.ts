@@ -1,6 +1,5 @@
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Addresses } from '../../src/compose/addressesFile.ts'
 import type { Config } from '../../src/settings/config.ts'
 import { withoutPassword } from '../ledger/connections.ts'
 import { bookLines, differencesInBooks } from './books.ts'
@@ -52,7 +51,11 @@ export const printResults = (results: DemoResult): readonly string[] => {
 
 const DEFAULT_DATA_DIR = fileURLToPath(new URL('../../.data', import.meta.url))
 
-export const printNextSteps = ({ api, pids }: Addresses, { dataDir }: Config, { runs }: DemoResult): void => {
+export const printNextSteps = (
+  { addresses: { api, pids }, startedHere }: DemoService,
+  { dataDir }: Config,
+  { runs }: DemoResult,
+): void => {
   const here = resolve(dataDir) === DEFAULT_DATA_DIR ? '' : `LEDGER_DATA_DIR=${dataDir} `
   const get = `curl -s -H "Authorization: Bearer $TOKEN"`
   printLine('What to try next:')
@@ -67,5 +70,6 @@ export const printNextSteps = ({ api, pids }: Addresses, { dataDir }: Config, { 
   printLine(`  ${here}npm run ledger -- streams show ${runs[0]?.invoiceId}`)
   printLine(`  ${here}npm run ledger -- verify`)
   printLine(`  ${here}npm run ledger -- doctor`)
-  printLine(`  kill ${pids['service']}   # ends the service`)
+  // A service that was running before is not for the demo to end.
+  if (startedHere) printLine(`  kill ${pids['service']}   # ends the service that the demo started`)
 }

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdir, open, readFile } from 'node:fs/promises'
+import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
+import { createFolders } from '../../src/lib/folders.ts'
 import { type Addresses, readAddresses } from '../../src/compose/addressesFile.ts'
 import type { Config } from '../../src/settings/config.ts'
 import { endProcess, hasEnded } from '../../src/childProcesses/endProcess.ts'
@@ -42,7 +43,7 @@ const startArguments = async (): Promise<readonly string[]> => {
  */
 const spawnService = async (config: Config, port: number): Promise<ChildProcess> => {
   const { dataDir } = config
-  await mkdir(dataDir, { recursive: true }).catch((error: unknown) => {
+  await createFolders(dataDir).catch((error: unknown) => {
     throw directoryRefusal(dataDir, error)
   })
   const output = await open(join(dataDir, OUTPUT_FILE), 'w')

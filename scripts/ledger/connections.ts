@@ -27,10 +27,11 @@ const configuredAddresses = (config: Config): ServiceAddresses => ({
   metrics: metricsAddress(config),
 })
 
-/** Known where the port is set; a service that chose a free one has it in its address file. */
+/** Known where the port is set; a service that had to take another one has it in its address file. */
 const metricsAddress = (config: Config): string | null => {
-  if (!isConfigured(config) || config.metrics === undefined || config.metrics.port === 0) return null
-  return `http://${config.metrics.host}:${config.metrics.port}/metrics`
+  const { metrics } = config
+  if (!isConfigured(config) || metrics === undefined || metrics.isDefault || metrics.port === 0) return null
+  return `http://${metrics.host}:${metrics.port}/metrics`
 }
 
 /** Whether the environment names any external dependency. */

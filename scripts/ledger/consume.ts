@@ -6,11 +6,11 @@ import { StartupError } from '../../src/lib/startupError.ts'
 import { renewing } from '../demo/tokens.ts'
 import { embeddedIssuerFor } from './apiClient.ts'
 import { type Api, createApi } from './consume/api.ts'
-import { type Copy, openCopy, readState } from './consume/copy.ts'
+import { type Copy, emptyCopy, openCopy, readState } from './consume/copy.ts'
 import { consumeHttp } from './consume/http.ts'
 import { consumeKafka } from './consume/kafka.ts'
 import { printConsumed, printVerified } from './consume/output.ts'
-import { printNotice } from './print.ts'
+import { print, printNotice } from './print.ts'
 import { type Verified, verifyByManifests, verifyOverHttp } from './consume/verify.ts'
 import { findConnections, howToStart } from './connections.ts'
 import { interruptible } from './interruption.ts'
@@ -22,7 +22,12 @@ import { TOKEN_SETTING } from './tokenOption.ts'
  */
 
 type Common = { readonly copy: string; readonly api?: string; readonly tenant?: string; readonly json: boolean }
-type Options = Common & { readonly from: 'http' | 'kafka'; readonly topic?: string[]; readonly follow: boolean }
+type Options = Common & {
+  readonly from: 'http' | 'kafka'
+  readonly topic?: string[]
+  readonly follow: boolean
+  readonly repair: boolean
+}
 
 const SUBJECT = 'ledger-consume'
 /** All that GET /events has: without the scope of its resource, a type is left out. */
@@ -91,8 +96,21 @@ const read = async (options: Options, copy: Copy, signal: AbortSignal): Promise<
   return true
 }
 
+/** Copies anew what is not complete. Resolves to false when it was interrupted. */
+const repair = async (options: Options): Promise<boolean> => {
+  const verified = await interruptible(signal => verifyCopy(options, signal))
+  if (verified === undefined) return false
+  if (verified.ok) printNotice('The copy is complete up to its position.')
+  else {
+    printNotice('The copy is not complete: copying every fact anew.')
+    await emptyCopy(options.copy)
+  }
+  return true
+}
+
 const consume = async (options: Options): Promise<void> => {
   const { from, copy: folder } = options
+  if (options.repair && !(await repair(options))) return
   const all = from === 'kafka' ? [...MANIFEST_TOPICS, MANIFESTS_TOPIC] : MANIFEST_TOPICS
   const copy = await openCopy(folder, { from, topics: topicsOf(options) }, all)
   try {
@@ -113,10 +131,14 @@ const verifyCopy = async (options: Common, signal: AbortSignal): Promise<Verifie
   return verifyByManifests(folder, state, await ownFacts())
 }
 
+const repairCommand = ({ copy, tenant }: Common): string =>
+  `npm run -s ledger -- consume --copy ${copy}${tenant === undefined ? '' : ` --tenant ${tenant}`} --repair`
+
 const verify = async (options: Common): Promise<void> => {
   const verified = await interruptible(signal => verifyCopy(options, signal))
   if (verified === undefined) return
   printVerified(verified, options.json)
+  if (!verified.ok && !options.json) print(`Repair a copy made over HTTP: ${repairCommand(options)}`)
   process.exitCode = verified.ok ? 0 : 1
 }
 
@@ -151,6 +173,7 @@ export const consumeCommand = common(new Command('consume').option(COPY, COPY_IS
   .enablePositionalOptions()
   .addOption(new Option('--from <source>', 'the source of the facts').choices(['http', 'kafka']).default('http'))
   .option('--topic <topic...>', 'only the facts of these topics, such as ledger.invoice.v1')
+  .option('--repair', 'verify the copy first, and copy every fact anew if it is not complete (HTTP)', false)
   .option('--follow', 'continue with new facts until Ctrl-C', false)
   .option('--json', 'print JSON at the end: {copy, from, topics, position, taken, repeated, late}', false)
   .addHelpText(

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
+import { READ_MODEL_FOLDERS } from '../../projections/index.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { recordAuditedDecision } from '../../src/commands/recordAuditedDecision.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
@@ -159,12 +160,16 @@ const discard = (
 
 const subcommand = (name: string, description: string): Command =>
   new Command(name).description(description).option('--json', 'print JSON', false)
+/** A read model has two names (`projections list`); its dead letters are kept by that of its checkpoint. */
+const checkpointOf = (delivery: string): string => READ_MODEL_FOLDERS[delivery] ?? delivery
+
 const ofKey = (name: string, description: string): Command =>
   subcommand(name, description)
     .argument('<key>', 'the id of the aggregate, as `list` shows it')
     .option(
       '--delivery <name>',
       'the delivery: publisher, the id of a subscription, a read model or a process manager',
+      checkpointOf,
       PUBLISHER,
     )
 

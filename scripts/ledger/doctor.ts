@@ -3,22 +3,29 @@ import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import type { Database, EventStore } from '../../src/ports.ts'
 import { checkClock } from './doctor/clock.ts'
-import { checkConfiguration, checkExceptions, type Configuration, readConfiguration } from './doctor/configuration.ts'
+import {
+  checkApproval,
+  checkConfiguration,
+  checkExceptions,
+  type Configuration,
+  readConfiguration,
+} from './doctor/configuration.ts'
 import { checkErrors } from './doctor/errors.ts'
 import { examineFeeds, type FeedExamination, type FeedReport } from './doctor/feeds.ts'
-import { type Check, finding, orFinding, reasonOf } from './doctor/finding.ts'
+import { type Check, finding, notChecked, orNotChecked, reasonOf } from './doctor/finding.ts'
 import { awaitLeases, checkLocks, type LeaseReport, neededLeases } from './doctor/locks.ts'
 import { compareLogs } from './doctor/log.ts'
 import { examineMachine, type Machine } from './doctor/machine.ts'
 import { checkDeadLetters } from './doctor/deadLetters.ts'
 import { checkRights } from './doctor/rights.ts'
+import { checkTenants } from './doctor/tenants.ts'
 import { checkTenantBytes } from './doctor/tenantBytes.ts'
 import { checkVersions, readVersions, type Versions } from './doctor/versions.ts'
 import { hasSigningKey } from '../../src/compose/signingKey.ts'
 import { checkApi, checkIssuer, checkKafka, checkMetrics, checkPostgres, checkStore } from './doctor/dependencies.ts'
 import { exitWhenPrinted, print, printJson } from './print.ts'
 import { aligned } from './table.ts'
-import { findConnections, howToStart, type ServiceAddresses, type Connections } from './connections.ts'
+import { findConnections, howToStart, type ServiceAddresses, type Connections, withoutPassword } from './connections.ts'
 
 /** `doctor`: checks every dependency and feed, and prints the findings with their remedies. */
 
@@ -58,37 +65,42 @@ const examineDatabase = async (
     return checkLocks(leases, needed)
   }
   const checks = await Promise.all([
-    orFinding('clock', () => checkClock(database)),
-    orFinding('locks', locks),
-    orFinding('dead letters', () => checkDeadLetters(database)),
-    orFinding('bytes of tenants', () => checkTenantBytes(database, config.tenantBytesPerDay)),
-    orFinding('failed feeds', () => checkErrors(database)),
+    orNotChecked('clock', () => checkClock(database)),
+    orNotChecked('locks', locks),
+    orNotChecked('dead letters', () => checkDeadLetters(database)),
+    orNotChecked('bytes of tenants', () => checkTenantBytes(database, config.tenantBytesPerDay)),
+    orNotChecked('failed feeds', () => checkErrors(database)),
   ])
   return { checks, leases }
 }
 
-const examineBoth = async (examination: FeedExamination, head: bigint) => {
-  const failed = (error: unknown) => ({
-    checks: [
-      finding('feeds', `They cannot be checked: ${reasonOf(error)}`, 'See the other findings, then run doctor again.'),
-    ],
-    feeds: [],
-  })
+const examineBoth = async (examination: FeedExamination, head: bigint): Promise<Pick<Examined, 'checks' | 'feeds'>> => {
+  const failed = (error: unknown) => ({ checks: [notChecked('feeds', reasonOf(error))], feeds: [] })
   const [log, examined] = await Promise.all([
-    orFinding('log', () => compareLogs(examination)),
+    orNotChecked('log', () => compareLogs(examination)),
     examineFeeds(examination, head).catch(failed),
   ])
   return { checks: [log, ...examined.checks], feeds: examined.feeds }
 }
 
-const NO_DATABASE: OfDatabase = { checks: [], leases: [] }
-const NO_FEEDS: Awaited<ReturnType<typeof examineBoth>> = { checks: [], feeds: [] }
+const withoutAnswer = (names: readonly string[], who: string): readonly Check[] =>
+  names.map(name => notChecked(name, `${who} does not answer`))
+
+const NO_STORE = withoutAnswer(['event store rights', 'tenants'], 'the event store')
+const DATABASE_CHECKS = ['clock', 'locks', 'dead letters', 'bytes of tenants', 'failed feeds']
+const NO_DATABASE: OfDatabase = { checks: withoutAnswer(DATABASE_CHECKS, 'Postgres'), leases: [] }
+const NO_FEEDS: Pick<Examined, 'checks' | 'feeds'> = {
+  checks: withoutAnswer(['log', 'feeds'], 'the event store or Postgres'),
+  feeds: [],
+}
 
 type Stores = { readonly store: EventStore | undefined; readonly database: Database | undefined }
 
-const examineRights = async (store: EventStore): Promise<readonly Check[]> => [
-  await orFinding('event store rights', () => checkRights(store)),
-]
+const examineStore = (store: EventStore): Promise<readonly Check[]> =>
+  Promise.all([
+    orNotChecked('event store rights', () => checkRights(store)),
+    orNotChecked('tenants', () => checkTenants(store)),
+  ])
 
 /** Examines the stores that respond, each for itself and both together. */
 const examineOpened = async (
@@ -102,14 +114,21 @@ const examineOpened = async (
     readVersions(database, event_store ?? undefined),
   ])
   const hasKafka = kafka !== null
-  const [rights, ofDatabase, both] = await Promise.all([
-    store && 'head' in stored ? examineRights(store) : Promise.resolve([]),
+  const [ofStore, ofDatabase, both] = await Promise.all([
+    store && 'head' in stored ? examineStore(store) : NO_STORE,
     database && postgresCheck.status === 'ok' ? examineDatabase(database, { config, addresses }) : NO_DATABASE,
     store && database && 'head' in stored && postgresCheck.status === 'ok'
       ? examineBoth({ store, database, hasKafka, isEmbedded: running?.pids['eventstore'] !== undefined }, stored.head)
       : NO_FEEDS,
   ])
-  const checks = [stored.check, postgresCheck, checkVersions(versions), ...rights, ...both.checks, ...ofDatabase.checks]
+  const checks = [
+    stored.check,
+    postgresCheck,
+    checkVersions(versions),
+    ...ofStore,
+    ...both.checks,
+    ...ofDatabase.checks,
+  ]
   return { checks, feeds: both.feeds, locks: ofDatabase.leases, versions }
 }
 
@@ -140,7 +159,13 @@ const examineDependencies = async (connections: Connections): Promise<Examined> 
 
 const NOTHING_RUNS: Omit<Examined, 'checks'> = { feeds: [], locks: [], versions: undefined }
 
-const examine = async (): Promise<Diagnosis> => {
+const masked = (addresses: ServiceAddresses): ServiceAddresses => ({
+  ...addresses,
+  event_store: addresses.event_store && withoutPassword(addresses.event_store),
+  postgres: addresses.postgres && withoutPassword(addresses.postgres),
+})
+
+const examine = async ({ withPasswords }: Options): Promise<Diagnosis> => {
   const connections = await findConnections()
   const { config, addresses } = connections
   const { machine, checks } = await examineMachine(config.dataDir)
@@ -148,15 +173,16 @@ const examine = async (): Promise<Diagnosis> => {
   const dependencies = nothingThere
     ? { ...NOTHING_RUNS, checks: [finding('service', 'It is not running.', howToStart(config.dataDir))] }
     : await examineDependencies(connections)
-  const all = [checkConfiguration(process.env), ...checkExceptions(config.insecure), ...checks, ...dependencies.checks]
-  const isOk = all.every(({ status }) => status !== 'finding')
+  const settings = [checkConfiguration(process.env), ...checkExceptions(config.insecure), checkApproval(process.env)]
+  const all = [...settings, ...checks, ...dependencies.checks]
+  const isOk = all.every(({ status }) => status === 'ok' || status === 'not_used')
   const at = new Date().toISOString()
   const configuration = readConfiguration(process.env)
   const { feeds, locks, versions } = dependencies
   return {
     ok: isOk,
     at,
-    addresses,
+    addresses: withPasswords ? addresses : masked(addresses),
     configuration,
     ...machine,
     ...(versions && { versions }),
@@ -166,14 +192,22 @@ const examine = async (): Promise<Diagnosis> => {
   }
 }
 
-const WORDS: Readonly<Record<Check['status'], string>> = { ok: 'ok', not_used: '-', finding: 'FINDING' }
+type Options = { readonly json: boolean; readonly withPasswords: boolean }
+
+const WORDS: Readonly<Record<Check['status'], string>> = {
+  ...{ ok: 'ok', not_used: '-', finding: 'FINDING' },
+  not_checked: 'not checked:',
+}
 
 const printTable = ({ checks }: Diagnosis): void => {
   for (const line of aligned(checks.map(({ check, status, detail }) => [WORDS[status], check, detail]))) print(line)
   print()
-  const findings = checks.filter(check => check.status === 'finding')
-  for (const { check, way_out } of findings) print(`${check}: ${way_out}`)
-  if (findings.length === 0) print('No problems were found.')
+  // Checks that could not be made share one remedy.
+  const remedies = new Map<string, string[]>()
+  for (const check of checks)
+    if ('way_out' in check) remedies.set(check.way_out, [...(remedies.get(check.way_out) ?? []), check.check])
+  for (const [remedy, names] of remedies) print(`${names.join(', ')}: ${remedy}`)
+  if (remedies.size === 0) print('No problems were found.')
 }
 
 export const doctorCommand = new Command('doctor')
@@ -183,16 +217,21 @@ export const doctorCommand = new Command('doctor')
     'print JSON: {ok, addresses, configuration, node, data_directory, versions, checks, feeds, locks}',
     false,
   )
+  .option(
+    '--with-passwords',
+    'with --json: print the addresses of Postgres and the event store with their passwords',
+    false,
+  )
   .addHelpText(
     'after',
     '\nChecks the configuration, Node, the data directory and its disk, the API, the event store and the rights on it, Postgres,\n' +
-      'Kafka and its topics, the issuer, the metrics, versions, the clock, the locks, tenants near their quota of bytes, whether\n' +
+      'Kafka and its topics, the issuer, the metrics, versions, the clock, the locks, suspended tenants and those near their quota of bytes, whether\n' +
       'tables and log belong together, and how far the projections, the processes and the publisher are behind the log. Exit code 1 if anything is down or behind.\n' +
-      'addresses: {api, event_store, postgres, kafka, issuer, metrics}. With --json the address of Postgres contains its password.',
+      'addresses: {api, event_store, postgres, kafka, issuer, metrics}. A check that could not be made is printed as `not checked:`, which is no verdict; exit code 1.',
   )
-  .action(async ({ json }: { readonly json: boolean }) => {
-    const diagnosis = await examine()
-    if (json) printJson(diagnosis)
+  .action(async (options: Options) => {
+    const diagnosis = await examine(options)
+    if (options.json) printJson(diagnosis)
     else printTable(diagnosis)
     process.exitCode = diagnosis.ok ? 0 : 1
     // A dependency that never answers keeps its connection open, and with it this process.

@@ -1,3 +1,4 @@
+import { createPublicKey } from 'node:crypto'
 import { Command } from 'commander'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
@@ -9,7 +10,7 @@ import { StartupError } from '../../src/lib/startupError.ts'
 import { findConnections, howToStart } from './connections.ts'
 import { acceptLog } from './evidence/acceptance.ts'
 import { interruptible } from './interruption.ts'
-import { print, printJson } from './print.ts'
+import { print, printJson, printLines, printNotice } from './print.ts'
 
 /** `evidence accept` and `evidence key`: the decisions about the signed heads. */
 
@@ -53,12 +54,22 @@ const accept = async ({ json, reason }: Options & { readonly reason: string }): 
   }
 }
 
+/** `publicKey`: SubjectPublicKeyInfo in base64. */
+const pemOf = (publicKey: string): string => {
+  const key = createPublicKey({ key: Buffer.from(publicKey, 'base64'), format: 'der', type: 'spki' })
+  return key.export({ format: 'pem', type: 'spki' }).toString().trimEnd()
+}
+
 const printKey = async ({ json }: Options): Promise<void> => {
   const { database, close } = await openStores()
   try {
     const keys = [...(await publicKeys(database.sql))].map(([id, public_key]) => ({ id, public_key }))
-    if (json) printJson({ items: keys })
-    else for (const { id, public_key } of keys) print(`${id}  ${public_key}`)
+    if (json) return printJson({ items: keys })
+    for (const { id, public_key } of keys) {
+      printNotice(`The key ${id}:`)
+      printLines(pemOf(public_key))
+    }
+    if (keys.length === 0) printNotice('No head has been signed yet, so there is no key.')
   } finally {
     await close()
   }
@@ -88,8 +99,8 @@ export const evidenceCommand = new Command('evidence')
   .addCommand(
     new Command('key')
       .description(
-        'Prints the public keys of the heads: id, and SubjectPublicKeyInfo in base64, as verify --key takes it.',
+        'Prints the public keys of the heads in PEM, for a file that verify --key takes; their ids are on stderr.',
       )
-      .option('--json', 'print JSON: {items: [{id, public_key}]}', false)
+      .option('--json', 'print JSON: {items: [{id, public_key}]}, with SubjectPublicKeyInfo in base64', false)
       .action(printKey),
   )

@@ -52,6 +52,11 @@ const exportEvidence = async ({ out, tenant: tenantName, json }: Options): Promi
   }
 }
 
+const countText = (count: number): string => count.toLocaleString('en')
+
+/** Events of secrets, and in the export of one tenant those of others, are there as their leaves alone. */
+const withheldText = (withheld: number): string => (withheld > 0 ? ` and ${countText(withheld)} withheld` : '')
+
 const run = async (options: Options): Promise<void> => {
   if (!options.evidence)
     throw new StartupError('Name what to export: --evidence. For data of a tenant, use POST /exports.')
@@ -59,7 +64,10 @@ const run = async (options: Options): Promise<void> => {
   if (manifest === undefined) return
   const { head, events, missing, surplus } = manifest
   if (options.json) return printJson({ out: resolve(options.out), ...manifest })
-  print(`${events} events, covered by the head of ${head.tree_size} events at ${head.time}, are in ${options.out}.`)
+  print(
+    `${countText(events)} events${withheldText(head.tree_size - events)}, covered by the head of ` +
+      `${countText(head.tree_size)} events at ${head.time}, are in ${options.out}.`,
+  )
   if (missing + surplus > 0)
     print(
       `The log lacks ${missing} signed events, and has ${surplus} that were never signed: see npm run -s ledger -- verify.`,

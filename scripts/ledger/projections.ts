@@ -16,7 +16,7 @@ export const projectionsCommand = new Command('projections')
   .addCommand(subcommand('list', 'Lists the read models, their positions and their newest rebuilds.').action(list))
   .addCommand(
     requested('rebuild', 'Builds new tables beside the live ones, compares them, and switches if they are equal.')
-      .argument('<name...>', 'read models, as `list` shows them')
+      .argument('<name...>', 'read models, by either name that `list` shows')
       .option('--accept-differences', 'switch the tables of the rebuild that was refused', false)
       .option('--reason <text>', 'why the difference is accepted; it is recorded')
       .action(rebuild),

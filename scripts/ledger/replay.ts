@@ -1,20 +1,27 @@
 import { Command } from 'commander'
+import { projections } from '../../projections/index.ts'
+import { invoiceResource } from '../../projections/invoices/queries.ts'
+import { orderView } from '../../projections/orders/queries.ts'
+import { paymentView } from '../../projections/payments/queries.ts'
+import { fold, type Projection, type ResourceRow } from '../../projections/projection.ts'
 import type { Codec } from '../../streams/codec.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
-import { SYSTEM_TENANT } from '../../streams/envelope.ts'
+import { type Recorded, SYSTEM_TENANT } from '../../streams/envelope.ts'
 import { aggregates } from '../../streams/index.ts'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import { createLedger } from '../../src/commands/commandHandler.ts'
 import { recordedOf } from '../../src/lib/storedEvents.ts'
-import type { StoredEvent } from '../../src/ports.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { recordLook } from './audited.ts'
 import { findConnections, howToStart } from './connections.ts'
 import { print, printLines } from './print.ts'
 import { streamNamed } from './streams.ts'
 
-/** `replay`: folds a stream event by event, and prints the state after each. Memory has one event and one state. */
+/**
+ * `replay`: folds a stream event by event, and prints the state after each, in the form of the API where the API shows
+ * it. Memory has one event and one state.
+ */
 
 type Options = { readonly at?: string; readonly json: boolean }
 
@@ -31,27 +38,57 @@ const revisionOf = (text: string | undefined): bigint | undefined => {
   throw new StartupError(`${JSON.stringify(text)} is not a revision: a whole number from 0.`)
 }
 
+type Fold = (recorded: Recorded<AnyEvent>) => unknown
+
+/** Folds the events into a row as a GET by id does, and shows the resource that it answers. */
+const resourceFold = <E extends AnyEvent, R extends ResourceRow>(
+  projection: Projection<E, R>,
+  view: (row: R) => object,
+): Fold => {
+  let row: R | undefined
+  return recorded => {
+    row = fold(projection, row, recorded as Recorded<E>)
+    return row && view(row)
+  }
+}
+
+/** The streams that are resources of the API, by category. */
+const RESOURCES: Readonly<Record<string, () => Fold>> = {
+  order: () => resourceFold(projections.orders, orderView),
+  invoice: () => resourceFold(projections.invoices, invoiceResource),
+  payment: () => resourceFold(projections.payments, paymentView),
+}
+
+type Replayed = { readonly codec: Pick<Codec<AnyEvent>, 'decode'>; readonly fold: Fold }
+
 /** The fold of the aggregate that the stream belongs to: takes the events in order, returns the state after each. */
-const foldOf = (stream: string): ((event: StoredEvent) => unknown) => {
+const replayOf = (stream: string): Replayed => {
   const owner = Object.values(aggregates).find(({ category }) => stream.startsWith(`${category}-`))
   if (owner === undefined || owner === aggregates.secret)
     throw new StartupError('Streams with secrets are not replayed.')
   const evolve = owner.decider.evolve as (state: unknown, event: unknown) => unknown
-  const codec: Pick<Codec<AnyEvent>, 'decode'> = owner.codec
   let state: unknown = owner.decider.initial
-  return event => (state = evolve(state, recordedOf(codec, event).event))
+  const ofDecider: Fold = ({ event }) => (state = evolve(state, event))
+  return { codec: owner.codec, fold: RESOURCES[owner.category]?.() ?? ofDecider }
 }
 
-const printStep = ({ revision, storedAt, type }: StoredEvent, state: unknown, json: boolean): void => {
-  const step = { revision: revision.toString(), at: storedAt, type, state }
+/** The time is that of the decision, which histories and `streams show` have too. */
+const printStep = (
+  { event: { type }, revision, metadata }: Recorded<AnyEvent>,
+  state: unknown,
+  json: boolean,
+): void => {
+  const { at, subject, client, authority } = metadata
+  const step = { revision: revision.toString(), at, type, subject, client, authority, state }
   if (json) return printLines(JSON.stringify(step, plain))
-  print(`${revision}  ${storedAt}  ${type}`)
+  print(`${revision}  ${at}  ${type}`)
+  print(`   who  ${subject}${client === subject ? '' : ` through ${client}`}, by ${authority}`)
   printLines(JSON.stringify(state, plain, 2).replaceAll(/^/gm, '   '))
 }
 
 const replay = async (id: string, { at, json }: Options): Promise<void> => {
   const [stream, last] = [streamNamed(id), revisionOf(at)]
-  const fold = foldOf(stream)
+  const { codec, fold: foldNext } = replayOf(stream)
   const { config, addresses } = await findConnections()
   if (addresses.event_store === null) throw new StartupError(howToStart(config.dataDir))
   const store = openEventStore({ connectionString: addresses.event_store })
@@ -62,7 +99,8 @@ const replay = async (id: string, { at, json }: Options): Promise<void> => {
       const tenant = event.metadata['tenant']
       const look = { tenant: typeof tenant === 'string' ? tenant : SYSTEM_TENANT, resource: id }
       if (shown === 0) await recordLook(createLedger(store, realWorld()), { operation: 'replay_stream', ...look })
-      printStep(event, fold(event), json)
+      const recorded = recordedOf(codec, event)
+      printStep(recorded, foldNext(recorded), json)
       shown += 1
     }
   } finally {
@@ -75,9 +113,14 @@ export const replayCommand = new Command('replay')
   .description('Folds a stream event by event, and prints the state after each.')
   .argument('<id>', 'the id of an order, invoice, payment or reference: ord_…, inv_…, pay_…, ref_…')
   .option('--at <revision>', 'ends after the event of this revision')
-  .option('--json', 'print JSON, one line for each event: {revision, at, type, state}', false)
+  .option(
+    '--json',
+    'print JSON, one line for each event: {revision, at, type, subject, client, authority, state}',
+    false,
+  )
   .addHelpText(
     'after',
-    '\nEvents of earlier versions are read as this build reads them. The access is recorded (GET /audit-records).',
+    '\nThe state of an order, an invoice or a payment has the form of the API; texts about persons are tokens in it.\n' +
+      'Events of earlier versions are read as this build reads them. The access is recorded (GET /audit-records).',
   )
   .action(replay)

@@ -1,15 +1,21 @@
 import { Command } from 'commander'
+import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
+import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { changeTenantStatus } from '../../src/commands/tenantStatus.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
+import { type Database, type EventStore, Unavailable } from '../../src/ports.ts'
 import { isScope } from '../../src/identity/principal.ts'
 import type { TenantCommand, TenantState } from '../../streams/tenant/index.ts'
 import { checkedTenant, operatorContext, withLedger } from './operatorContext.ts'
 import { print, printJson } from './print.ts'
 import { findConnections, howToStart } from './connections.ts'
+import { aligned } from './table.ts'
+import { allStatuses, decidedStatuses, hasData, type TenantStatus } from './tenantStatuses.ts'
 
-/** `tenants`: suspension of tenants and revocation of scopes by the operator. */
+/** `tenants`: the list of tenants, and their suspension and the revocation of scopes by the operator. */
 
 type Options = { readonly reason: string; readonly json: boolean }
+type SuspendOptions = Options & { readonly force: boolean }
 type RightOptions = Options & { readonly subject: string; readonly scope: string }
 
 const changeTenant = async (name: string, command: TenantCommand, { json }: Options): Promise<void> => {
@@ -21,6 +27,72 @@ const changeTenant = async (name: string, command: TenantCommand, { json }: Opti
   )
   if (json) printJson({ tenant, ...viewOf(state) })
   else print(sentenceOf(tenant, state))
+}
+
+/** A misspelt name would otherwise be suspended without a word, and the tenant that was meant would go on. */
+const refuseUnknown = async (given: string): Promise<void> => {
+  const tenant = checkedTenant(given)
+  const { config, addresses } = await findConnections()
+  const { event_store, postgres } = addresses
+  if (event_store === null) throw new StartupError(howToStart(config.dataDir))
+  if (await isKnown(tenant, { event_store, postgres })) return
+  throw new StartupError(
+    `No tenant ${tenant} is known: it has no data and no earlier decision. ` +
+      'See npm run -s ledger -- tenants list, or suspend it in advance with --force.',
+  )
+}
+
+const isKnown = async (
+  tenant: string,
+  { event_store, postgres }: { readonly event_store: string; readonly postgres: string | null },
+): Promise<boolean> => {
+  if (postgres === null) throw new StartupError('The tenants are known to Postgres: set DATABASE_URL, or use --force.')
+  return withTenants(event_store, postgres, async (store, database) => {
+    try {
+      return (await hasData(database, tenant)) || (await decidedStatuses(store)).has(tenant)
+    } catch (error) {
+      if (!(error instanceof Unavailable)) throw error
+      throw new StartupError(`Whether there is a tenant ${tenant} cannot be checked now: use --force. ${error.message}`)
+    }
+  })
+}
+
+const withTenants = async <T>(
+  event_store: string,
+  postgres: string,
+  work: (store: EventStore, database: Database) => Promise<T>,
+): Promise<T> => {
+  const store = openEventStore({ connectionString: event_store })
+  const database = openDatabase({ connectionString: postgres, applicationName: 'ledger-tenants' })
+  try {
+    return await work(store, database)
+  } finally {
+    await Promise.all([store.close(), database.close()])
+  }
+}
+
+const suspend = async (tenant: string, options: SuspendOptions): Promise<void> => {
+  if (!options.force) await refuseUnknown(tenant)
+  await changeTenant(tenant, { type: 'SuspendTenant', reason: options.reason }, options)
+}
+
+const list = async ({ json }: Pick<Options, 'json'>): Promise<void> => {
+  const { config, addresses } = await findConnections()
+  const { event_store, postgres } = addresses
+  if (event_store === null || postgres === null) throw new StartupError(howToStart(config.dataDir))
+  const statuses = await withTenants(event_store, postgres, allStatuses)
+  if (json)
+    return printJson({
+      items: statuses.map(({ state, ...status }) => ({ ...status, ...viewOf(state), last: status.last ?? null })),
+    })
+  for (const line of aligned(statuses.map(cellsOf))) print(line)
+  if (statuses.length === 0) print('There is no tenant yet.')
+}
+
+const cellsOf = ({ tenant, stream, state, last }: TenantStatus): readonly string[] => {
+  const [, ...withdrawn] = sentenceOf(tenant, state).split('; ')
+  const why = last === undefined ? '' : `since ${last.at}, by ${last.by}: ${last.reason}`
+  return [tenant, state.isSuspended ? 'suspended' : 'active', stream, [why, ...withdrawn].filter(Boolean).join('; ')]
 }
 
 const viewOf = ({ isSuspended, revoked }: TenantState) => ({
@@ -61,23 +133,35 @@ const EFFECT = `
 Effective on every instance within 5 seconds, for any credential: access tokens, also valid ones, and API keys.
 A repeated command changes nothing. Each prints the tenant's new status. The event store must run: the
 embedded one runs with the service, another is named by EVENTSTORE_URL.
-The command is an audit record (GET /audit-records) whose subject is the user of the operating system.
+The command is an audit record of the tenant (GET /audit-records) with the reason; its subject is the user of the
+operating system. The history is in the stream that tenants list prints: streams show <stream>.
 
 Examples:
+  npm run -s ledger -- tenants list
   npm run -s ledger -- tenants suspend acme --reason "invoice 4711 is overdue"
   npm run -s ledger -- tenants reinstate acme --reason "paid"
   npm run -s ledger -- tenants revoke-scope acme --subject ann --scope payments:write --reason "left the company"
   npm run -s ledger -- tenants restore-scope acme --subject ann --scope payments:write --reason "came back"`
 
 export const tenantsCommand = new Command('tenants')
-  .description('Suspends and reinstates tenants; revokes and restores scopes of one subject of a tenant.')
+  .description('Lists, suspends and reinstates tenants; revokes and restores scopes of one subject of a tenant.')
+  .addCommand(
+    new Command('list')
+      .description('Lists the tenants that have data or were decided about: name, status, stream, last decision.')
+      .option(
+        '--json',
+        'print JSON: {items: [{tenant, stream, suspended, revoked, last: {at, by, reason} | null}]}',
+        false,
+      )
+      .action(list),
+  )
   .addCommand(
     subcommand(
       'suspend',
       'Refuses all requests of the tenant (403), ends its event streams, and stops its subscriptions.',
-    ).action((tenant: string, options: Options) =>
-      changeTenant(tenant, { type: 'SuspendTenant', reason: options.reason }, options),
-    ),
+    )
+      .option('--force', 'also a tenant that the ledger does not know, as in advance', false)
+      .action(suspend),
   )
   .addCommand(
     subcommand(

@@ -6,7 +6,7 @@ import { StartupError } from '../../src/lib/startupError.ts'
 import { findConnections, howToStart } from './connections.ts'
 import { verifyFolder } from './evidence/folder.ts'
 import { interruptible } from './interruption.ts'
-import { print, printJson, printNotice } from './print.ts'
+import { print, printJson } from './print.ts'
 import { progressFor } from './progress.ts'
 import { timeIn } from './timeArgument.ts'
 import { booksCheck } from './verify/books.ts'
@@ -68,13 +68,23 @@ const report = (outcomes: readonly Checked[], { json }: Options): void => {
   const isCompared = outcomes.some(({ skipped }) => skipped !== true)
   const isOk = isCompared && outcomes.every(({ findings }) => findings.length === 0)
   if (json) printJson({ ok: isOk, checks: outcomes })
-  else
-    for (const outcome of outcomes) {
-      print(`${wordOf(outcome)}  ${outcome.check}  ${outcome.detail}`)
-      for (const { kind, detail } of outcome.findings) print(`   ${kind}: ${detail}`)
-    }
-  if (!isCompared) printNotice('Nothing was compared.')
+  else printOutcomes(outcomes, isCompared)
   process.exitCode = isOk ? 0 : 1
+}
+
+/** A check with one finding has its reason in its own line; the detail of the comparison would read like success. */
+const linesOf = (outcome: Outcome & { readonly check: string }): readonly string[] => {
+  const { check, detail, findings } = outcome
+  const reasons = findings.map(({ kind, detail: reason }) => `${kind}: ${reason}`)
+  const [first, ...others] = reasons.length === 0 ? [detail] : reasons
+  return [`${wordOf(outcome)}  ${check}  ${first}`, ...others.map(reason => `   ${reason}`)]
+}
+
+const printOutcomes = (outcomes: readonly Checked[], isCompared: boolean): void => {
+  for (const line of outcomes.flatMap(linesOf)) print(line)
+  const count = outcomes.reduce((sum, { findings }) => sum + findings.length, 0)
+  if (count > 0) print(`Not intact: ${count} ${count === 1 ? 'finding' : 'findings'}.`)
+  else print(isCompared ? 'Intact.' : 'Nothing was compared.')
 }
 
 /** An export of evidence needs no service; without a folder the stores of the service are verified. */
@@ -116,7 +126,7 @@ export const verifyCommand = new Command('verify')
   .option('--json', 'print JSON: {ok, checks: [{check, detail, counts?, findings: [{kind, detail, place?}]}]}', false)
   .addHelpText(
     'after',
-    '\nChanges nothing. Each difference is named with its place: edited, missing, reordered, truncated, surplus. A check\n' +
+    '\nChanges nothing. The last line is the verdict: Intact, Not intact, or Nothing was compared. Each difference is named with its place: edited, missing, reordered, truncated, surplus. A check\n' +
       'that compared nothing although the log has events is a finding: not_compared. Progress is on stderr. Exit code 1 if\n' +
       'anything is found, or nothing was compared; 2 if anything could not be read.',
   )

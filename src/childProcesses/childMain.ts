@@ -66,7 +66,10 @@ export const runAsChild = <Parent extends ParentOperations>(main: ChildMain<Pare
   }
   const report = async (cause: unknown): Promise<void> => {
     if (isReady || !hasParent) return print(cause)
-    const isUnavailable = cause instanceof Error && cause.name === 'Unavailable'
+    // A sentence for the operator has the failure of the dependency as its cause.
+    const isUnavailable = [cause, cause instanceof Error && cause.cause].some(
+      error => error instanceof Error && error.name === 'Unavailable',
+    )
     const reporting = parent.call('notStarted', { reason: textOf(cause), isUnavailable }).catch(() => undefined)
     await Promise.race([reporting, sleep(REPORT_MAX_MS)])
   }

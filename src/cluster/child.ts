@@ -76,11 +76,12 @@ const start = async ({ signal, cleanup: last, call }: Life<PrimaryOperations>): 
   const siblings = siblingsOf(known, call, logger)
   const onListening = async (): Promise<void> => ignoreFailure(call('listening'))
   const onRefused = (reason: Error): void => ignoreFailure(call('refused', reason.message))
-  const onWaiting = (reason: string): void => ignoreFailure(call('waiting', reason))
+  const onWaiting = (sentence: string): void => ignoreFailure(call('waiting', sentence))
+  const onOutage = (sentence: string): void => ignoreFailure(call('outage', sentence))
   const states = await startService(
     { config, logger, databaseUrl, eventStoreUrl, port, siblings, onListening, onRefused },
     cleanup,
-    { signal, onWaiting },
+    { signal, onWaiting, onOutage },
   )
   const report = (): void => ignoreFailure(call('reportFeeds', [...states.values()].map(sentStateOf)))
   if (!roles.includes('api')) setInterval(report, REPORT_EVERY_MS).unref()

@@ -55,8 +55,10 @@ export type ChildrenOptions = {
   readonly settings: Promise<Pick<ChildSettings, 'port' | 'databaseUrl' | 'eventStoreUrl' | 'issuerPort'>>
   /** A process begins to serve, or is another one than before. */
   readonly onChange: () => void
-  /** The reason that a process waits for. */
-  readonly onWaiting: (reason: string) => void
+  /** What a process waits for. */
+  readonly onWaiting: (sentence: string) => void
+  /** An outage or a recovery, as the process of the feeds notices it. */
+  readonly onOutage: (sentence: string) => void
   /** The service cannot continue. */
   readonly onFailed: (reason: Error) => void
 }
@@ -83,7 +85,8 @@ const createFeedStateRelay = (apis: () => readonly ServiceChild[]) => {
 }
 
 /** Starts all children. Long because its functions share the children. */
-export const startChildren = (config: Config, { logger, settings, onChange, onWaiting, onFailed }: ChildrenOptions) => {
+export const startChildren = (config: Config, childrenOptions: ChildrenOptions) => {
+  const { logger, settings, onChange, onWaiting, onOutage, onFailed } = childrenOptions
   const apis = (): readonly ServiceChild[] => children.filter(({ isApi }) => isApi)
   const notAnswering = (): readonly string[] =>
     children.filter(({ present }) => !present().isAnswering()).map(({ name }) => name)
@@ -102,6 +105,7 @@ export const startChildren = (config: Config, { logger, settings, onChange, onWa
     },
     reports: {
       waiting: onWaiting,
+      outage: onOutage,
       refused: reason => onFailed(new Error(reason)),
       reportFeeds: feeds.reported,
     },

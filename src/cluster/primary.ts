@@ -60,8 +60,7 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
       connections.distribute()
       publishNow().catch((error: unknown) => logger.error({ error }, 'cannot publish the addresses'))
     },
-    onWaiting: onceEach(starting.onWaiting),
-    onFailed: failed.resolve,
+    ...{ onWaiting: onceEach(starting.onWaiting), onOutage: starting.onOutage, onFailed: failed.resolve },
   })
   // Closed after the children, which use the embedded services.
   const embedded = createCleanupStack(error => logger.error({ error }, 'an embedded service did not close'))
@@ -124,12 +123,12 @@ const ended = (signal: AbortSignal): Promise<never> =>
     signal.addEventListener('abort', end)
   })
 
-/** Each child reports the reason that it waits for; it is passed on once. */
-const onceEach = (report: (reason: string) => void): ((reason: string) => void) => {
+/** Each child reports what it waits for; it is passed on once. */
+const onceEach = (report: (sentence: string) => void): ((sentence: string) => void) => {
   const reported = new Set<string>()
-  return reason => {
-    if (reported.has(reason)) return
-    reported.add(reason)
-    report(reason)
+  return sentence => {
+    if (reported.has(sentence)) return
+    reported.add(sentence)
+    report(sentence)
   }
 }

@@ -29,7 +29,8 @@ export type PrimaryOperations = ParentOperations & {
   readonly acknowledge: (connection: number) => void
   /** The child closes, and takes no further connections. */
   readonly ending: () => void
-  readonly waiting: (reason: string) => void
+  readonly waiting: (sentence: string) => void
+  readonly outage: (sentence: string) => void
   /** The service cannot continue. */
   readonly refused: (reason: string) => void
   readonly count: (key: string, limit: RateLimit) => Promise<Counted>

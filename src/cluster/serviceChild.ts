@@ -26,7 +26,7 @@ export type ServiceChildOptions = {
   readonly onEnded: (plan: Plan, how: string, pauseMs: number) => void
   readonly onFailed: (reason: Error) => void
   /** What a process reports that is not of itself. */
-  readonly reports: Pick<PrimaryOperations, 'waiting' | 'refused' | 'reportFeeds'>
+  readonly reports: Pick<PrimaryOperations, 'waiting' | 'outage' | 'refused' | 'reportFeeds'>
 }
 
 type OwnOperations = Omit<

@@ -55,6 +55,8 @@ export type FeedSettings = Pick<
   readonly needsAuthorizer?: boolean
   /** Opens the feed that signs the log; `off` is shown as its state. */
   readonly openSigning?: ((services: Pick<CoreServices, 'database' | 'store'> & { world: World }) => Feed) | 'off'
+  /** Called with each state of a feed. */
+  readonly onState?: (state: FeedState) => void
 }
 export type OpenBus = (kafka: KafkaConfig, logger: Logger) => FactBus
 
@@ -75,7 +77,7 @@ export const startFeeds = async (
   const { database, store, ledger, logger } = services
   const { world } = ledger
   const projector = observeProjector()
-  const { states, report, stopObserving } = createFeedStates(services, projector.reported)
+  const { states, report, stopObserving } = createFeedStates(services, [projector.reported, config.onState])
   cleanup.defer(async () => stopObserving())
   const buses = publishes(config) ? openBuses(config, services, openBus ?? (await loadKafka())) : undefined
   cleanup.defer(async () => {
@@ -157,10 +159,10 @@ const countFailures = () => {
   return { count, stopObserving }
 }
 
-/** The states of the feeds of this process, whose errors are logged and saved. `reported` is called with each. */
+/** The states of the feeds of this process, whose errors are logged and saved. The observers are called with each. */
 export const createFeedStates = (
   { database, logger }: Pick<CoreServices, 'database' | 'logger'>,
-  reported: (state: FeedState) => void,
+  observers: readonly (((state: FeedState) => void) | undefined)[],
 ) => {
   const states = new Map<string, FeedState>()
   const failures = countFailures()
@@ -173,7 +175,7 @@ export const createFeedStates = (
     if (previous?.error !== state.error || isNewHolder) saving = saving.then(() => saveError(database, state))
     failures.count(previous, state)
     states.set(state.name, state)
-    reported(state)
+    for (const observe of observers) observe?.(state)
   }
   return { states, report, stopObserving: failures.stopObserving }
 }

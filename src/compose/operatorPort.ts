@@ -1,5 +1,7 @@
-import { createServer } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Config } from '../settings/config.ts'
 import { systemCode, StartupError } from '../lib/startupError.ts'
 
 /**
@@ -17,7 +19,7 @@ const PATH = '/metrics'
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 const CLOSE_MAX_MS = 1_000
 
-const refusal = (port: number, error: Error): Error =>
+const refusal = (port: number, error: unknown): unknown =>
   systemCode(error) === 'EADDRINUSE' || systemCode(error) === 'EACCES'
     ? new StartupError(
         `The metrics port ${port} cannot be used. Set METRICS_PORT to another port, to 0 for any free one, or to off.`,
@@ -25,14 +27,29 @@ const refusal = (port: number, error: Error): Error =>
       )
     : error
 
+/** Rejects with the system error. */
+const listen = async (server: Server, port: number, host: string): Promise<void> => {
+  server.listen(port, host)
+  await once(server, 'listening')
+}
+
+/** A service that did not choose the port takes any other if it is in use, as beside another service on this machine. */
+const listenOn = async (server: Server, { host, port, isDefault }: Place): Promise<void> => {
+  try {
+    await listen(server, port, host)
+  } catch (error) {
+    if (!isDefault || systemCode(error) !== 'EADDRINUSE') throw refusal(port, error)
+    await listen(server, 0, host)
+  }
+}
+
+type Place = NonNullable<Config['metrics']>
+
 /**
- * Opens the port; 0 is any. `text` makes the metrics for each request. Throws a StartupError when the port cannot be
+ * Opens the port; 0 is any. `text` makes the metrics for each request. Throws a StartupError when a chosen port cannot be
  * used.
  */
-export const openOperatorPort = async (
-  { host, port }: { readonly host: string; readonly port: number },
-  text: () => Promise<string>,
-): Promise<OperatorPort> => {
+export const openOperatorPort = async (place: Place, text: () => Promise<string>): Promise<OperatorPort> => {
   const server = createServer(async ({ method, url = '' }, res) => {
     const isMetrics = (method === 'GET' || method === 'HEAD') && url.split('?')[0] === PATH
     if (!isMetrics) return res.writeHead(404, { 'content-type': 'text/plain' }).end(`Only GET ${PATH} is here.\n`)
@@ -43,10 +60,7 @@ export const openOperatorPort = async (
       return res.writeHead(503).end()
     }
   })
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', error => reject(refusal(port, error)))
-    server.listen(port, host, resolve)
-  })
+  await listenOn(server, place)
   const { address, port: bound, family } = server.address() as AddressInfo
   const close = (): Promise<void> =>
     new Promise(resolve => {

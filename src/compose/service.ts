@@ -15,6 +15,15 @@ import { createTables } from '../schema/tables.ts'
 import { StartupError } from '../lib/startupError.ts'
 import { metricsText } from '../lib/metrics.ts'
 import { openPools, poolSizesOf } from './databasePools.ts'
+import {
+  causeOf,
+  createOutageNotices,
+  type DependencyNames,
+  dependencyNames,
+  type Notify,
+  reportingWait,
+  startRefusal,
+} from './dependencyNotices.ts'
 import type { FeedStates } from './feeds.ts'
 import type { Addresses } from './addressesFile.ts'
 import {
@@ -40,8 +49,14 @@ import type { Siblings } from './siblings.ts'
  * Its adapters, the HTTP server, and the feeds of its roles are opened here.
  */
 
-/** Ends a start that waits, and is called with the reason of the wait. */
-export type Starting = { readonly signal: AbortSignal; readonly onWaiting: (reason: string) => void }
+/** `signal` ends a start that waits. */
+export type Starting = {
+  readonly signal: AbortSignal
+  /** A sentence about a dependency that a start waits for. */
+  readonly onWaiting: Notify
+  /** A sentence about an outage or a recovery. */
+  readonly onOutage: Notify
+}
 
 export type Service = {
   readonly addresses: Addresses
@@ -53,7 +68,11 @@ export type Service = {
   readonly close: () => Promise<void>
 }
 
-const UNCONTROLLED: Starting = { signal: new AbortController().signal, onWaiting: () => undefined }
+const UNCONTROLLED: Starting = {
+  signal: new AbortController().signal,
+  onWaiting: () => undefined,
+  onOutage: () => undefined,
+}
 
 /** Starts the service. When a step fails, everything that was started before is closed. */
 export const compose = (config: Config, starting: Starting = UNCONTROLLED): Promise<Service> =>
@@ -115,7 +134,7 @@ const hasAnswered = async (work: Promise<void>, onUnavailable: (reason: string) 
     return true
   } catch (error) {
     if (!(error instanceof Unavailable)) throw error
-    onUnavailable(error.cause instanceof Error ? error.cause.message : error.message)
+    onUnavailable(causeOf(error))
     return false
   }
 }
@@ -127,20 +146,20 @@ const hasAnswered = async (work: Promise<void>, onUnavailable: (reason: string) 
 const untilAnswered = async (
   check: () => Promise<void>,
   logger: Logger,
-  { signal, onWaiting }: Starting,
+  { signal, onWaiting, name }: Starting & { readonly name: string },
 ): Promise<void> => {
   let reported = ''
   const report = (reason: string): void => {
     if (reason === reported) return
     reported = reason
     logger.warn({ reason }, 'the event store is not responding yet')
-    onWaiting(reason)
+    onWaiting(`Waiting for ${name}: ${reason}`)
   }
   while (!signal.aborted) {
     if (await hasAnswered(check(), report)) return
     await realWorld().sleep(STORE_POLL_MS, signal)
   }
-  throw new StartupError('Stopped before the event store responded.')
+  throw new StartupError(`Stopped while waiting for ${name}.`)
 }
 
 /**
@@ -214,45 +233,79 @@ const warnOfSettings = ({ insecure, roles, evidence }: Config, logger: Logger): 
 
 /**
  * Resolves when the service is ready, to the states of the feeds of this process. When it rejects, `cleanup` has to be
- * run.
+ * run. Throws a StartupError that names the setting of a dependency that does not answer.
  */
 export const startService = async (
   options: ServiceOptions,
   cleanup: CleanupStack,
   starting: Starting,
 ): Promise<Pick<FeedStates, 'values'>> => {
+  const names = dependencyNames(options.config)
+  try {
+    return await startParts(options, cleanup, { ...starting, names })
+  } catch (error) {
+    throw startRefusal(error, names)
+  }
+}
+
+type Named = Starting & { readonly names: DependencyNames }
+
+const startParts = async (
+  options: ServiceOptions,
+  cleanup: CleanupStack,
+  starting: Named,
+): Promise<Pick<FeedStates, 'values'>> => {
   const { config, logger, port, onRefused } = options
+  const { names } = starting
   warnOfSettings(config, logger)
-  const dependencies = await openDependencies(options, cleanup)
-  const { ledger, database, feedsDatabase } = dependencies
+  const dependencies = await reportingWait(names.database, starting.onWaiting, openDependencies(options, cleanup))
+  const { ledger, database } = dependencies
   const check = (): Promise<void> => checkLogIdentity(ledger, database)
-  await hasAnswered(check(), reason => logger.warn({ reason }, 'the event store is not responding yet'))
+  const onUnavailable = (reason: string): void => logger.warn({ reason }, 'the event store is not responding yet')
+  await reportingWait(names['event store'], starting.onWaiting, hasAnswered(check(), onUnavailable))
   // Feeds start once the identity of the log is checked. At shutdown they end after the HTTP server, whose requests may
   // wait for them.
   let states: FeedStates = new Map()
   const feedCleanup = createCleanupStack(error => logger.error({ error }, 'a feed did not stop'))
   cleanup.defer(feedCleanup.run)
-  const address = { publicUrl: publicUrlOf(config, port), isSet: config.publicUrl !== undefined }
-  const schemaBaseUrl = await rememberSchemaBaseUrl(database, address)
+  const known = { publicUrl: publicUrlOf(config, port), isSet: config.publicUrl !== undefined }
+  const schemaBaseUrl = await rememberSchemaBaseUrl(database, known)
   await serve(options, { ...dependencies, schemaBaseUrl, states: () => states.values() }, cleanup)
   const runsFeeds = config.roles.some(role => role !== 'api')
   const observed = { database, ledger, runsFeeds, bytesPerDay: config.tenantBytesPerDay }
   const stopObserving = observeService({ ...observed, feeds: () => states.values() })
   cleanup.defer(async () => stopObserving())
-  await untilAnswered(check, logger, starting)
-  if (runsFeeds) {
-    const [{ startFeeds }, { openSigning }, { startRebuilds }, { observeLag }] = await loadFeeds()
-    const services = { database: feedsDatabase, store: ledger.store, ledger, logger, schemaBaseUrl }
-    const signs = hasSigningKey(config.evidence)
-    states = await startFeeds({ ...config, openSigning: signs ? openSigning(config) : 'off' }, services, feedCleanup)
-    if (config.roles.includes('projector')) startRebuilds(options, services, feedCleanup)
-    const stopObservingLag = observeLag({ database, ledger, signs, manifestEveryMs: config.manifestEveryMs })
-    cleanup.defer(async () => stopObservingLag())
-  }
+  await untilAnswered(check, logger, { ...starting, name: names['event store'] })
+  if (runsFeeds)
+    states = await startAllFeeds(options, { ...dependencies, schemaBaseUrl, feedCleanup, cleanup }, starting)
   const refuse = (reason: Error): void => {
     logger.error({ reason: reason.message }, 'the event log does not belong to these tables')
     onRefused(reason)
   }
   feedCleanup.defer(watchLog(ledger, database, refuse))
+  return states
+}
+
+type OfFeeds = Dependencies & {
+  readonly schemaBaseUrl: string
+  readonly feedCleanup: CleanupStack
+  readonly cleanup: CleanupStack
+}
+
+const startAllFeeds = async (
+  options: ServiceOptions,
+  { ledger, database, feedsDatabase, schemaBaseUrl, feedCleanup, cleanup }: OfFeeds,
+  { names, onOutage }: Named,
+): Promise<FeedStates> => {
+  const { config, logger } = options
+  const [{ startFeeds }, { openSigning }, { startRebuilds }, { observeLag }] = await loadFeeds()
+  const services = { database: feedsDatabase, store: ledger.store, ledger, logger, schemaBaseUrl }
+  const signs = hasSigningKey(config.evidence)
+  const onState = createOutageNotices(names, onOutage)
+  const settings = { ...config, openSealing: signs ? openSigning(config) : ('off' as const), onState }
+  const states = await startFeeds(settings, services, feedCleanup)
+  if (config.roles.includes('projector')) startRebuilds(options, services, feedCleanup)
+  const stopObservingLag = observeLag({ database, ledger, signs, manifestEveryMs: config.manifestEveryMs })
+  cleanup.defer(async () => stopObservingLag())
   return states
 }

@@ -1,8 +1,9 @@
 /** Ownership of the data directory by one process. The pid beside the lock tells who holds it, not whether. */
 
-import { chmod, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createFolders } from '../lib/folders.ts'
 import { StartupError, systemCode } from '../lib/startupError.ts'
 import { type FileLock, isLocked, tryFileLock } from './fileLock.ts'
 
@@ -83,8 +84,8 @@ const keepPrivate = async (path: string): Promise<void> => {
 }
 
 const create = async (path: string): Promise<void> => {
-  await mkdir(path, { recursive: true, mode: OWNER_ONLY })
-  if (!(await stat(path)).isDirectory()) throw Object.assign(new Error(path), { code: 'ENOTDIR' })
+  await createFolders(path, OWNER_ONLY)
+  if (!(await stat(path)).isDirectory()) throw Object.assign(new Error(path), { code: 'EEXIST' })
   await keepPrivate(path)
   // A write test before the lock, because SQLite's errors about a directory are less specific.
   const probe = join(path, `.probe-${process.pid}`)

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { chmod, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { chmod, link, open, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createFolders } from '../lib/folders.ts'
 import { StartupError, systemCode } from '../lib/startupError.ts'
 import { type FileLock, tryFileLock } from './fileLock.ts'
 
@@ -61,7 +62,7 @@ export const readOrCreatePrivate = async (
 ): Promise<string> => {
   const path = join(folder, name)
   try {
-    await mkdir(folder, { recursive: true, mode: OWNER_ONLY_FOLDER })
+    await createFolders(folder, OWNER_ONLY_FOLDER)
     if ((await readIfThere(path)) === undefined) await publish(await writeBeside(path, await create()), path)
     // A copy or a restored backup may have a wider mode.
     await chmod(path, OWNER_ONLY_FILE)

@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs'
-import { mkdir, open } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { createFolders } from '../lib/folders.ts'
 import { linesOf } from './lines.ts'
 import { type Head, lineOf, parseHead } from './heads.ts'
 
@@ -53,7 +54,7 @@ export const openHeadFile = (path: string): HeadFile => ({
   path,
   last: async () => lastHeadIn((await tailOf(path)).text, path),
   append: async heads => {
-    await mkdir(dirname(path), { recursive: true, mode: OWNER_ONLY_FOLDER })
+    await createFolders(dirname(path), OWNER_ONLY_FOLDER)
     const { text, size } = await tailOf(path)
     const file = await open(path, 'a', OWNER_ONLY_FILE)
     try {

@@ -22,6 +22,7 @@ export const SCOPES = [
   'audit:read',
   'keys:manage',
   'projections:operate',
+  'audit:installation',
 ] as const
 
 export type Scope = (typeof SCOPES)[number]

@@ -71,8 +71,13 @@ export type Config = {
   readonly insecure: readonly InsecurityName[]
   /** Subscriptions with a principal are not delivered to a broker without an authorizer. */
   readonly needsAuthorizer: boolean
-  /** The operators' port, with the metrics; 0 is any, and absent is none. */
-  readonly metrics?: { readonly host: string; readonly port: number }
+  /** The operators' port, with the metrics; port 0 is any, and absent is none. */
+  readonly metrics?: {
+    readonly host: string
+    readonly port: number
+    /** The port was not chosen: if it is taken, any other will do. */
+    readonly isDefault: boolean
+  }
   /** A sentence for each variable whose name resembles a setting and is none. */
   readonly unknownSettings: readonly string[]
   /** For tests: the process kills itself at this step of a payment. */
@@ -115,6 +120,16 @@ const processesOf = (env: Environment): number => {
   if (!roles.includes('api')) return 1
   const stores = store === undefined || database === undefined ? 'embedded' : 'apart'
   return processes ?? defaultProcesses(availableParallelism(), { stores, hasFeeds: roles.length > 1 })
+}
+
+/** The port of Prometheus exporters of OpenTelemetry. */
+const DEFAULT_METRICS_PORT = 9464
+
+/** With PORT=0 the service takes any port for the metrics too. */
+const metricsOf = ({ METRICS_PORT: port, METRICS_HOST: host, PORT }: Environment): Pick<Config, 'metrics'> => {
+  if (port === 'off') return {}
+  if (port !== undefined) return { metrics: { host, port, isDefault: false } }
+  return { metrics: { host, port: PORT === 0 ? 0 : DEFAULT_METRICS_PORT, isDefault: true } }
 }
 
 /**
@@ -174,9 +189,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     needsAuthorizer: production && !settings.ALLOW_INSECURE.includes('kafka-no-authorizer'),
     unknownSettings: unknownSettingsIn(env),
     insecure: production ? usedExceptions(settings, settings.ALLOW_INSECURE) : [],
-    ...(settings.METRICS_PORT === 'off'
-      ? {}
-      : { metrics: { host: settings.METRICS_HOST, port: settings.METRICS_PORT } }),
+    ...metricsOf(settings),
     ...(settings.PUBLIC_URL === undefined ? {} : { publicUrl: settings.PUBLIC_URL }),
     ...(settings.EVENTSTORE_URL === undefined ? {} : { eventStoreUrl: settings.EVENTSTORE_URL }),
     ...(settings.DATABASE_URL === undefined ? {} : { databaseUrl: settings.DATABASE_URL }),

@@ -50,7 +50,7 @@ export const environment = z.object({
   KAFKA_SASL_USERNAME: z.string().min(1).optional(),
   KAFKA_SASL_PASSWORD: z.string().min(1).optional(),
   METRICS_HOST: z.string().min(1).default('127.0.0.1'),
-  METRICS_PORT: portOrOff.default(0),
+  METRICS_PORT: portOrOff.optional(),
   PUBLIC_URL: publicUrl.optional(),
   OIDC_ISSUER: issuerUrl.optional(),
   OIDC_AUDIENCE: z.string().min(1).optional(),

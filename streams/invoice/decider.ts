@@ -15,7 +15,7 @@ export type RaiseInvoice = {
   metadata: Annotations
   claim: IdempotencyRecord | null
 }
-export type ApproveInvoice = { type: 'ApproveInvoice'; approved_by: string }
+export type ApproveInvoice = { type: 'ApproveInvoice'; approved_by: string; reason?: string }
 export type VoidInvoice = { type: 'VoidInvoice'; reason: string | null }
 /** `immediate` is paid with the same decision; `deferred` holds the amount until SettlePayment or ReleasePayment. */
 export type PayInvoice = {
@@ -84,10 +84,10 @@ const raiseInvoice = ({ type: _, ...terms }: RaiseInvoice, invoice: InvoiceState
 
 // Approve and void carry the version that the client read (If-Match), so a repetition after a lost response fails its
 // precondition; a repetition with the present version is a new request, which the present state refuses.
-const approveInvoice = ({ approved_by }: ApproveInvoice, invoice: InvoiceState): Decision => {
+const approveInvoice = ({ type: _, ...approval }: ApproveInvoice, invoice: InvoiceState): Decision => {
   if (invoice.status === 'none') return reject('resource_not_found')
   if (invoice.status !== 'draft') return reject('invoice_state_conflict', { state: invoice.status })
-  return [{ type: 'InvoiceApproved', data: { ...subjectOf(invoice), due_date: invoice.dueDate, approved_by } }]
+  return [{ type: 'InvoiceApproved', data: { ...subjectOf(invoice), due_date: invoice.dueDate, ...approval } }]
 }
 
 const voidInvoice = ({ reason }: VoidInvoice, invoice: InvoiceState): Decision => {

@@ -15,7 +15,13 @@ export const invoiceEvents = {
     metadata: annotationsSchema,
     claim: idempotencyRecordSchema.nullable(),
   }),
-  InvoiceApproved: z.object({ ...subject, due_date: z.string(), approved_by: z.string() }),
+  /** `reason` is absent where none was given. */
+  InvoiceApproved: z.object({
+    ...subject,
+    due_date: z.string(),
+    approved_by: z.string(),
+    reason: z.string().optional(),
+  }),
   InvoiceVoided: z.object({ ...subject, reason: z.string().nullable() }),
   /** A deferred payment holds its amount until it settles or fails. */
   PaymentReserved: z.object(payment),

@@ -44,7 +44,7 @@ export const failingFeedScrapes = async (): Promise<readonly string[]> => {
   const world = { ...virtual, sleep: sleepers.sleep }
   const store = createMemoryLog(world.now).open()
   const stop = new AbortController()
-  const { states, report, stopObserving } = createFeedStates({ database, logger }, () => undefined)
+  const { states, report, stopObserving } = createFeedStates({ database, logger }, [])
   const stopObservingService = observeService({
     database,
     ledger: { store, world },

@@ -192,7 +192,7 @@ describe('a rebuild in the service', () => {
     expect(Number(row?.n)).to.be.greaterThan(0)
     const operations = await eventually(async () => {
       const rows = await database.sql<{ operation: string }>(
-        `select operation from audit_v1 where tenant_id = 'ledger'`,
+        `select operation from audit_v2 where tenant_id = 'ledger'`,
       )
       const actual = rows.map(({ operation }) => operation)
       return actual.includes('roll_back_projection') && actual

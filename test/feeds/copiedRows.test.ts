@@ -77,7 +77,7 @@ describe('the rows of a large batch', () => {
     database = await postgres.ledgerDatabase()
     await feed(watched(database))
     expect(new Set(copied)).to.include.members([
-      ...['orders_v1', 'invoices_v1', 'payments_v1', 'facts_v1', 'audit_v1'],
+      ...['orders_v1', 'invoices_v1', 'payments_v1', 'facts_v1', 'audit_v2'],
       ...['journal_postings_v1', 'journal_entries_v1', 'account_balances_v1'],
     ])
     expect(await contents()).to.deep.equal(inserted)
@@ -88,7 +88,7 @@ describe('the rows of a large batch', () => {
     const before = await contents()
     await database.sql('update checkpoints set position = -1')
     await feed(watched(database), 700)
-    expect(copied).to.include.members(['payments_v1', 'facts_v1', 'audit_v1'])
+    expect(copied).to.include.members(['payments_v1', 'facts_v1', 'audit_v2'])
     expect(await contents()).to.deep.equal(before)
     await database.sql(
       `delete from facts_v1 where position in (select position from facts_v1 order by position offset 3)`,
@@ -110,7 +110,7 @@ describe('the rows of a large batch', () => {
       const { state, error, difference } = await harness.row(id)
       expect({ state, error, difference }, name).to.deep.equal({ state: 'succeeded', error: null, difference: null })
     }
-    expect(copied).to.include.members(['payments_v1', 'facts_v1', 'audit_v1', 'journal_entries_v1'])
+    expect(copied).to.include.members(['payments_v1', 'facts_v1', 'audit_v2', 'journal_entries_v1'])
     expect(await contents()).to.deep.equal(before)
   })
 

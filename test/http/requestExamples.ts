@@ -107,6 +107,7 @@ export const examples: Readonly<Record<string, Make>> = {
   list_journal_entries: async () => ({ path: '/journal-entries' }),
   read_journal_entry: async client => ({ path: `/journal-entries/${await booked(client)}` }),
   list_audit_records: async () => ({ path: '/audit-records' }),
+  list_installation_audit_records: async () => ({ path: '/installation/audit-records' }),
   list_projections: async () => ({ path: '/projections' }),
   rebuild_projection: async client => ({ path: `${await restingProjection(client)}:rebuild`, body: {} }),
   verify_projection: async () => ({ path: '/projections/orders:verify', body: {} }),

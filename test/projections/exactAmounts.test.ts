@@ -34,6 +34,7 @@ describe('sums beyond the numbers of JavaScript', () => {
         payment_id: null,
         reverses: null,
         currency: 'USD',
+        customer_reference: null,
         line: 0,
         account: 'cash.USD',
         direction: 'debit',

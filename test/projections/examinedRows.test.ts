@@ -65,6 +65,7 @@ const PAGES: Readonly<Record<string, (filters: Filters) => Query<never>>> = {
   list_payments: filters => paymentPage(request(filters)),
   list_operations: filters => operationPage(request(filters)),
   list_audit_records: filters => auditPage(request(filters)),
+  list_installation_audit_records: filters => auditPage(request(filters)),
   list_api_keys: filters => apiKeyPage('2030-01-01T00:00:00Z')(request(filters)),
   list_subscriptions: filters => subscriptionPage(request(filters)),
   list_dead_letters: () => deadLetterPage('sub', 0n, LIMIT),
@@ -90,7 +91,7 @@ const TABLES: Readonly<Record<string, string>> = {
     select ${COMMON}, 'failed', 'one', 'one', 1, 'USD', 'r' || n, 'immediate', 0, '{}'`,
   operations_v1: `(${COMMON_COLUMNS}, state, kind, resource, format, filters, metadata, expires_at, correlation_id, attempt)
     select ${COMMON}, 'expired', 'export', 'orders', 'csv', '{}', '{}', now(), 'c', 1`,
-  audit_v1: `(id, position, tenant_id, created_at, decision, operation, check_name, subject, client, authority, correlation_id, count)
+  audit_v2: `(id, position, tenant_id, created_at, decision, operation, check_name, subject, client, authority, correlation_id, count)
     select lpad(n::text, 8, '0'), n, '${TENANT}', ${AT}, 'granted', 'pay', 'scope', 'me', 'me', 'x', 'c', 1`,
   api_keys_v1: `(${COMMON_COLUMNS}, state, name, scopes, expires_at, metadata)
     select ${COMMON}, 'revoked', 'key', '[]', now(), '{}'`,

@@ -46,7 +46,7 @@ const PROMISES: Readonly<Record<string, readonly RegExp[]>> = {
   'README.md 3': [/"state":"approved"/, /"state":"succeeded"/, /"type":"invoice\.paid"/],
   'src/processes/SUBSCRIBING.md 1': [/"topic":"ledger\.subscription\.sub_/, /"dead_letter_topic":"/],
   'src/processes/SUBSCRIBING.md 2': [/[1-9]\d* new facts/, /^The copy is complete\.$/m],
-  'src/evidence/AUDITING.md 1': [/covered by the head of \d+ events/, /^ok  /m],
+  'src/evidence/AUDITING.md 1': [/covered by the head of [\d,]+ events/, /^Intact\.$/m],
   'src/embedded/issuer/README.md 1': [/\/oauth\/auth\?response_type=code&client_id=web&\S*code_challenge=[\w-]{43}&/],
 }
 

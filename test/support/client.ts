@@ -97,8 +97,9 @@ export const anOrder = (amount = 900) => ({
 export const approvedInvoice = async (
   client: Client,
   amount = 900,
+  terms: object = {},
 ): Promise<{ orderId: string; invoiceId: string; etag: string }> => {
-  const order = await client.post('/orders', anOrder(amount))
+  const order = await client.post('/orders', { ...anOrder(amount), ...terms })
   const invoice = await client.post('/invoices', { order_id: order.body.id })
   const approved = await client.post(
     `/invoices/${invoice.body.id}:approve`,

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { type FileHandle, mkdir, open, readFile, rename } from 'node:fs/promises'
-import { join } from 'node:path'
+import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { z } from 'zod'
+import { createFolders } from '../../../src/lib/folders.ts'
 import { type FileLock, tryFileLock } from '../../../src/embedded/fileLock.ts'
 import { StartupError, systemCode } from '../../../src/lib/startupError.ts'
 import { type Fact, factSchema, identityOf, topicOf } from './fact.ts'
@@ -165,7 +166,7 @@ const lockCopy = (folder: string): FileLock => {
  * locked until `close`; throws a StartupError while another process has it.
  */
 export const openCopy = async (folder: string, of: CopySource, all: readonly string[]): Promise<Copy> => {
-  await mkdir(folder, { recursive: true })
+  await createFolders(resolve(folder))
   const lock = lockCopy(folder)
   try {
     const copy = await openLockedCopy(folder, of, all)
@@ -173,6 +174,26 @@ export const openCopy = async (folder: string, of: CopySource, all: readonly str
   } catch (error) {
     lock.release()
     throw error
+  }
+}
+
+/**
+ * Empties the copy in the folder, so that the next run copies every fact anew: facts that are missing in the middle of a
+ * file cannot be appended in their order. Throws a StartupError for a copy from Kafka, whose topics keep facts for some
+ * days only.
+ */
+export const emptyCopy = async (folder: string): Promise<void> => {
+  const state = await readState(folder)
+  if (state.from === 'kafka')
+    throw new StartupError(
+      'A copy from Kafka is not repaired: its topics may no longer have the facts. Copy anew over HTTP.',
+    )
+  const lock = lockCopy(folder)
+  try {
+    await writeState(folder, { ...state, cursor: null, position: '-1' })
+    for (const topic of state.topics) await rm(fileOf(folder, topic), { force: true })
+  } finally {
+    lock.release()
   }
 }
 

@@ -2,7 +2,7 @@ import { SETTINGS, unknownSettingsIn } from '../../../src/settings/config.ts'
 import { INSECURITIES, type InsecurityName, warningOf } from '../../../src/settings/insecureSettings.ts'
 import { withoutSecrets } from '../../../src/lib/redaction.ts'
 import { TOKEN_SETTING } from '../tokenOption.ts'
-import { type Check, finding, ok } from './finding.ts'
+import { type Check, finding, notUsed, ok } from './finding.ts'
 
 /** The check of the configuration: the settings that this command sees in its environment, without their secrets. */
 
@@ -56,8 +56,16 @@ export const checkConfiguration = (env: NodeJS.ProcessEnv): Check => {
   return finding(
     'configuration',
     unknown.join(' '),
-    'Correct the name (the README has them all), or remove it: it has no effect.',
+    'Correct the name (scripts/ledger/OPERATING.md has them all), or remove it: it has no effect.',
   )
+}
+
+/** Without the policy, whoever creates an invoice may approve it, which an operator should know. */
+export const checkApproval = (env: NodeJS.ProcessEnv): Check => {
+  const amounts = readConfiguration(env)['APPROVAL_FOUR_EYES']
+  return amounts === undefined
+    ? notUsed('approval', 'four eyes is off: the creator of an invoice may approve it (APPROVAL_FOUR_EYES)')
+    : ok('approval', `four eyes from ${amounts}`)
 }
 
 /** A finding for each exception of ALLOW_INSECURE that is used. */

@@ -4,7 +4,7 @@ import type { Config } from '../../../src/settings/config.ts'
 import { fetchJwksFrom } from '../../../src/identity/fetchJwks.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
 import { withoutPassword } from '../connections.ts'
-import { type Check, finding, notUsed, ok, orFinding, reasonOf, answered } from './finding.ts'
+import { type Check, finding, notUsed, ok, orNotChecked, reasonOf, answered } from './finding.ts'
 import { checkTopics } from './topics.ts'
 
 /** Checks whether each dependency responds, by the same clients that the service uses. */
@@ -107,7 +107,7 @@ export const checkKafka = async (address: string | null, { kafka }: Config): Pro
     const tried = await attempt(describe, error => refusalOf(error, options) ?? reasonOf(error))
     if ('value' in tried) {
       const broker = ok('Kafka', `${address}, brokers: ${tried.value}, ${tried.took}`)
-      return [broker, await orFinding('topics', () => checkTopics(admin))]
+      return [broker, await orNotChecked('topics', () => checkTopics(admin))]
     }
     return [
       finding(

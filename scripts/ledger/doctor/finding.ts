@@ -1,10 +1,18 @@
 import { withoutSecrets } from '../../../src/lib/redaction.ts'
 import { within } from '../../../src/lib/time.ts'
 
-/** The outcome of one check. A finding says in `way_out` how to mend it. */
+/**
+ * The outcome of one check. A finding says in `way_out` how to mend it. A check that could not be made says nothing about
+ * its subject, neither good nor bad.
+ */
 export type Check =
   | { readonly check: string; readonly status: 'ok' | 'not_used'; readonly detail: string }
-  | { readonly check: string; readonly status: 'finding'; readonly detail: string; readonly way_out: string }
+  | {
+      readonly check: string
+      readonly status: 'finding' | 'not_checked'
+      readonly detail: string
+      readonly way_out: string
+    }
 
 export const ok = (check: string, detail: string): Check => ({ check, status: 'ok', detail: withoutSecrets(detail) })
 
@@ -16,6 +24,14 @@ export const finding = (check: string, detail: string, way_out: string): Check =
   status: 'finding',
   detail: withoutSecrets(/[.…]$/.test(detail) ? detail : `${detail}.`),
   way_out,
+})
+
+/** `reason`: why the check could not be made; it may end with the text of another system. */
+export const notChecked = (check: string, reason: string): Check => ({
+  check,
+  status: 'not_checked',
+  detail: withoutSecrets(/[.…]$/.test(reason) ? reason : `${reason}.`),
+  way_out: 'Repair the dependencies that findings name, then run doctor again.',
 })
 
 /** The innermost cause, which is more specific than the errors that wrap it. */
@@ -31,18 +47,14 @@ const CHECK_MAX_MS = 8_000
 /** Rejects if the work takes longer than CHECK_MAX_MS. */
 export const answered = <T>(work: Promise<T>): Promise<T> =>
   within(work, CHECK_MAX_MS, () => {
-    throw new Error(`no answer in ${CHECK_MAX_MS} ms`)
+    throw new Error(`no answer in ${CHECK_MAX_MS / 1_000} s`)
   })
 
-/** A check that cannot be made is a finding itself, so that it keeps no other check from being made. */
-export const orFinding = async (check: string, work: () => Promise<Check>): Promise<Check> => {
+/** A check that cannot be made keeps no other check from being made. */
+export const orNotChecked = async (check: string, work: () => Promise<Check>): Promise<Check> => {
   try {
     return await answered(work())
   } catch (error) {
-    return finding(
-      check,
-      `It cannot be checked: ${reasonOf(error)}`,
-      'Repair the dependencies that other findings name, then run doctor again.',
-    )
+    return notChecked(check, reasonOf(error))
   }
 }

@@ -1,4 +1,5 @@
 import { aggregates } from '../../../streams/index.ts'
+import { StoreRefused } from '../../../src/adapters/eventstoredb/refusals.ts'
 import type { EventStore } from '../../../src/ports.ts'
 import { type Check, finding, ok, reasonOf } from './finding.ts'
 
@@ -10,7 +11,10 @@ const NOBODY = 'doctor'
 /** No stream has so many events: the store refuses the append after it has permitted it, so that nothing is written. */
 const IMPOSSIBLE_REVISION = 2n ** 40n
 
-/** Resolves to the reason why the category cannot be appended to or read; undefined when it can. */
+/**
+ * Resolves to the reason why the category cannot be appended to or read; undefined when it can. Throws when the store
+ * does not answer, which says nothing about rights.
+ */
 const refusalOf = async (store: EventStore, category: string): Promise<string | undefined> => {
   const stream = `${category}-${NOBODY}`
   try {
@@ -18,8 +22,15 @@ const refusalOf = async (store: EventStore, category: string): Promise<string | 
     await store.append(stream, [questionOf()], IMPOSSIBLE_REVISION)
     return undefined
   } catch (error) {
+    if (!(error instanceof Error) || refusalIn(error) === undefined) throw error
     return `${category}: ${reasonOf(error)}`
   }
+}
+
+/** The refusal may be wrapped. */
+const refusalIn = (error: Error): StoreRefused | undefined => {
+  if (error instanceof StoreRefused) return error
+  return error.cause instanceof Error ? refusalIn(error.cause) : undefined
 }
 
 const questionOf = () => ({ id: crypto.randomUUID(), type: 'Question', data: {}, metadata: {} })

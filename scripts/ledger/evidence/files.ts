@@ -1,10 +1,10 @@
-import { createHash, createPublicKey } from 'node:crypto'
+import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { keyIdOf } from '../../../src/evidence/heads.ts'
 import { type Line, linesOf } from '../../../src/evidence/lines.ts'
-import { StartupError } from '../../../src/lib/startupError.ts'
+import { StartupError, systemCode } from '../../../src/lib/startupError.ts'
 import { type FileName, type Manifest, MANIFEST, manifestSchema } from './format.ts'
 
 /** The files of an export that is verified: its manifest, their hashes and their lines. */
@@ -66,17 +66,31 @@ export async function* linesIn(path: string, signal: AbortSignal): AsyncGenerato
 
 export const fileIn = (folder: string, name: FileName): string => join(folder, name)
 
-/** The public key in a file, PEM or base64 of SubjectPublicKeyInfo, with its id. Throws a StartupError. */
-export const readPublicKey = async (path: string): Promise<readonly [id: string, publicKey: string]> => {
+const PEM = /-----BEGIN [^-]+-----[^-]+-----END [^-]+-----/g
+
+const keysIn = (text: string): readonly KeyObject[] =>
+  text.includes('-----BEGIN')
+    ? [...text.matchAll(PEM)].map(([block]) => createPublicKey(block))
+    : [createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' })]
+
+/**
+ * The public keys in a file, in PEM as `evidence key` prints them, or one in base64 of SubjectPublicKeyInfo, each with its
+ * id. Throws a StartupError.
+ */
+export const readPublicKeys = async (path: string): Promise<readonly (readonly [id: string, publicKey: string])[]> => {
   try {
-    const text = await readFile(path, 'utf8')
-    const key = text.includes('-----BEGIN')
-      ? createPublicKey(text)
-      : createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' })
-    const spki = key.export({ format: 'der', type: 'spki' })
-    return [keyIdOf(spki), spki.toString('base64')]
+    const keys = keysIn(await readFile(path, 'utf8'))
+    if (keys.length === 0) throw new Error('There is no whole block of PEM.')
+    return keys.map(key => {
+      const spki = key.export({ format: 'der', type: 'spki' })
+      return [keyIdOf(spki), spki.toString('base64')]
+    })
   } catch (error) {
-    throw new StartupError(`${path} has no public key: PEM, or base64 of SubjectPublicKeyInfo.`, error)
+    if (systemCode(error) === 'ENOENT') throw new StartupError(`There is no file ${path}.`, error)
+    throw new StartupError(
+      `${path} has no public key. It needs PEM, as \`npm run -s ledger -- evidence key\` prints it, or base64 of SubjectPublicKeyInfo.`,
+      error,
+    )
   }
 }
 

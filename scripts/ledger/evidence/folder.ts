@@ -7,7 +7,7 @@ import type { Finding, Outcome } from '../verify/check.ts'
 import type { Progress, StartProgress } from '../progress.ts'
 import { checkEvents } from './eventsCheck.ts'
 import { classify, type Files } from './classify.ts'
-import { fileIn, hashOfFile, linesIn, readManifest, readPublicKey } from './files.ts'
+import { fileIn, hashOfFile, linesIn, readManifest, readPublicKeys } from './files.ts'
 import {
   changedLeaf,
   countFinding,
@@ -140,7 +140,7 @@ const keyOutcome = (keys: PublicKeys, { keys: keyFiles, heads }: FolderOptions):
 }
 
 const keysFor = async ({ keys: keyFiles }: FolderOptions, { keys: own }: Manifest): Promise<PublicKeys> =>
-  new Map(keyFiles ? await Promise.all(keyFiles.map(readPublicKey)) : Object.entries(own))
+  new Map(keyFiles ? (await Promise.all(keyFiles.map(readPublicKeys))).flat() : Object.entries(own))
 
 const refuseUnreadable = async (path: string): Promise<void> => {
   try {

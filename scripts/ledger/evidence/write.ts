@@ -1,6 +1,7 @@
 import { timeNow } from '../../../src/lib/time.ts'
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createFolders } from '../../../src/lib/folders.ts'
 import { reaches } from '../../../src/evidence/continuity.ts'
 import { newestTrusted, trustedBy } from '../../../src/evidence/headAdoption.ts'
 import { openHeadFile } from '../../../src/evidence/headFile.ts'
@@ -37,7 +38,7 @@ const OWNER_ONLY_FOLDER = 0o700
 
 /** Creates the folder. Throws a StartupError for one that has anything but an unfinished export. */
 const takeFolder = async (folder: string): Promise<void> => {
-  await mkdir(folder, { recursive: true, mode: OWNER_ONLY_FOLDER }).catch((error: unknown) => {
+  await createFolders(folder, OWNER_ONLY_FOLDER).catch((error: unknown) => {
     throw new StartupError(`${folder} cannot be created.`, error)
   })
   const names = await readdir(folder)

@@ -1,4 +1,4 @@
-import { READ_MODEL_NAMES } from '../../../projections/index.ts'
+import { READ_MODEL_FOLDERS, READ_MODEL_NAMES } from '../../../projections/index.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
 import { randomId } from '../../../src/lib/identifiers.ts'
@@ -48,7 +48,11 @@ const audit = (storeUrl: string, operation: string, resource: string): Promise<v
     recordAuditedDecision(ledger, { type: 'GrantAccess', operation, resource }, operatorContext(OPERATORS)),
   )
 
-const checkedNames = (names: readonly string[]): readonly string[] => {
+/** doctor and the dead letters name a read model by its checkpoint, which is a name for these commands too. */
+const NAME_OF_CHECKPOINT = new Map(Object.entries(READ_MODEL_FOLDERS).map(([name, checkpoint]) => [checkpoint, name]))
+
+const checkedNames = (given: readonly string[]): readonly string[] => {
+  const names = given.map(name => NAME_OF_CHECKPOINT.get(name) ?? name)
   const unknown = names.filter(name => !READ_MODEL_NAMES.includes(name))
   if (unknown.length > 0)
     throw new StartupError(`There is no read model ${unknown.join(', ')}. There are ${READ_MODEL_NAMES.join(', ')}.`)

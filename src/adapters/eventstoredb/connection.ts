@@ -1,4 +1,5 @@
 import { EventStoreDBClient } from '@eventstore/db-client'
+import { StartupError } from '../../lib/startupError.ts'
 import { Client } from './client.ts'
 import { refusalBehind, type StoreRefused } from './refusals.ts'
 import { destroySessions, forgetSessions, observeSessions } from './sessions.ts'
@@ -20,9 +21,21 @@ export type Connection = {
 
 /** Calls wait for `ready`. The prototype is replaced, because connection strings are parsed into the base class only. */
 const openClient = (connectionString: string, ready: Promise<void> = Promise.resolve()): Client => {
-  const client: Client = Object.setPrototypeOf(EventStoreDBClient.connectionString(connectionString), Client.prototype)
+  const client: Client = Object.setPrototypeOf(parsed(connectionString), Client.prototype)
   client.ready = ready
   return client
+}
+
+/** The client's message has a position alone, and may quote a part of the password. */
+const parsed = (connectionString: string): EventStoreDBClient => {
+  try {
+    return EventStoreDBClient.connectionString(connectionString)
+  } catch (error) {
+    throw new StartupError(
+      'EVENTSTORE_URL is not usable: a URL such as esdb://user:password@host:2113?tls=true.',
+      error,
+    )
+  }
 }
 
 /**

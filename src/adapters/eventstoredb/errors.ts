@@ -10,7 +10,7 @@ export class ResponseTimeout extends Error {
   readonly limitMs: number
 
   constructor(limitMs: number) {
-    super(`The event store was silent for ${limitMs} ms.`)
+    super(`The event store was silent for ${(limitMs / 1_000).toFixed(1)} s.`)
     this.name = 'ResponseTimeout'
     this.limitMs = limitMs
   }

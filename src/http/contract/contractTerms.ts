@@ -27,6 +27,7 @@ export const SCOPE_DESCRIPTIONS = {
   'audit:read': 'Read audit records.',
   'keys:manage': 'Issue, rotate and revoke API keys.',
   'projections:operate': 'See and rebuild read models, as an operator of the installation.',
+  'audit:installation': 'See the audit records of operators about the installation.',
 } as const satisfies Readonly<Record<Scope, string>>
 
 export const TAGS = [

@@ -8,6 +8,7 @@ import {
 import { headerComponentsOf, requestHeadersOf, successHeadersOf } from './headers.ts'
 import { contractTerms, SCOPE_DESCRIPTIONS, TAGS } from './contractTerms.ts'
 import { createExamples } from './examples.ts'
+import { describeSchemas } from './memberDescriptions.ts'
 import { describeParameters } from './parameterDescriptions.ts'
 import { descriptionOf, securityOf, termsOf } from './operationTerms.ts'
 import { failureOf } from './problemResponses.ts'
@@ -144,6 +145,7 @@ export const openApiOf = (newestRoutes: readonly AnyRoute[], version: Version) =
   )
   const whole = withoutUnused(document, version)
   describeParameters(operationsIn(whole))
+  describeSchemas(whole)
   addExamples(whole)
   return whole
 }

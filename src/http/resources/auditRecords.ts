@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import type { AuditRow } from '../../../projections/audit/projection.ts'
 import { auditPage } from '../../../projections/audit/queries.ts'
+import { SYSTEM_TENANT } from '../../../streams/envelope.ts'
 import { ACCESS_CHECKS } from '../../../streams/access/index.ts'
 import { ANOTHER_TENANT } from '../access/denialRecording.ts'
+import { permitOperator } from '../access/operators.ts'
 import { readPage } from './collection.ts'
 import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
 import { type AnyRoute, route } from '../route.ts'
@@ -40,6 +42,10 @@ const recordSchema = z
       .int()
       .min(1)
       .meta({ description: 'The number of decisions of the record; equal refusals are counted in one record.' }),
+    reason: z
+      .string()
+      .nullable()
+      .meta({ description: 'The reason that was given with the operation; null where none was.' }),
   })
   .meta({ id: 'AuditRecord' })
 
@@ -49,24 +55,17 @@ const render = ({ check_name: check, position, ...row }: AuditRow): z.input<type
   position: position.toString(),
 })
 
+type LookedAt = 'list_audit_records' | 'list_installation_audit_records' | 'list_audit_heads' | 'read_audit_proof'
 type Looking = Pick<Call<unknown, unknown, undefined>, 'ledger' | 'context'>
 
 /** Looking at audit data is an audit record itself, which is durable before anything is shown. Throws Unavailable. */
-export const recordLook = (
-  { ledger, context }: Looking,
-  operation: 'list_audit_records' | 'list_audit_heads' | 'read_audit_proof',
-  resource: string | null,
-): Promise<void> => recordAuditedDecision(ledger, { type: 'GrantAccess', operation, resource }, context)
+export const recordLook = ({ ledger, context }: Looking, operation: LookedAt, resource: string | null): Promise<void> =>
+  recordAuditedDecision(ledger, { type: 'GrantAccess', operation, resource }, context)
 
-const listAuditRecords = route({
+const list = {
   method: 'GET',
-  path: '/audit-records',
-  operationId: 'list_audit_records',
-  summary: 'List the decisions on sensitive operations, newest first',
   tag: 'Audit',
-  scope: 'audit:read',
   rateClass: 'default',
-  description: 'Looking at them is an audit record itself.',
   audited: 'none',
   query: z.object({
     ...pageQuery,
@@ -78,11 +77,39 @@ const listAuditRecords = route({
     correlation_id: textSchema.optional(),
   }),
   ...listOf(recordSchema),
+} as const
+
+const listAuditRecords = route({
+  ...list,
+  path: '/audit-records',
+  operationId: 'list_audit_records',
+  summary: 'List the decisions on sensitive operations, newest first',
+  scope: 'audit:read',
+  description: 'Looking at them is an audit record itself.',
   handler: async call => {
-    const reply = await readPage(call, { name: 'audit_v1', page: auditPage, render })
+    const reply = await readPage(call, { name: 'audit_v2', page: auditPage, render })
     await recordLook(call, 'list_audit_records', null)
     return reply
   },
 })
 
-export const auditRoutes: readonly AnyRoute[] = [listAuditRecords]
+/** The decisions of the operators of the installation, which are about no single tenant. */
+const listInstallationRecords = route({
+  ...list,
+  path: '/installation/audit-records',
+  operationId: 'list_installation_audit_records',
+  summary: 'List the decisions about the installation, such as rebuilds and the end of API versions, newest first',
+  scope: 'audit:installation',
+  description:
+    'For callers of the tenant of the operators (setting OPERATORS_TENANT). Looking at them is an audit record itself.',
+  errors: [...list.errors, 'policy_denied'],
+  handler: async call => {
+    permitOperator(call)
+    const principal = { ...call.principal, tenant: SYSTEM_TENANT }
+    const reply = await readPage({ ...call, principal }, { name: 'audit_v2', page: auditPage, render })
+    await recordLook(call, 'list_installation_audit_records', null)
+    return reply
+  },
+})
+
+export const auditRoutes: readonly AnyRoute[] = [listAuditRecords, listInstallationRecords]

@@ -162,13 +162,23 @@ const approveInvoice = route({
   summary: 'Approve a draft invoice for payment',
   scope: 'invoice:approve',
   params: byId,
-  body: z.strictObject({}).default({}),
+  body: z
+    .strictObject({
+      reason: textSchema.optional().meta({
+        description: 'Why the invoice is approved, for auditors: shown by its history and by the audit record.',
+      }),
+    })
+    .default({}),
   ifMatch: 'required',
   responses: { 200: changed },
   errors: ['invoice_state_conflict', 'policy_denied'],
   handler: async call => {
     await checkApprovalPolicy(call)
-    const command = { type: 'ApproveInvoice' as const, approved_by: call.principal.subject }
+    const { reason } = call.body
+    const command = {
+      ...{ type: 'ApproveInvoice' as const, approved_by: call.principal.subject },
+      ...(reason !== undefined && { reason }),
+    }
     const request = { command, context: call.context, ifMatch: ifMatchOf(call) }
     return replyToCommand(call, await handle(call.ledger, invoiceEntity, call.params.id, request), render)
   },

@@ -14,6 +14,7 @@ import {
   type RebuildRow,
   requestRebuild,
 } from '../../feeds/rebuild/requests.ts'
+import { permitOperator } from '../access/operators.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 import { type AnyRoute, type Reply, route } from '../route.ts'
 import type { AnyCall } from '../services.ts'
@@ -23,12 +24,6 @@ import { projectionSchema, rebuildRequest, rebuildSchema, rebuildView } from './
  * The endpoints of read models: their lag, and their rebuilds. They are for the operators of the installation: callers
  * of the tenant that the setting OPERATORS_TENANT names, with the scope `projections:operate`.
  */
-
-/** Throws Problem for a caller of another tenant: read models are those of all tenants. */
-const permitOperator = ({ principal, operatorsTenant }: AnyCall): void => {
-  if (operatorsTenant === undefined || principal.tenant !== operatorsTenant)
-    throw new Problem('policy_denied', { detail: 'Only operators of this installation may do this.' })
-}
 
 const PARKED =
   'select delivery, count(*) as waiting from parked_facts where delivery = any($1::text[]) group by delivery'

@@ -87,4 +87,6 @@ export const postingColumns: ColumnsOf<PostingView> = {
   currency: 'text',
   exponent: 'integer',
   balance: 'bigint',
+  account_name: 'text',
+  customer_reference: 'text',
 }

@@ -2,6 +2,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect } from 'chai'
 import { openApiOf } from '../../../src/http/contract/openapi.ts'
 import { OLDEST_VERSION, routes } from '../../../src/http/index.ts'
+import { VERSIONS } from '../../../src/http/versions/index.ts'
 import { type ErrorCode, statusOf } from '../../../src/http/problems/problemCatalogue.ts'
 import { SCOPES } from '../../../src/identity/principal.ts'
 import { type Client, clientOf } from '../../support/client.ts'
@@ -23,6 +24,37 @@ type Operation = {
 type Document = {
   readonly openapi: string
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+}
+
+type Node = Readonly<Record<string, unknown>>
+
+/** The names of the members without a description of their own, of their type, or of an alternative. */
+const membersWithout = (document: Node): string[] => {
+  const isObject = (value: unknown): value is Node => typeof value === 'object' && value !== null
+  const target = ({ $ref }: Node): unknown =>
+    typeof $ref === 'string'
+      ? $ref
+          .slice('#/'.length)
+          .split('/')
+          .reduce<unknown>((node, name) => isObject(node) && node[name], document)
+      : undefined
+  const isDescribed = (member: unknown): boolean =>
+    isObject(member) &&
+    (typeof member['description'] === 'string' ||
+      isDescribed(target(member)) ||
+      [member['anyOf'], member['oneOf'], member['allOf']].some(
+        parts => Array.isArray(parts) && parts.some(isDescribed),
+      ))
+  const actual: string[] = []
+  const visit = (node: unknown, name: string): void => {
+    if (!isObject(node) || name === 'example' || name === 'examples') return
+    const { properties } = node
+    if (isObject(properties) && (node['type'] === 'object' || node['allOf'] !== undefined))
+      actual.push(...Object.entries(properties).flatMap(([member, schema]) => (isDescribed(schema) ? [] : [member])))
+    for (const [child, value] of Object.entries(node)) visit(value, child)
+  }
+  visit(document, '')
+  return actual
 }
 
 describe('openapi.json', () => {
@@ -51,6 +83,16 @@ describe('openapi.json', () => {
     expect(valid, JSON.stringify(errors)).to.equal(true)
     const broken = await new Validator().validate({ ...structuredClone(document), info: {} })
     expect(broken.valid).to.equal(false)
+  })
+
+  it('describes every member of every schema, in each version', () => {
+    for (const version of VERSIONS) {
+      const text = JSON.stringify(openApiOf(routes, version))
+      expect(membersWithout(JSON.parse(text)), version).to.deep.equal([])
+    }
+    const poorer = JSON.parse(JSON.stringify(openApiOf(routes, OLDEST_VERSION)))
+    delete poorer.components.schemas.Invoice.properties.due_date.description
+    expect(membersWithout(poorer)).to.deep.equal(['due_date'])
   })
 
   it('has exactly the served routes', () => {

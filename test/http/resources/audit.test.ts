@@ -71,6 +71,7 @@ describe('audit records', () => {
       authority: 'invoice:approve',
       correlation_id: approved.headers.get('x-correlation-id'),
       count: 1,
+      reason: null,
     })
     expect(created_at).to.equal(approved.body.approved_at)
     expect(position).to.equal(approved.headers.get('ledger-position'))
@@ -80,7 +81,7 @@ describe('audit records', () => {
   for (const { operationId: operation, method, path, audited } of routes)
     if (audited)
       it(`are written for a granted ${operation}`, async () => {
-        const caller = path.startsWith('/projections') ? operator : client
+        const caller = /^\/(projections|installation)/.test(path) ? operator : client
         const example = await examples[operation]?.(caller)
         if (example === undefined) throw new Error(`There is no example of ${operation}.`)
         const { path: pathOfExample, body, headers } = example

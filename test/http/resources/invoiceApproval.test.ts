@@ -37,6 +37,25 @@ describe('approval by four eyes', () => {
     expect((await bob.post(large.path, {}, large.ifMatch)).body).to.include({ state: 'approved', approved_by: 'bob' })
   })
 
+  it('keeps the reason, which the history and the audit record show', async () => {
+    const ann = clientOf(service.api, await service.token({ subject: 'ann' }))
+    const { path, ifMatch } = await drafted(ann, 100)
+    const reason = 'Agreed by telephone on 3 May'
+    const approved = await ann.post(path, { reason }, ifMatch)
+    expect(approved.status, approved.text).to.equal(200)
+    const { items } = (await ann.get(path.replace(':approve', '/history'))).body
+    expect(items[1].data).to.include({ approved_by: 'ann', reason })
+    const position = { 'if-min-position': approved.headers.get('ledger-position') ?? '', prefer: 'wait=10' }
+    const records = await ann.get(`/audit-records?resource=${approved.body.id}`, position)
+    expect(records.body.items[0]).to.include({ operation: 'approve_invoice', reason })
+    const without = await drafted(ann, 100)
+    expect((await ann.post(without.path, {}, without.ifMatch)).status).to.equal(200)
+    const before = (await ann.get(without.path.replace(':approve', '/history'))).body.items[1]
+    expect(before.data).not.to.have.property('reason')
+    const refused = await ann.post((await drafted(ann, 100)).path, { reason: '' }, { 'if-match': '"0"' })
+    expect([refused.status, refused.body.errors[0].pointer]).to.deep.equal([400, '/reason'])
+  })
+
   it('does not apply to another tenant or currency, and a malformed rule is named', () => {
     const { needsFourEyes } = readConfig({ APPROVAL_FOUR_EYES: 'acme=USD:1000' })
     expect(needsFourEyes('acme', 'USD', 1000n)).to.equal(true)

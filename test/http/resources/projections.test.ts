@@ -3,6 +3,7 @@ import { READ_MODEL_NAMES } from '../../../projections/index.ts'
 import { type Client, clientOf } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
+import { run } from '../../scripts/cli.ts'
 import { TENANT as OPERATORS } from '../../support/serviceVariants.ts'
 
 /** A rebuild waits for a poll, and reads the log of all tests of the process. */
@@ -72,6 +73,25 @@ describe('the read models over HTTP', () => {
       return items.length > 0 && items[0]
     }
     expect(await eventually(isRecorded)).to.include({ decision: 'denied', code: 'policy_denied' })
+  })
+
+  it('have audit records of the installation, for operators with a scope of their own', async () => {
+    const { dataDir } = service
+    const ended = await run('ledger.ts', ['projections', 'verify', 'orders', '--no-wait'], { LEDGER_DATA_DIR: dataDir })
+    expect(ended.code, ended.stderr).to.equal(0)
+    const path = '/installation/audit-records?operation=verify_projection'
+    const match = async () => {
+      const { status, body } = await operator.get(path)
+      expect(status).to.equal(200)
+      return body.items.find(({ tenant_id }: { tenant_id: string }) => tenant_id === 'ledger')
+    }
+    expect(await eventually(match)).to.include({ resource: 'orders', authority: 'operator' })
+    const clientWith = async (who: object): Promise<Client> => clientOf(service.api, await service.token(who))
+    const unscoped = await clientWith({ tenant: OPERATORS, scopes: ['audit:read'] })
+    expect((await unscoped.get(path)).body.code).to.equal('insufficient_scope')
+    expect((await (await clientWith({ tenant: 'acme' })).get(path)).body.code).to.equal('policy_denied')
+    const looked = async () => (await operator.get('/audit-records?operation=list_installation_audit_records')).body
+    expect(await eventually(async () => (await looked()).items[0])).to.include({ decision: 'granted' })
   })
 
   it('need a reason to accept differences, and a name that there is', async () => {

@@ -98,6 +98,22 @@ describe('ledger consume', () => {
     await expectWhole()
   })
 
+  it('is repaired where facts are missing or damaged, and is left as it is where it is complete', async () => {
+    await consume()
+    const before = await readFile(fileOf('ledger.order.v1'), 'utf8')
+    expect((await consume('--repair')).stderr).to.include('The copy is complete up to its position.')
+    expect(await readFile(fileOf('ledger.order.v1'), 'utf8')).to.equal(before)
+    const [first = '', second = '', ...others] = await linesOf('ledger.order.v1')
+    await writeFile(fileOf('ledger.order.v1'), `${[first, `${second.slice(0, 40)}"`, ...others.slice(1)].join('\n')}\n`)
+    expect(JSON.parse((await consume()).stdout)).to.include({ taken: 0 })
+    const incomplete = await ledger(['consume', 'verify', '--copy', folder, '--tenant', tenant])
+    expect(incomplete.code).to.equal(1)
+    expect(incomplete.stdout).to.include(`consume --copy ${folder} --tenant ${tenant} --repair`)
+    const repaired = await consume('--repair')
+    expect([repaired.code, JSON.parse(repaired.stdout).late]).to.deep.equal([0, 0])
+    await expectWhole()
+  })
+
   it(`survives ${KILLS} kills at random moments without a gap or a duplicate`, async () => {
     const { dataDir } = await sharedService()
     for (let kill = 0; kill < KILLS; kill += 1) {

@@ -3,7 +3,12 @@ import { expect } from 'chai'
 import { FEED_LEASES } from '../../../src/schema/locks.ts'
 import { MANIFEST_TOPICS, TOPIC_PARTITIONS } from '../../../projections/factTopics.ts'
 import { clockCheck } from '../../../scripts/ledger/doctor/clock.ts'
-import { checkConfiguration, readConfiguration, SHOWN } from '../../../scripts/ledger/doctor/configuration.ts'
+import {
+  checkApproval,
+  checkConfiguration,
+  readConfiguration,
+  SHOWN,
+} from '../../../scripts/ledger/doctor/configuration.ts'
 import { PROCESSES } from '../../../scripts/ledger/doctor/feeds.ts'
 import { checkLocks, neededLeases } from '../../../scripts/ledger/doctor/locks.ts'
 import { topicsCheck } from '../../../scripts/ledger/doctor/topics.ts'
@@ -29,7 +34,17 @@ import {
 
 const TENANT = 'operators'
 const PARTS = [
-  ...['configuration', 'node', 'data directory', 'disk', 'API', 'event store', 'event store rights', 'Postgres'],
+  ...[
+    'configuration',
+    'node',
+    'data directory',
+    'disk',
+    'API',
+    'event store',
+    'event store rights',
+    'tenants',
+    'Postgres',
+  ],
   ...['versions', 'clock', 'log', 'locks', 'feed facts_v1', 'dead letters', 'issuer', 'metrics'],
 ] as const
 
@@ -52,7 +67,12 @@ describe('npm run ledger -- doctor', () => {
     expect(ended.code).to.equal(0)
     const { ok, addresses, feeds } = diagnosisOf(ended)
     const { pids: _, ...known } = service.addresses
-    expect(addresses).to.deep.equal(known)
+    const masked = known.postgres.replace(/:[^:@]+@/, ':…@')
+    expect(masked).not.to.equal(known.postgres)
+    expect(addresses).to.deep.equal({ ...known, postgres: masked })
+    const password = new URL(known.postgres).password
+    expect(ended.stdout).not.to.include(password)
+    expect(diagnosisOf(await ledger(['doctor', '--json', '--with-passwords'])).addresses).to.deep.equal(known)
     expect(ok).to.equal(true)
     const names = ['orders_v1', 'invoices_v1', 'payments_v1', 'facts_v1', 'settlement', 'fulfilment']
     expect(feeds.map(({ name }) => name)).to.include.members(names)
@@ -108,6 +128,11 @@ describe('npm run ledger -- doctor', () => {
     expect(ended.stdout).not.to.include('p'.repeat(40))
   })
 
+  it('says whether four eyes are needed for an approval', async () => {
+    expect(checkApproval({})).to.include({ check: 'approval', status: 'not_used' })
+    expect(checkApproval({ APPROVAL_FOUR_EYES: 'acme=USD:1' })).to.include({ detail: 'four eyes from acme=USD:1' })
+  })
+
   it('shows no value of a setting that is not known to be harmless', () => {
     const [harmless, secret] = [SETTINGS.filter(name => SHOWN.has(name)), SETTINGS.filter(name => !SHOWN.has(name))]
     expect(secret).to.have.members(['API_KEY_PEPPER', 'EVIDENCE_SIGNING_KEY', 'KAFKA_SASL_PASSWORD'])
@@ -140,7 +165,14 @@ describe('npm run ledger -- doctor', () => {
     expect(ended.code).to.equal(1)
     const findings = findingsIn(ended)
     expect(findings).to.include.all.keys('API', 'event store', 'Postgres', 'issuer', 'metrics')
-    for (const part of ['API', 'issuer', 'metrics']) expect(findings[part]).to.match(/no answer in|timeout/)
+    for (const part of ['API', 'issuer', 'metrics']) expect(findings[part]).to.match(/no answer in 8 s|timeout/)
+    expect(findings['event store']).to.match(/silent for 3\.0 s|no answer/)
+    const { checks } = diagnosisOf(ended)
+    const notChecked = checks.filter(({ status }) => status === 'not_checked').map(({ check }) => check)
+    expect(notChecked).to.include.members(['event store rights', 'log', 'feeds', 'clock', 'locks', 'dead letters'])
+    const { stdout } = await ledger(['doctor'], folder)
+    expect(stdout).to.match(/^not checked: +event store rights +the event store does not answer\.$/m)
+    expect(stdout).not.to.include('Permit the user')
   })
 
   it('reports a clock that is off, and not one whose question took long', () => {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, generateKeyPairSync } from 'node:crypto'
 import { cp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -251,6 +251,18 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
     expect((await verify(whole, { keys: [other, ownKey] })).findings).to.deep.equal([])
     const { code, stdout } = await ledger(['verify', whole, '--key', ownKey, '--key', other, '--heads', headsBefore])
     expect(code, stdout).to.equal(0)
+  })
+
+  it('is verified with the file that `evidence key` prints', async () => {
+    const pem = join(await emptyFolder(), 'key.pem')
+    const printed = await ledger(['evidence', 'key'])
+    expect(printed.stdout).to.match(/^-----BEGIN PUBLIC KEY-----\n[^]*-----END PUBLIC KEY-----\n$/)
+    const { publicKey } = generateKeyPairSync('ed25519')
+    await writeFile(pem, `${String(publicKey.export({ format: 'pem', type: 'spki' }))}${printed.stdout}`)
+    const verified = await ledger(['verify', whole, '--key', pem, '--heads', headsBefore])
+    expect([verified.code, verified.stdout.trimEnd().split('\n').at(-1)]).to.deep.equal([0, 'Intact.'])
+    await writeFile(pem, 'nothing')
+    expect((await ledger(['verify', whole, '--key', pem])).stderr).to.include('evidence key')
   })
 
   it('says that the heads are signed by an unknown key where heads from elsewhere come without one', async () => {

@@ -61,9 +61,15 @@ describe('npm run ledger -- streams show', () => {
       ['0', 'PaymentInitiated'],
       ['1', 'PaymentSucceeded'],
     ])
-    expect(steps[1].state).to.not.deep.equal(steps[0].state)
-    expect((await ledger(['replay', payment.id, '--at', '0', '--json'])).stdout.trimEnd().split('\n')).to.have.length(1)
     const client = clientOf(service.api, await service.token({ tenant: TENANT }))
+    const { body } = await client.get(`/payments/${payment.id}`)
+    expect(Object.keys(steps[1].state), 'the members of the resource').to.have.members(Object.keys(body))
+    expect(steps[1].state).to.include({ state: 'succeeded', amount: body.amount, updated_at: body.updated_at })
+    expect(steps[1]).to.include({ subject: 'tester', authority: 'payments:write' })
+    const history = (await client.get(`/payments/${payment.id}/history`)).body.items
+    expect(steps.map(({ at }) => at)).to.deep.equal(history.map(({ at }: { at: string }) => at))
+    expect((await ledger(['replay', payment.id])).stdout).to.match(/^ {3}who {2}tester, by payments:write$/m)
+    expect((await ledger(['replay', payment.id, '--at', '0', '--json'])).stdout.trimEnd().split('\n')).to.have.length(1)
     await eventually(async () => {
       const { items } = (await client.get(`/audit-records?resource=${payment.id}&limit=100`)).body
       const operations = items.map(({ operation }: { operation: string }) => operation)

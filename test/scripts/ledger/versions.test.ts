@@ -109,7 +109,7 @@ describe('npm run ledger -- versions', () => {
     const audited = openDatabase({ connectionString: service.addresses.postgres })
     for (const operation of ['force_retire_api_version', 'restore_api_version']) {
       const find = () =>
-        audited.sql(`select * from audit_v1 where tenant_id = 'ledger' and operation = $1`, [operation])
+        audited.sql(`select * from audit_v2 where tenant_id = 'ledger' and operation = $1`, [operation])
       const record = await eventually(async () => (await find())[0])
       expect(record).to.include({ decision: 'granted', resource: OLDEST_VERSION, subject: userInfo().username })
     }

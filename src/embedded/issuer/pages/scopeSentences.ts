@@ -19,4 +19,5 @@ export const SENTENCES: Readonly<Record<Scope, string>> = {
   'audit:read': 'See who was allowed and refused what',
   'keys:manage': 'Issue and revoke API keys',
   'projections:operate': 'Rebuild read models, as an operator',
+  'audit:installation': 'See what operators did to the installation',
 }

@@ -1,11 +1,25 @@
 import { z } from 'zod'
-import { accountAt, accountsPage, type AccountAt, entriesPage } from '../../../../projections/books/queries.ts'
+import {
+  accountAt,
+  accountsPage,
+  type AccountAt,
+  entriesPage,
+  totalsAt,
+  type TotalsAt,
+} from '../../../../projections/books/queries.ts'
 import { accountView, entryView, trialBalanceRow } from '../../../../projections/bookViews.ts'
 import { type AnyRoute, route } from '../../route.ts'
 import type { Call } from '../../services.ts'
 import { currencySchema, resourceById, textSchema } from '../commonSchemas.ts'
 import { listOf, pageQuery } from '../paging.ts'
-import { accountCodeSchema, accountSchema, booksQuery, entrySchema, trialBalanceRowSchema } from './bookSchemas.ts'
+import {
+  accountCodeSchema,
+  accountSchema,
+  booksQuery,
+  entrySchema,
+  trialBalanceRowSchema,
+  trialBalanceSchema,
+} from './bookSchemas.ts'
 import { type BookFilters, type PageAt, readBooksItem, readBooksPage } from './booksPage.ts'
 
 const common = { method: 'GET', tag: 'Books', scope: 'ledger:read', rateClass: 'default' } as const
@@ -79,16 +93,31 @@ const accountEntries = (account: string) => ({
   ofItem: (tenant: string, position: bigint) => accountAt(tenant, account, position),
 })
 
+const totalsOf =
+  ({
+    bulk,
+    principal: { tenant },
+    query: { currency },
+  }: Call<unknown, { readonly currency?: string | undefined }, unknown>) =>
+  (position: bigint): Promise<readonly TotalsAt[]> => {
+    const { text, values } = totalsAt({ tenant, position, currency })
+    return bulk.sql<TotalsAt>(text, values)
+  }
+
 const readTrialBalance = route({
   ...common,
   path: '/trial-balance',
   operationId: 'read_trial_balance',
   summary: 'Read the debits and credits of every account',
-  description: 'In each currency the debits of all accounts are their credits. All pages are of one position.',
+  description:
+    'In each currency the debits of all accounts are their credits (`totals`). All pages are of one position.',
   query: z.object({ ...pageQuery, ...booksQuery, currency: currencySchema.optional() }),
   ...listOf(trialBalanceRowSchema),
+  responses: {
+    200: { description: 'A page of the list.', schema: trialBalanceSchema, headers: ['Link', 'Preference-Applied'] },
+  },
   order: ['account'],
-  handler: call => readBooksPage(call, { page: accountPage(), keyOf, render: trialBalanceRow }),
+  handler: call => readBooksPage(call, { page: accountPage(), keyOf, render: trialBalanceRow, totals: totalsOf(call) }),
 })
 
 export const accountRoutes: readonly AnyRoute[] = [listAccounts, readAccount, listAccountEntries, readTrialBalance]

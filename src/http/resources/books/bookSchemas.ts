@@ -5,7 +5,7 @@ import { ACCOUNT_TYPES, DIRECTIONS } from '../../../../projections/chartOfAccoun
 import { idSchema } from '../../../../streams/ids.ts'
 import { positionSchema } from '../../request/position.ts'
 import { amountSchema, currencySchema, exponentSchema, sumSchema, timeParameter, timeSchema } from '../commonSchemas.ts'
-import { createdQuery } from '../paging.ts'
+import { createdQuery, pageSchema } from '../paging.ts'
 
 export const accountCodeSchema = z
   .string()
@@ -49,6 +49,11 @@ const balanceSchema = (description: string) =>
 const totalSchema = (description: string) =>
   sumSchema.meta({ description: `${description} ${DIGITS}`, override: OF_ANY_SIZE })
 
+const customerOfAccount = z.string().nullable().meta({
+  description:
+    'The customer of receivables, as in the order that was invoiced; null for other accounts, and when it was erased.',
+})
+
 export const accountSchema = z
   .object({
     code: accountCodeSchema,
@@ -56,10 +61,7 @@ export const accountSchema = z
     type: z.enum(ACCOUNT_TYPES),
     currency: currencySchema,
     exponent: exponentSchema,
-    customer_reference: z.string().nullable().meta({
-      description:
-        'The customer of receivables, as in the order that was invoiced; null for other accounts, and when it was erased.',
-    }),
+    customer_reference: customerOfAccount,
     normal_side: z.enum(DIRECTIONS).meta({ description: 'The side on which the balances grow.' }),
     balances: z
       .object({
@@ -117,9 +119,26 @@ export const entrySchema = z
 export const trialBalanceRowSchema = z
   .object({
     account: accountCodeSchema,
+    account_name: z.string().meta({ description: 'The name of the account in the chart of accounts.' }),
+    customer_reference: customerOfAccount,
     currency: currencySchema,
     exponent: exponentSchema,
     debits: totalSchema('The sum of all debits of the account, in minor units.'),
     credits: totalSchema('The sum of all credits of the account, in minor units.'),
   })
   .meta({ id: 'TrialBalanceRow' })
+
+const trialBalanceTotal = z
+  .object({
+    currency: currencySchema,
+    exponent: exponentSchema,
+    debits: totalSchema('The sum of the debits of all accounts, in minor units; it equals that of the credits.'),
+    credits: totalSchema('The sum of the credits of all accounts, in minor units.'),
+  })
+  .meta({ id: 'TrialBalanceTotal' })
+
+export const trialBalanceSchema = pageSchema(trialBalanceRowSchema).extend({
+  totals: z.array(trialBalanceTotal).meta({
+    description: 'The totals of all accounts in each currency, not only of this page; the same on every page.',
+  }),
+})

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { totalView } from '../../../../projections/bookViews.ts'
+import type { TotalsAt } from '../../../../projections/books/queries.ts'
 import { waitForMinPosition } from '../collection.ts'
 import { hasErased, withTexts } from '../../../personalTexts/personalTexts.ts'
 import { PRIVATE_CACHING, replyWithTag, textsFor } from '../commonReplies.ts'
@@ -13,8 +15,13 @@ import { type AsOf, booksAt } from './booksAt.ts'
 
 /** The pages of lists of the books, and single items of them, as of one position of the log. */
 
-/** The position of the list's first page, and the key of the last item. */
-const cursorSchema = z.object({ position: z.string(), after: z.string() })
+/**
+ * The position of the list's first page, the key of the last item, and the totals, which are summed once for all pages:
+ * they need every account of the tenant.
+ */
+const sum = z.string().transform(BigInt)
+const totalsSchema = z.array(z.object({ currency: z.string(), debits: sum, credits: sum }))
+const cursorSchema = z.object({ position: z.string(), after: z.string(), totals: totalsSchema.optional() })
 
 /** The query parameters that are filters of the list. */
 export type BookFilters = Readonly<Record<string, string | undefined>>
@@ -31,12 +38,21 @@ type BookList<R extends Row> = {
   readonly render: (row: R) => object
   /** The query of the item that the list belongs to; 404 if it has no row. */
   readonly ofItem?: (tenant: string, position: bigint) => Query
+  /** The totals of the whole list as of the position, which are added to each page. */
+  readonly totals?: (position: bigint) => Promise<readonly TotalsAt[]>
 }
+
+/** A number of JSON would lose digits of a large sum. */
+const textsOf = ({ currency, debits, credits }: TotalsAt) => ({
+  currency,
+  debits: String(debits),
+  credits: String(credits),
+})
 
 /** One page; the cursor keeps the position, so all pages of a list are of one moment. */
 export const readBooksPage = async <R extends Row>(
   call: Call<unknown, ListQuery, unknown>,
-  { page, keyOf, render, ofItem }: BookList<R>,
+  { page, keyOf, render, ofItem, totals: totalsAt }: BookList<R>,
 ): Promise<Reply> => {
   const { limit, cursor, ...criteria } = call.query
   const { as_of: _, as_of_position: __, ...filters } = criteria
@@ -45,20 +61,23 @@ export const readBooksPage = async <R extends Row>(
   const key = keyInCursor(call, cursor, { binding, schema: cursorSchema })
   const position = await booksAt(call, call.query, key && BigInt(key.position))
   if (ofItem !== undefined) await firstRow(call, ofItem(tenant, position))
+  const totals = key?.totals ?? (await totalsAt?.(position))
   const { text, values } = page({ tenant, position, after: key?.after, limit: limit + 1 }, filters)
   const rows = await call.lists.sql<PageRow<R, string>>(text, values)
   const { items, next } = pageOfRows(rows, limit, keyOf)
   const texts = await textsFor(call, items)
   const asOfPosition = position.toString()
-  return pageReply(
+  const kept = totals && { totals: totals.map(textsOf) }
+  const reply = pageReply(
     call,
     {
       items: items.map(row => render(withTexts(row, texts))),
-      next: next === undefined ? undefined : { position: asOfPosition, after: next },
+      next: next === undefined ? undefined : { position: asOfPosition, after: next, ...kept },
       ...{ binding, asOfPosition, parameters: { ...criteria, limit } },
     },
     { ...PRIVATE_CACHING, ...waitForMinPosition(call) },
   )
+  return totals === undefined ? reply : { ...reply, body: { ...(reply.body as object), totals: totals.map(totalView) } }
 }
 
 /** Throws Problem `resource_not_found` if there is no row. */

@@ -7,6 +7,7 @@ import { proveFacts } from '../../../commands/factCounts.ts'
 import { FACTS } from '../../../commands/manifests.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
 import { scopesOfCategory } from '../../../identity/resourceScopes.ts'
+import { reaches } from '../../../evidence/continuity.ts'
 import { reachedPosition, waitApplied } from '../collection.ts'
 import { Problem } from '../../problems/problemCatalogue.ts'
 import { PRIVATE_CACHING } from '../commonReplies.ts'
@@ -90,11 +91,19 @@ const boundOf = async (call: ManifestCall, { from, to }: Range): Promise<bigint>
   return end
 }
 
+/** Throws Problem for a position that the log does not have yet: no wait and no retry would help. */
+const requireWithinLog = async ({ ledger: { store, world } }: ManifestCall, to: bigint): Promise<void> => {
+  if (await reaches(store, to, world)) return
+  const detail = `The log ends at position ${await store.head()}. Name a position up to it, or leave \`to\` out.`
+  throw new Problem('validation_failed', { errors: [{ pointer: '?to', code: 'too_big', detail }] })
+}
+
 /** The range of the manifest. Throws Problem `projection_behind` if its facts are not all projected yet. */
 const rangeOf = async (call: ManifestCall): Promise<Range> => {
   const from = BigInt(call.query.from ?? 0)
   const to = call.query.to === undefined ? undefined : BigInt(call.query.to)
   if (to !== undefined && from > to) throw invertedRange()
+  if (to !== undefined && to > (await positionOf(call.bulk.sql, FACTS))) await requireWithinLog(call, to)
   const named = to ?? from
   const least = call.minPosition ?? 0n
   const reached = await reachedPosition(call, FACTS, named > least ? named : least)

@@ -134,6 +134,12 @@ describe('the books over HTTP', () => {
       [await receivablesOf(client, 'A', 'JPY'), 0],
       ['revenue.JPY', 0],
     ])
+    expect(rows.map(({ customer_reference }) => customer_reference)).to.deep.equal(['A', null])
+    const { totals } = (await client.get('/trial-balance')).body
+    expect(totals.map(({ currency, debits }: Item) => [currency, debits])).to.deep.equal([
+      ['JPY', 700],
+      ['USD', 1_000],
+    ])
     expect((await itemsOf(client, '/accounts?customer_reference=A')).length).to.equal(2)
   })
 
@@ -185,11 +191,15 @@ describe('the books over HTTP', () => {
     await invoiced(client, 500, 'A')
     await invoiced(client, 500, 'D')
     await itemsOf(client, '/accounts')
+    const totals = [{ currency: 'USD', exponent: 2, debits: 3_000, credits: 3_000 }]
+    expect(first.body.totals).to.deep.equal(totals)
+    expect((first.body.items as Item[])[0]).to.include({ account_name: 'Receivables' })
     const rows = [...(first.body.items as Item[])]
     for (let link = first.headers.get('link'); link !== null; ) {
       const next = await client.get(/<(.*)>/.exec(link)?.[1] ?? '')
       expect(next.status, next.text).to.equal(200)
       expect((next.body.page as Item)['as_of_position']).to.equal((first.body.page as Item)['as_of_position'])
+      expect(next.body.totals, 'of all accounts, as of the first page').to.deep.equal(totals)
       rows.push(...(next.body.items as Item[]))
       link = next.headers.get('link')
     }

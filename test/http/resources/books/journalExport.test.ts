@@ -6,6 +6,7 @@ import { sharedService, type TestService } from '../../../support/service.ts'
 
 const TENANT = 'journal-exports'
 const CLEARING = 'cash-in-clearing.USD'
+const CUSTOMER = 'CUST 7'
 
 type Entry = {
   id: string
@@ -19,11 +20,12 @@ describe('exports of the journal', () => {
   let client: Client
   /** The entries as GET has them, oldest first. */
   let entries: Entry[]
+  let names: ReadonlyMap<string, string>
 
   before(async () => {
     service = await sharedService()
     client = clientOf(service.api, await service.token({ tenant: TENANT }))
-    const { invoiceId } = await approvedInvoice(client, 1_000)
+    const { invoiceId } = await approvedInvoice(client, 1_000, { customer_reference: CUSTOMER })
     const payment = await pay(client, aPayment(invoiceId, { amount: 300 }))
     await client.post(
       `/payments/${payment.body.id}:refund`,
@@ -37,6 +39,8 @@ describe('exports of the journal', () => {
     const headers = { 'if-min-position': last.headers.get('ledger-position') ?? '', prefer: 'wait=10' }
     const { body } = await client.get('/journal-entries?limit=100', headers)
     entries = body.items.toReversed()
+    const { items } = (await client.get('/accounts', headers)).body
+    names = new Map(items.map(({ code, name }: { code: string; name: string }) => [code, name]))
   })
 
   const exported = async (
@@ -57,7 +61,10 @@ describe('exports of the journal', () => {
         const side = /^(?:revenue|refunds-payable)/.test(account) ? 'credit' : 'debit'
         const balance = (balances.get(account) ?? 0) + (direction === side ? amount : -amount)
         balances.set(account, balance)
-        return { entry_id, ...entry, line: index + 1, account, direction, amount, currency, exponent: 2, balance }
+        const account_name = names.get(account) ?? ''
+        const customer_reference = account.startsWith('receivables.') ? CUSTOMER : null
+        const posting = { line: index + 1, account, direction, amount, currency, exponent: 2, balance }
+        return { entry_id, ...entry, ...posting, account_name, customer_reference }
       }),
     )
   }

@@ -182,13 +182,20 @@ describe('GET /events/manifest', () => {
     }
   })
 
-  it('answers 503 to a range whose beginning or end is in the future', async () => {
+  it('refuses a range that ends beyond the log, and names its end', async () => {
     const [client] = clients
-    for (const query of [`?to=${BEYOND}`, `?from=${BEYOND}`, `?from=${BEYOND}&to=${BEYOND}`]) {
+    for (const query of [`?to=${BEYOND}`, `?from=${BEYOND}&to=${BEYOND}`]) {
       const { status, body } = (await client?.get(`/events/manifest${query}`)) ?? expect.fail()
-      expect([status, body.code], query).to.deep.equal([503, 'projection_behind'])
-      expect(body.retry).to.include({ retryable: true, strategy: 'same_request' })
+      expect([status, body.code, body.errors[0].pointer], query).to.deep.equal([400, 'validation_failed', '?to'])
+      expect(body.errors[0].detail).to.match(/^The log ends at position \d+\./)
+      expect(body.retry).to.include({ retryable: false })
     }
+  })
+
+  it('answers 503 to a range that begins in the future', async () => {
+    const { status, body } = (await clients[0]?.get(`/events/manifest?from=${BEYOND}`)) ?? expect.fail()
+    expect([status, body.code]).to.deep.equal([503, 'projection_behind'])
+    expect(body.retry).to.include({ retryable: true, strategy: 'same_request' })
   })
 
   it('waits for the facts as long as the caller prefers', async () => {

@@ -1,0 +1,93 @@
+import type { FeedState } from '../feeds/feedLoop.ts'
+import { StartupError } from '../lib/startupError.ts'
+import { Unavailable } from '../ports.ts'
+import type { Config } from '../settings/config.ts'
+
+/**
+ * What the person at the terminal reads about the dependencies: which one a start waits for, outages and recoveries. Each is
+ * named by its host and setting, without user and password.
+ */
+
+type Dependency = Unavailable['dependency']
+export type DependencyNames = Readonly<Record<Dependency, string>>
+export type Notify = (sentence: string) => void
+
+const hostOfDatabase = (address: string): string => {
+  if (/^(\/|socket:)/.test(address)) return 'a Unix socket'
+  // `user@/database?host=/folder` has no host, which is no URL to the parser.
+  const url = URL.parse(address.replace('@/', '@localhost/'))
+  return url?.searchParams.get('host') || url?.host || 'localhost'
+}
+
+/** The nodes of a cluster are separated by commas, which is no URL to the parser. */
+const hostsOfStore = (address: string): string =>
+  address
+    .slice(address.lastIndexOf('@') + 1)
+    .replace(/^esdb(\+discover)?:\/\//, '')
+    .split(/[/?]/)[0] ?? ''
+
+export const dependencyNames = ({
+  databaseUrl,
+  eventStoreUrl,
+  kafka,
+}: Pick<Config, 'databaseUrl' | 'eventStoreUrl' | 'kafka'>): DependencyNames => ({
+  database:
+    databaseUrl === undefined ? 'the embedded Postgres' : `Postgres at ${hostOfDatabase(databaseUrl)} (DATABASE_URL)`,
+  'event store':
+    eventStoreUrl === undefined
+      ? 'the embedded event store'
+      : `the event store at ${hostsOfStore(eventStoreUrl)} (EVENTSTORE_URL)`,
+  'fact bus': `Kafka at ${kafka?.brokers.join(', ') ?? ''} (KAFKA_BROKERS)`,
+})
+
+const WAIT_REPORTED_AFTER_MS = 1_000
+
+/** Reports what a start waits for, if the work takes longer than a moment. */
+export const reportingWait = async <T>(name: string, notify: Notify, work: Promise<T>): Promise<T> => {
+  const timer = setTimeout(() => notify(`Waiting for ${name}.`), WAIT_REPORTED_AFTER_MS)
+  try {
+    return await work
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** The innermost message, which is more specific than the errors that wrap it. */
+export const causeOf = (error: Unavailable): string => {
+  const { cause = error } = error
+  const first = cause instanceof AggregateError ? cause.errors[0] : cause
+  const message = first instanceof Error ? first.message : String(first)
+  return /[.…]$/.test(message) ? message : `${message}.`
+}
+
+/** The sentence that ends a start whose dependency does not answer; other errors are returned unchanged. */
+export const startRefusal = (error: unknown, names: DependencyNames): unknown =>
+  error instanceof Unavailable
+    ? new StartupError(`Gave up waiting for ${names[error.dependency]}: ${causeOf(error)}`, error)
+    : error
+
+/** A failure that is over sooner is reported to nobody. */
+const OUTAGE_REPORTED_AFTER_MS = 1_000
+
+const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`
+
+/** Reports outages and recoveries as the feeds notice them; call the returned function with each state of a feed. */
+export const createOutageNotices = (names: DependencyNames, notify: Notify): ((state: FeedState) => void) => {
+  const feedsWithout = new Map<string, Dependency>()
+  const reported = new Set<Dependency>()
+  const isOut = (dependency: Dependency): boolean => feedsWithout.values().some(missing => missing === dependency)
+  const reportOutage = (dependency: Dependency): void => {
+    if (!isOut(dependency) || reported.has(dependency)) return
+    reported.add(dependency)
+    notify(`${capitalized(names[dependency])} does not answer; trying again.`)
+  }
+  return ({ name, error, dependency }) => {
+    const before = feedsWithout.get(name)
+    if (error !== undefined && dependency !== undefined) {
+      feedsWithout.set(name, dependency)
+      if (!reported.has(dependency)) setTimeout(reportOutage, OUTAGE_REPORTED_AFTER_MS, dependency).unref()
+    } else feedsWithout.delete(name)
+    if (before === undefined || isOut(before) || !reported.delete(before)) return
+    notify(`${capitalized(names[before])} answers again.`)
+  }
+}
