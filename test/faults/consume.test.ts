@@ -28,7 +28,7 @@ type Verified = {
   readonly ok: boolean
   readonly topics: readonly {
     readonly topic: string
-    readonly ranges: readonly { readonly agrees: boolean; readonly had: { count: number }; target: { count: number } }[]
+    readonly ranges: readonly { readonly agrees: boolean; readonly had: { count: number }; wanted: { count: number } }[]
     readonly missing: readonly Fact[]
     readonly surplus: readonly Fact[]
     readonly findings: readonly string[]
@@ -226,7 +226,7 @@ describeWithOwnBroker('ledger consume, from Kafka', () => {
     const blind = await verify()
     expect([blind.code, blind.report.ok]).to.deep.equal([1, false])
     const wrong = blind.report.topics.flatMap(({ ranges }) => ranges.filter(({ agrees }) => !agrees))
-    expect(wrong.map(({ had, target }) => target.count - had.count)).to.deep.equal([1])
+    expect(wrong.map(({ had, wanted }) => wanted.count - had.count)).to.deep.equal([1])
     expect(blind.report.topics.flatMap(({ missing }) => missing)).to.deep.equal([])
 
     const { code, report } = await verify('--tenant', 'south')
