@@ -39,7 +39,7 @@ const createSigningMetrics = (now: () => number): SigningProgress => {
 
 /** Opens the feed that signs the log. */
 export const openSigning =
-  (config: Pick<Config, 'evidence' | 'dataDir'>): Exclude<FeedSettings['openSigning'], 'off' | undefined> =>
+  (config: Pick<Config, 'evidence' | 'dataDir'>): Exclude<FeedSettings['openSigning'], 'off'> =>
   services =>
     headSigningFeed({
       ...services,

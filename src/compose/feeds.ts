@@ -54,7 +54,7 @@ export type FeedSettings = Pick<
 > & {
   readonly needsAuthorizer?: boolean
   /** Opens the feed that signs the log; `off` is shown as its state. */
-  readonly openSigning?: ((services: Pick<CoreServices, 'database' | 'store'> & { world: World }) => Feed) | 'off'
+  readonly openSigning: ((services: Pick<CoreServices, 'database' | 'store'> & { world: World }) => Feed) | 'off'
   /** Called with each state of a feed. */
   readonly onState?: (state: FeedState) => void
 }
@@ -97,7 +97,7 @@ export const startFeeds = async (
     const { openSigning } = config
     startProcesses(config, services, startGroup)
     if (openSigning === 'off') report({ name: HEAD_SIGNING, state: 'off', position: 0n })
-    else if (openSigning) startGroup('sealer', [openSigning({ database, store, world })])
+    else startGroup('sealer', [openSigning({ database, store, world })])
   }
   if (buses) {
     const { subscriptionTopicBytes: topicBytes, subscriptionConfirmationMs: confirmationMs } = config

@@ -24,7 +24,7 @@ import {
   reportingWait,
   startRefusal,
 } from './dependencyNotices.ts'
-import type { FeedStates } from './feeds.ts'
+import type { FeedSettings, FeedStates } from './feeds.ts'
 import type { Addresses } from './addressesFile.ts'
 import {
   addressesOf,
@@ -302,7 +302,7 @@ const startAllFeeds = async (
   const services = { database: feedsDatabase, store: ledger.store, ledger, logger, schemaBaseUrl }
   const signs = hasSigningKey(config.evidence)
   const onState = createOutageNotices(names, onOutage)
-  const settings = { ...config, openSealing: signs ? openSigning(config) : ('off' as const), onState }
+  const settings: FeedSettings = { ...config, openSigning: signs ? openSigning(config) : 'off', onState }
   const states = await startFeeds(settings, services, feedCleanup)
   if (config.roles.includes('projector')) startRebuilds(options, services, feedCleanup)
   const stopObservingLag = observeLag({ database, ledger, signs, manifestEveryMs: config.manifestEveryMs })

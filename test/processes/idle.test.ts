@@ -107,6 +107,7 @@ describe('the feeds of an idle service', () => {
       roles,
       manifestEveryMs: 60 * MINUTE_MS,
       kafka: {} as never,
+      openSigning: 'off' as const,
       subscriptionTopicBytes: 1,
       subscriptionConfirmationMs: 90 * 24 * 60 * MINUTE_MS,
     }

@@ -82,6 +82,7 @@ const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping
     operatorsTenant: undefined,
     apiKeysPerTenantMax: 100,
     exportBytesPerTenant: DEFAULT_BYTES.exportsOfTenant,
+    openSigning: 'off',
     subscriptionConfirmationMs: 90 * 24 * 60 * MINUTE_MS,
     subscriptionsPerTenantMax: 100,
     topicWaitMs: 0,
@@ -99,6 +100,7 @@ const FEED_SETTINGS: FeedSettings = {
   roles: ['projector', 'publisher', 'worker'],
   manifestEveryMs: MANIFEST_EVERY_MS,
   kafka: { brokers: ['simulated'], ssl: false },
+  openSigning: 'off',
   subscriptionTopicBytes: 2 ** 30,
   subscriptionConfirmationMs: 90 * 24 * 60 * MINUTE_MS,
 }

@@ -202,7 +202,10 @@ describe('the customer reference of an order', () => {
       expect((await client.get(filtered, upTo)).body.items).to.deep.equal([])
       const token = encodeURIComponent(String(await tokenOf(created.body.id)))
       expect((await client.get(`/accounts?customer_reference=${token}`, upTo)).body.items).to.deep.equal([])
-      expect((await client.get('/trial-balance', upTo)).body.items).to.deep.equal(balance.body.items)
+      const withoutText = balance.body.items.map((item: Answer['body']) =>
+        item.customer_reference === text ? { ...item, customer_reference: null } : item,
+      )
+      expect((await client.get('/trial-balance', upTo)).body.items).to.deep.equal(withoutText)
     })
 
     it('has the new ETag in If-Match and in the 412 of the old one', async () => {

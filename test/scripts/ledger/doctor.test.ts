@@ -298,7 +298,7 @@ describe('npm run ledger -- doctor', () => {
     const port = new URL(service.api).port
     const { event_store, postgres } = service.addresses
     const env = { PORT: port, EVENTSTORE_URL: event_store, DATABASE_URL: postgres }
-    const ended = await ledger(['doctor', '--json'], await emptyFolder(), env)
+    const ended = await ledger(['doctor', '--json', '--with-passwords'], await emptyFolder(), env)
     expect(diagnosisOf(ended).addresses).to.deep.include({ api: service.api, event_store, postgres })
     expect(findingsIn(ended)).to.deep.equal({ issuer: 'Its address is not known.' })
     expect(ended.code).to.equal(1)
