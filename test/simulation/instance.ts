@@ -82,7 +82,6 @@ const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping
     operatorsTenant: undefined,
     apiKeysPerTenantMax: 100,
     exportBytesPerTenant: DEFAULT_BYTES.exportsOfTenant,
-    openSigning: 'off',
     subscriptionConfirmationMs: 90 * 24 * 60 * MINUTE_MS,
     subscriptionsPerTenantMax: 100,
     topicWaitMs: 0,
