@@ -45,12 +45,18 @@ export const embeddedIssuerFor = async (grant: DevGrant): Promise<() => Promise<
   return () => mintDevToken({ dataDir, issuer, audience, ...grant })
 }
 
+/** The embedded issuer is at the path /oauth of the API, at localhost or at PUBLIC_URL. */
+const isEmbedded = (issuer: string, publicUrl: string): boolean => {
+  const { pathname, hostname } = new URL(issuer)
+  return pathname.endsWith('/oauth') && ['localhost', new URL(publicUrl).hostname].includes(hostname)
+}
+
 /** A signing key alone names no issuer: the service that made it may have gone, or use an external issuer now. */
 export const embeddedIssuerOf = ({ config, running }: Pick<Connections, 'config' | 'running'>): string => {
   if (config.issuer !== undefined)
     throw new StartupError(`OIDC_ISSUER is set: get a token from that issuer, and put it into ${TOKEN_SETTING}.`)
   if (running === undefined) throw new StartupError(howToStart(config.dataDir))
-  if (running.issuer !== `${running.api}/oauth`)
+  if (!isEmbedded(running.issuer, config.publicUrl ?? running.api))
     throw new StartupError(
       `The service on ${config.dataDir} accepts tokens of ${running.issuer}: get one there, and put it into ${TOKEN_SETTING}.`,
     )

@@ -65,7 +65,7 @@ export const createChannel = <Remote extends Operations>(
 
   const answer = async (call: Call): Promise<void> => {
     const given = await answerTo(call)
-    // Not in one expression: `answers` would be the list of before the wait, which may have been sent.
+    // Not `answers.push(await …)`: that would push to the array from before the await, which may have been sent.
     answers.push(given)
     schedule()
   }

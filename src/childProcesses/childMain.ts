@@ -92,7 +92,12 @@ export const runAsChild = <Parent extends ParentOperations>(main: ChildMain<Pare
   process.on('message', (message: ChannelMessage | object, _connection?: Socket) => {
     if ('calls' in message) parent.receive(message)
   })
-  process.on('disconnect', () => (main.endsWithParent ? process.exit(0) : void end(0)))
+  process.on('disconnect', () => {
+    if (main.endsWithParent) process.exit(0)
+    void end(0)
+    // A parent that was killed after `ready` never answers it, and the end waits for the start.
+    parent.close()
+  })
   // Service managers may signal every process; the parent ends its children in order.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => hasParent || void end(0))
   // A reader that has ended must not end this process before it has closed.

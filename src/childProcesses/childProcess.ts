@@ -94,7 +94,7 @@ const exitOf = (forked: Forked): Promise<string> =>
 /**
  * `open` makes the operations that the process may call, besides `ready` and `notStarted`.
  *
- * Long because its functions share how the process is.
+ * Long because its functions share the state of the process.
  */
 export const startProcess = <Remote extends ChildOperations>(
   options: ProcessOptions<Remote>,

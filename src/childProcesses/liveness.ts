@@ -52,7 +52,7 @@ export const watchLiveness = ({
     if (unanswered === max().hung) onHung()
     if (isAsked) return
     isAsked = true
-    // The process has ended.
+    // A rejection means that the process has ended.
     ask().then(answered, () => undefined)
   }, askEveryMs)
   return { isAnswering, stop: () => clearInterval(timer) }

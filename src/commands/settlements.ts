@@ -36,5 +36,5 @@ export const followSettlement = async (
 ): Promise<void> => {
   const type = failed ? 'ReleasePayment' : 'SettlePayment'
   const followed = await handle(ledger, invoiceEntity, terms.invoice_id, { command: { type, payment_id }, context })
-  if (!followed.ok) throw new Error(`${terms.invoice_id} did not follow the settlement of ${payment_id}.`)
+  if (!followed.ok) throw new Error(`${terms.invoice_id} rejected the outcome of ${payment_id}.`)
 }

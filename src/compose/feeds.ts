@@ -169,7 +169,8 @@ export const createFeedStates = (
   let saving = Promise.resolve()
   const report = (state: FeedState): void => {
     const previous = states.get(state.name)
-    if (state.error !== undefined && previous?.error !== state.error) logger.error({ ...state }, 'feed')
+    if (state.error !== undefined && previous?.error !== state.error)
+      logger.error({ ...state }, 'a feed reported an error')
     // A process that waits for the lease must not delete the error of the process that has it; the new holder does.
     const isNewHolder = state.state === 'off' || (state.state !== 'waiting' && previous?.state === 'waiting')
     if (previous?.error !== state.error || isNewHolder) saving = saving.then(() => saveError(database, state))

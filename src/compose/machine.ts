@@ -66,7 +66,7 @@ export const openStores = async (
     dataDir: config.dataDir,
     database: config.databaseUrl === undefined,
     eventStore: config.eventStoreUrl === undefined,
-    log: line => logger.info({ line }, 'embedded part'),
+    log: line => logger.info({ line }, 'output of an embedded service'),
     onExit,
   })
   cleanup.defer(embedded.stop)

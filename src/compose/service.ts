@@ -197,7 +197,7 @@ const openDependencies = async (options: ServiceOptions, cleanup: CleanupStack) 
   const apiProcesses = siblings?.apiProcesses ?? 1
   const world = realWorld(config.crashAt)
   const onFailure = (error: unknown): void =>
-    logger.warn({ error }, 'the stored bytes of tenants are counted in this process only; trying again')
+    logger.warn({ error }, 'cannot share the counts of stored bytes; counting in this process only, and trying again')
   const bytesPerDay = config.tenantBytesPerDay
   const tenantBytes = openTenantBytes({ database: pools.database, world, bytesPerDay, onFailure })
   cleanup.defer(tenantBytes.close)

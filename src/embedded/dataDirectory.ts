@@ -85,7 +85,6 @@ const keepPrivate = async (path: string): Promise<void> => {
 
 const create = async (path: string): Promise<void> => {
   await createFolders(path, OWNER_ONLY)
-  if (!(await stat(path)).isDirectory()) throw Object.assign(new Error(path), { code: 'EEXIST' })
   await keepPrivate(path)
   // A write test before the lock, because SQLite's errors about a directory are less specific.
   const probe = join(path, `.probe-${process.pid}`)

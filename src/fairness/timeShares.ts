@@ -19,7 +19,7 @@ const IN_PROGRESS_MAX_MS = 8
 /** The weight of the newest work in a tenant's mean. */
 const MEAN_WEIGHT = 0.1
 const MEAN_MS_INITIAL = 1
-/** Tenants that owe nothing are forgotten when there are so many. */
+/** Above this number of tenants, those that owe nothing are removed. */
 const TENANTS_MAX = 1_000
 
 type Usage = { meanMs: number; paidUntilMs: number }

@@ -80,7 +80,7 @@ type Clock = Pick<World, 'monotonicMs' | 'sleep'>
 /** A tenant that was not seen for this time takes no share from the others. */
 const RECENT_MS = 1_000
 const COST_MIN_MS = 1
-/** The times of those that wait, and of turns, are looked at so often. */
+/** How often waits and turns are checked for having lasted too long. */
 const TICK_MS = 5
 
 export class Turns {
@@ -100,7 +100,7 @@ export class Turns {
   /** When an account last said that it is not alone. */
   #othersSeenMs = -Infinity
 
-  /** `busyMs`: the time that what is shared has worked so far; by default it works all the time. */
+  /** `busyMs`: how long the shared resource has been busy so far; by default it is always busy. */
   constructor(limits: TurnLimits, clock: Clock, busyMs = clock.monotonicMs) {
     this.#limits = limits
     this.#clock = clock

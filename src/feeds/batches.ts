@@ -1,6 +1,6 @@
 import type { FeedItem, StoredEvent } from '../ports.ts'
 
-/** Items that a source which is read later is read by in one turn of the event loop: answers are taken between the turns. */
+/** The most items that are read ahead in one turn of the event loop, so that responses are handled in between. */
 const ITEMS_PER_TURN = 256
 
 const nextTurn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
@@ -8,8 +8,8 @@ const nextTurn = (): Promise<void> => new Promise(resolve => setImmediate(resolv
 /**
  * Groups the items of a source into batches. A batch has the items that came since the last one was taken, and never waits
  * to become full. The source is read ahead by one batch at most while a batch is processed. `arrived` is called for each item
- * when it is read. `later` gets, with each batch, the function that lets the source be read ahead; without it this begins with
- * the batch. It begins with the next batch at the latest.
+ * when it is read. `later` receives, with each batch, a function that starts the read-ahead; without `later` it starts with
+ * the batch. It starts with the next batch at the latest.
  *
  * Long because the reader of the source and the generator share one buffer.
  */
@@ -65,7 +65,7 @@ export async function* batches<T>(
   }
 }
 
-/** The events of a batch, the position after it, and whether the subscription had its end of the log, or was interrupted. */
+/** The events of a batch, the position after it, and whether the subscription has reached the end of the log, or was interrupted. */
 export const summaryOf = (batch: readonly FeedItem[]) => {
   const events: StoredEvent[] = []
   let position: bigint | undefined

@@ -202,9 +202,8 @@ const passesInThisRun = (error: unknown): boolean =>
 
 /**
  * Serves the requests of operators to replay or to discard dead letters: the keys that have one, in the order of their first
- * events. A key that meets a dependency which does not answer is tried again by itself, after pauses that grow; the other keys,
- * and the run of the feed, continue. A round ends at the first key that meets a dependency
- * which does not answer, and leaves that key out until its pause is over: the cause may concern all keys, or this one alone.
+ * events. A round ends at the first key whose dependency does not answer: the cause may concern all keys. Later
+ * rounds leave that key out until its growing pause is over, and the feed continues.
  */
 const requestServer = (dependencies: RequestDependencies, handlers: RequestHandlers): (() => Promise<void>) => {
   const { name, database, world, queue } = dependencies

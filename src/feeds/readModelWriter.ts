@@ -71,8 +71,8 @@ const refusingParked = (model: ReadModel, { hasParked }: ParkingRecord): ReadMod
 })
 
 /**
- * Allows replays from the position of an event that this run appends, and then requests them all: events that were parked before,
- * a newer build may be able to process others.
+ * Allows replays from the position of an event that this run appends, and then requests a replay of all dead letters:
+ * a newer build may be able to process them.
  */
 const replaysAfterEnd = (sql: Sql, name: string, record: ParkingRecord): OpenReadModel['mayReplay'] => {
   let end: bigint | undefined

@@ -2,9 +2,9 @@ import { mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { systemCode } from './startupError.ts'
 
-const isThere = (path: string): Promise<boolean> =>
+const isFolder = (path: string): Promise<boolean> =>
   stat(path).then(
-    () => true,
+    found => found.isDirectory(),
     () => false,
   )
 
@@ -16,8 +16,8 @@ export const createFolders = async (path: string, mode?: number): Promise<void> 
   try {
     await mkdir(path, { mode })
   } catch (error) {
-    if (systemCode(error) === 'EEXIST') return
-    if (systemCode(error) !== 'ENOENT' || (await isThere(dirname(path)))) throw error
+    if (systemCode(error) === 'EEXIST' && (await isFolder(path))) return
+    if (systemCode(error) !== 'ENOENT' || (await isFolder(dirname(path)))) throw error
     await createFolders(dirname(path), mode)
     await mkdir(path, { mode })
   }

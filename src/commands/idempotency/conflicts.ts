@@ -71,7 +71,7 @@ export const recordKey = async (ledger: Ledger, key: KeyUse, context: Context): 
 }
 
 /**
- * As `bindKey`, for a request that will be refused: reads the binding and writes none. 'unbound' for a key that is
+ * As `recordKey`, for a request that will be refused: reads the binding and writes none. 'unbound' for a key that is
  * free.
  */
 export const recordedKeyConflict = async (

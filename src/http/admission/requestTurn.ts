@@ -55,7 +55,7 @@ export type RequestTurn = {
   readonly end: () => void
 }
 
-/** Those who can be told what they did are told; 503 is for everybody else. */
+/** 429 for the caller or tenant that has too many requests waiting; 503 for everybody else. */
 const problemOf = (account: Account, reason: RefusalReason): Problem => {
   if (reason !== 'caller' && (reason !== 'tenant' || isAnonymous(account))) return new Problem('overloaded')
   const caller = isAnonymous(account) ? 'Your network has' : 'You have'

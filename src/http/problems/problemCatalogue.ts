@@ -321,7 +321,7 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
   refundable: amount => `Amount that can still be refunded, in minor units: ${amount}.`,
   amount_pending: amount => (amount === 0n ? [] : `Pending payments, in minor units: ${amount}.`),
   payment_id: id => `The payment with this reference is ${id}.`,
-  order_id: id => `It is the invoice of the order ${id}.`,
+  order_id: id => `The invoice belongs to the order ${id}.`,
   invoice_id: id => `The active invoice of the order is ${id}.`,
 }
 

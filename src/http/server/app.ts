@@ -180,7 +180,7 @@ const respond = async (
   } catch (error) {
     const problem = error instanceof Problem ? error : new Problem('internal_error')
     if (problem !== error)
-      logger.error({ correlationId: res.locals['correlationId'], trace_id: traceIdOf(req), error }, 'unexpected')
+      logger.error({ correlationId: res.locals['correlationId'], trace_id: traceIdOf(req), error }, 'unexpected error')
     sendProblem(req, res, problem)
   } finally {
     const { correlationId, startedAt, tenant, client, route } = res.locals

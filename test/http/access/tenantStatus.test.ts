@@ -23,7 +23,11 @@ describe('a command of an operator on a tenant', () => {
   it('suspends and reinstates the tenant, for every credential, within 5 s', async () => {
     const client = await clientFor({ tenant: 'suspended' })
     expect((await client.get('/orders')).status).to.equal(200)
-    expect(await tenants('suspend', 'suspended')).to.deep.equal({ tenant: 'suspended', suspended: true, revoked: [] })
+    expect(await tenants('suspend', 'suspended', '--force')).to.deep.equal({
+      tenant: 'suspended',
+      suspended: true,
+      revoked: [],
+    })
     await takesEffect(async () => (await codeOf(client)) === 'policy_denied', IN_EFFECT_WITHIN_MS)
     const user = await clientFor({ tenant: 'suspended', user: true, subject: 'a-user' })
     expect(await codeOf(user)).to.equal('policy_denied')
@@ -53,7 +57,7 @@ describe('a command of an operator on a tenant', () => {
     const headers = { authorization: `Bearer ${token}`, accept: 'text/event-stream' }
     const response = await retryingFetch(`${service.api}/events`, { headers })
     const text = response.text()
-    await tenants('suspend', 'streaming')
+    await tenants('suspend', 'streaming', '--force')
     expect(await text).to.match(/\n: ended: policy_denied\n\n$/)
   })
 

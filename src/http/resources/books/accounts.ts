@@ -110,7 +110,7 @@ const readTrialBalance = route({
   operationId: 'read_trial_balance',
   summary: 'Read the debits and credits of every account',
   description:
-    'In each currency the debits of all accounts are their credits (`totals`). All pages are of one position.',
+    'In each currency total debits equal total credits (`totals`). All pages show the books at the same position.',
   query: z.object({ ...pageQuery, ...booksQuery, currency: currencySchema.optional() }),
   ...listOf(trialBalanceRowSchema),
   responses: {
