@@ -11,7 +11,7 @@ import { StartupError } from '../../src/lib/startupError.ts'
 /** Throws a StartupError for a text that is the name of no tenant. */
 export const checkedTenant = (tenant: string): string => {
   if (TENANT_PATTERN.test(tenant)) return tenant
-  throw new StartupError('A tenant is 1 to 63 of a-z, 0-9 and -, not beginning with -.')
+  throw new StartupError('A tenant is 1 to 63 characters of a-z, 0-9 and -, not beginning with -.')
 }
 
 /** The context of a command from the command line: its subject is the operating system's user. */

@@ -48,7 +48,7 @@ describe('a service of several processes that cannot start', () => {
     await once(taken, 'listening')
     const { port } = taken.address() as AddressInfo
     expect(await refusalOf(dataDir, { PORT: String(port) })).to.deep.equal([
-      `Port ${port} is in use. Set PORT to another one, or 0 for any.`,
+      `Port ${port} is in use. Set PORT to another port, or to 0 for any free port.`,
     ])
     taken.close()
   })

@@ -45,7 +45,7 @@ export class CursorExpired extends Error {
 /** A cursor is made for one tenant, with the secret of one log. */
 const FOREIGN_CURSOR =
   'The ledger did not issue the cursor of this copy for this tenant: the copy is of another tenant or of another log. ' +
-  'Correct --tenant or --api, or name another folder.'
+  'Correct --tenant or --api, or use another folder.'
 
 type ManifestTopic = NonNullable<Operations['GET /events/manifest']['request']['query']>['topic']
 

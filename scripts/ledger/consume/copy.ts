@@ -102,7 +102,7 @@ const openState = async (folder: string, { from, topics }: CopySource, all: read
   const state = await readState(folder)
   const isOther = topics !== undefined && selection.toSorted().join() !== state.topics.toSorted().join()
   if (state.from !== from || isOther)
-    throw new StartupError(`${folder} is a copy of ${state.topics.join(', ')} from ${state.from}: name another folder.`)
+    throw new StartupError(`${folder} is a copy of ${state.topics.join(', ')} from ${state.from}: use another folder.`)
   return state
 }
 
@@ -158,7 +158,7 @@ const LOCK = 'lock'
 const lockCopy = (folder: string): FileLock => {
   const lock = tryFileLock(join(folder, LOCK))
   if (lock !== undefined) return lock
-  throw new StartupError(`Another ledger consume writes into ${folder}: wait for its end, or name another folder.`)
+  throw new StartupError(`Another ledger consume writes into ${folder}: wait for its end, or use another folder.`)
 }
 
 /**
@@ -200,7 +200,7 @@ export const emptyCopy = async (folder: string): Promise<void> => {
 const notOfCopy = (folder: string, { id, position, tenantid, source }: Fact): StartupError =>
   new StartupError(
     `The fact ${id} at position ${position}, of tenant ${tenantid} and source ${source}, is not of the tenant, the source or ` +
-      `the log that ${folder} is a copy of: name another folder.`,
+      `the log that ${folder} is a copy of: use another folder.`,
   )
 
 const openLockedCopy = async (folder: string, of: CopySource, all: readonly string[]): Promise<Copy> => {

@@ -40,7 +40,7 @@ const requireSameLog = async (api: Api, copy: Copy): Promise<void> => {
   if (!isSame(digest, digestOf([entryOf(newest)])))
     throw new StartupError(
       `The ledger does not have the newest fact of this copy, ${newest.id} at position ${position}: it is another tenant or ` +
-        'log, or was restored from an older backup. Correct --tenant or --api, or name another folder.',
+        'log, or was restored from an older backup. Correct --tenant or --api, or use another folder.',
     )
 }
 

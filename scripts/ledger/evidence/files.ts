@@ -42,7 +42,7 @@ export const readManifest = async (folder: string): Promise<ReadManifest> => {
       () => false,
     )
     if (!isFolder) throw new StartupError(`There is no folder ${folder}.`)
-    return { unreadable: 'it is not there: the export is not finished, or not whole' }
+    return { unreadable: 'it does not exist: this is no folder of an export, or the export is incomplete' }
   }
   const { size } = await stat(path)
   if (size > MANIFEST_BYTES_MAX) return { unreadable: `it has ${size} bytes, which no manifest has` }
@@ -88,7 +88,7 @@ export const readPublicKeys = async (path: string): Promise<readonly (readonly [
   } catch (error) {
     if (systemCode(error) === 'ENOENT') throw new StartupError(`There is no file ${path}.`, error)
     throw new StartupError(
-      `${path} has no public key. It needs PEM, as \`npm run -s ledger -- evidence key\` prints it, or base64 of SubjectPublicKeyInfo.`,
+      `${path} does not contain a public key. --key expects PEM, as \`npm run -s ledger -- evidence key\` prints it, or base64-encoded SubjectPublicKeyInfo.`,
       error,
     )
   }

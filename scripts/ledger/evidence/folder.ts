@@ -50,7 +50,7 @@ const changedFiles = async (folder: string, { files }: Manifest, signal: AbortSi
     if (!Object.values(FILES).includes(name as FileName)) continue
     const hash = await hashOfFile(folder, name, signal)
     if (hash === undefined) changed.set(name, 'is not there')
-    else if (hash !== sha256) changed.set(name, 'is not as it was exported')
+    else if (hash !== sha256) changed.set(name, 'has changed since it was exported')
   }
   for (const name of Object.values(FILES)) if (files[name] === undefined) changed.set(name, 'is not in the manifest')
   return changed

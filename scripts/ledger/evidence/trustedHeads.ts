@@ -55,7 +55,7 @@ const beyondFinding = ({ beyond, firstBeyond: head }: Counted, path: string, { h
           detail:
             `The export ends with ${end.tree_size} events of generation ${end.generation}, and ${beyond} heads of ${path} lie beyond ` +
             `it, the first of ${head.tree_size} events of generation ${head.generation}, signed at ${head.time}. ` +
-            'If the heads were copied after the export was made, name the time of the export, as you know it: --as-of <time>.',
+            'If the heads were copied after the export was made, pass the time of the export, from your own records: --as-of <time>.',
           place: { index: end.tree_size },
         },
       ]

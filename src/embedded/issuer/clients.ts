@@ -89,7 +89,7 @@ export const openClients = registry.open
 const WORDS: Readonly<Record<keyof typeof fields, string>> = {
   client_id: 'The id is 1 to 100 letters, digits, dots, hyphens and underscores.',
   name: 'The name is 1 to 80 characters, none of them invisible.',
-  tenant: 'The tenant is 1 to 63 of a-z, 0-9 and -, and does not begin with -.',
+  tenant: 'The tenant is 1 to 63 characters of a-z, 0-9 and -, and does not begin with -.',
   scope: `The scopes are of ${SCOPES.join(', ')}.`,
   redirect_uris:
     'A redirect URI is https, or http to localhost, 127.0.0.1 or [::1]; whole, as it will be sent, and without #.',

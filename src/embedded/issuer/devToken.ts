@@ -31,7 +31,7 @@ const check = (holds: boolean, sentence: string): void => {
 const checkGrant = ({ tenant, subject, scopes, user }: DevGrant): void => {
   check(
     TENANT_PATTERN.test(tenant),
-    'The tenant must be 1 to 63 of a-z, 0-9 and -, not begin with -, and not be "ledger", which is reserved.',
+    'The tenant must be 1 to 63 characters of a-z, 0-9 and -, not begin with -, and not be "ledger", which is reserved.',
   )
   check(SUBJECT.test(subject), 'The subject must be 1 to 255 visible ASCII characters.')
   check(!user || subject !== CLI_CLIENT, `A user cannot be named ${CLI_CLIENT}: that is the client itself.`)

@@ -59,8 +59,8 @@ const checkPassword = (password: string): string => {
 }
 
 const words: Readonly<Record<string, string>> = {
-  username: 'A user name is 1 to 63 of a-z, 0-9, ., _, @ and -, and begins with a letter or a digit.',
-  tenant: 'The tenant is 1 to 63 of a-z, 0-9 and -, and does not begin with -.',
+  username: 'A user name is 1 to 63 characters of a-z, 0-9, ., _, @ and -, and begins with a letter or a digit.',
+  tenant: 'The tenant is 1 to 63 characters of a-z, 0-9 and -, and does not begin with -.',
   scope: `The scopes are of ${SCOPES.join(', ')}.`,
 }
 

@@ -35,7 +35,7 @@ const STAR = /^[ \t]*\*[ \t]*$/
 const malformed = (): Problem =>
   new Problem('precondition_invalid', {
     detail:
-      'Expected an entity tag in double quotes, exactly as the ETag header gave it, or several with commas between.',
+      'Expected an entity tag in double quotes, exactly as the ETag header gave it, or a comma-separated list of them.',
   })
 
 const tagsOf = (header: string): '*' | readonly Tag[] => {

@@ -117,7 +117,7 @@ const wrongParameter = (name: string, count: number, names: readonly string[]): 
   const pointer = `?${encodeURIComponent(name)}`
   if (count > 1) return { pointer, code: 'repeated_parameter', detail: 'A parameter may be given only once.' }
   const existing = names.length === 0 ? 'This path has none.' : `The parameters are ${names.join(', ')}.`
-  return { pointer, code: 'unknown_parameter', detail: `There is no such parameter. ${existing}` }
+  return { pointer, code: 'unknown_parameter', detail: `Unknown parameter. ${existing}` }
 }
 
 const checkedIfMatch = (req: Incoming, route: AnyRoute): Call<never, never, never>['ifMatch'] => {

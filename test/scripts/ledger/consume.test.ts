@@ -164,7 +164,7 @@ describe('ledger consume', () => {
     const before = await copied()
     const other = await ledger(['consume', '--copy', folder, '--tenant', `${tenant}-other`])
     expect([other.code, other.stdout]).to.deep.equal([2, ''])
-    expect(other.stderr).to.match(/^The ledger does not have the newest fact of this copy, .* name another folder\.\n$/)
+    expect(other.stderr).to.match(/^The ledger does not have the newest fact of this copy, .* use another folder\.\n$/)
     await writeFile(join(folder, 'state.json'), JSON.stringify({ ...(await readState()), cursor: 'forged' }))
     const forged = await consume()
     expect([forged.code, forged.stdout]).to.deep.equal([2, ''])
@@ -247,7 +247,7 @@ describe('ledger consume', () => {
     expect([code, stdout, stderr]).to.deep.equal([
       2,
       '',
-      `Another ledger consume writes into ${folder}: wait for its end, or name another folder.\n`,
+      `Another ledger consume writes into ${folder}: wait for its end, or use another folder.\n`,
     ])
     child.kill('SIGKILL')
     await ended
@@ -267,7 +267,7 @@ describe('ledger consume', () => {
     const other = await consume('--topic', 'ledger.order.v1')
     expect([other.code, other.stderr]).to.deep.equal([
       2,
-      `${folder} is a copy of ledger.invoice.v1, ledger.payment.v1 from http: name another folder.\n`,
+      `${folder} is a copy of ledger.invoice.v1, ledger.payment.v1 from http: use another folder.\n`,
     ])
   })
 

@@ -131,7 +131,7 @@ describe('npm run ledger -- periods', () => {
 
   for (const [name, args, complaint] of [
     ['no day', ['--tenant', 'acme', '--through', '2026-02-30'], '"2026-02-30" is not a day: YYYY-MM-DD.'],
-    ['no tenant', ['--tenant', 'Acme!', '--through', '2026-01-31'], 'A tenant is 1 to 63 of a-z'],
+    ['no tenant', ['--tenant', 'Acme!', '--through', '2026-01-31'], 'A tenant is 1 to 63 characters of a-z'],
   ] as const)
     it(`refuse ${name}`, async () => {
       const { code, stderr } = await ledger(['periods', 'close', ...args, '--reason', 'x'])

@@ -95,8 +95,8 @@ describe('npm run ledger -- streams show', () => {
 
   for (const [name, id, sentence] of [
     ['an unknown id', 'inv_00000000000000000000000000', /^There is no stream invoice-inv_0{26} in the store/],
-    ['a malformed id', 'inv_short', /^"inv_short" is no id of a stream: ord_…, inv_…, pay_…, ref_…/],
-    ['an unknown prefix', 'foo_00000000000000000000000000', /is no id of a stream/],
+    ['a malformed id', 'inv_short', /^"inv_short" is not a stream id\. .*: ord_…, inv_…, pay_…, ref_…/],
+    ['an unknown prefix', 'foo_00000000000000000000000000', /is not a stream id/],
   ] as const)
     it(`refuses ${name}`, async () => {
       const { code, stdout, stderr } = await ledger(['streams', 'show', id])

@@ -49,7 +49,7 @@ describe('npm run ledger -- verify', () => {
   it('refuses the name of a check that does not exist, and lists the checks', async () => {
     const { code, stderr } = await ledger(['verify', '--only', 'nothing'])
     expect(code).to.equal(2)
-    expect(stderr).to.match(/^There is no check "nothing": log/)
+    expect(stderr).to.match(/^There is no check "nothing"\. Choose from log/)
   })
 
   it('prints how to start the service when none runs', async () => {
@@ -91,7 +91,7 @@ describe('npm run ledger -- verify', () => {
       (await ledger(['verify', '/nothing', '--as-of', time])).stderr
     expect(await complaintAt('2026-01-31T12:00:00+01:00')).to.equal('There is no folder /nothing.\n')
     for (const time of ['2026-01-31T12:00:00', '2026-01-31', 'Jan 31 2026'])
-      expect(await complaintAt(time)).to.equal(`${time} is not a time with its zone, such as 2026-01-31T12:00:00Z.\n`)
+      expect(await complaintAt(time)).to.equal(`${time} is not a date and time with a time zone, such as 2026-01-31T12:00:00Z.\n`)
   })
 
   it('ends with code 2 when its results cannot be written', async () => {
