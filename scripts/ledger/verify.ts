@@ -31,7 +31,9 @@ type Checked = Outcome & { readonly check: string }
 const selected = (only: string | undefined): readonly VerifyCheck[] => {
   const checks = CHECKS.filter(({ name }) => only === undefined || only === name)
   if (checks.length > 0) return checks
-  throw new StartupError(`There is no check ${JSON.stringify(only)}. Choose from ${CHECKS.map(({ name }) => name).join(', ')}.`)
+  throw new StartupError(
+    `There is no check ${JSON.stringify(only)}. Choose from ${CHECKS.map(({ name }) => name).join(', ')}.`,
+  )
 }
 
 /** Opens the stores of the running service, or the configured ones, while `work` runs. */
@@ -104,7 +106,8 @@ const verify = (folder: string | undefined, { only, key, heads, asOf, json }: Op
 
 const timeFrom = (text: string): number => {
   const time = timeIn(text)
-  if (time === undefined) throw new StartupError(`${text} is not a date and time with a time zone, such as 2026-01-31T12:00:00Z.`)
+  if (time === undefined)
+    throw new StartupError(`${text} is not a date and time with a time zone, such as 2026-01-31T12:00:00Z.`)
   return Date.parse(time)
 }
 

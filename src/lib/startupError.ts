@@ -19,7 +19,8 @@ export const systemCode = (error: unknown): string | undefined =>
 /** The sentence for an error that an operator can correct; undefined for a bug, which is printed with its stack. */
 export const sentenceOf = (error: unknown, port: number): string | undefined => {
   if (error instanceof StartupError) return error.message
-  if (systemCode(error) === 'EADDRINUSE') return `Port ${port} is in use. Set PORT to another port, or to 0 for any free port.`
+  if (systemCode(error) === 'EADDRINUSE')
+    return `Port ${port} is in use. Set PORT to another port, or to 0 for any free port.`
   if (systemCode(error) === 'EACCES') return `Port ${port} is not permitted. Set PORT to one above 1023.`
   return undefined
 }

@@ -70,9 +70,7 @@ describe('the answer to a mistake says what to do', () => {
     expect(detailsOf(await client.get('/orders?outcome=x'))[0]).to.match(
       /^\?outcome: Unknown parameter\. The parameters are limit, cursor, created_after, /,
     )
-    expect(detailsOf(await client.get('/livez?a'))).to.deep.equal([
-      '?a: Unknown parameter. This path has none.',
-    ])
+    expect(detailsOf(await client.get('/livez?a'))).to.deep.equal(['?a: Unknown parameter. This path has none.'])
     expect(detailsOf(await client.get('/orders?limit=1&limit=2'))).to.deep.equal([
       '?limit: A parameter may be given only once.',
     ])

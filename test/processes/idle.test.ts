@@ -115,7 +115,9 @@ describe('the feeds of an idle service', () => {
     const ledger = createLedger(store, world)
     await prepare(ledger)
     const feeds = await startFeeds(settings, { ...services, ledger }, cleanup, () => bus)
-    await eventually(() => feeds.size > 0 && [...feeds.values()].every(({ state }) => state === 'live' || state === 'off'))
+    await eventually(
+      () => feeds.size > 0 && [...feeds.values()].every(({ state }) => state === 'live' || state === 'off'),
+    )
     await world.pass(MINUTE_MS)
     const before = { slept: world.slept(), sent: statements.sent() }
     await world.pass(MINUTE_MS)

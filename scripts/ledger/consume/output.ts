@@ -35,7 +35,9 @@ const cellsOf = ({ ranges, topic, unproved, ...proof }: TopicProof): readonly st
 const printProblems = ({ topic, ranges, missing, surplus, findings }: TopicProof): void => {
   for (const finding of findings) print(`${topic}: ${finding}`)
   for (const { from, to, had, wanted } of ranges.filter(({ agrees }) => !agrees))
-    print(`${topic}: positions ${from} to ${to} contain ${wanted.count} facts (SHA-256 ${wanted.sha256}), the copy ${had.count}.`)
+    print(
+      `${topic}: positions ${from} to ${to} contain ${wanted.count} facts (SHA-256 ${wanted.sha256}), the copy ${had.count}.`,
+    )
   for (const entry of missing) print(`missing: ${describe(entry)}`)
   for (const entry of surplus) print(`surplus (${entry.why}): ${describe(entry)}`)
 }
