@@ -6,6 +6,8 @@ import type { AnyRoute } from '../../../src/http/route.ts'
 import { errorsOf } from '../../../src/http/contract/errorCodesOfRoute.ts'
 import { PersistentMap } from '../../../streams/persistentMap.ts'
 import { type Answer, type Client, clientOf, retryWhile } from '../../support/client.ts'
+import { run } from '../../scripts/cli.ts'
+import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
 import { expiredToken } from '../../support/expiredToken.ts'
 import { everyConcurrency } from '../../support/limits.ts'
@@ -61,6 +63,9 @@ describe('every error code of every endpoint', () => {
       api[name] = variant.api
     }
     await start('usual')
+    // Two records of operators, who act by commands alone.
+    for (const name of ['orders', 'invoices'])
+      await run('ledger.ts', ['projections', 'verify', name, '--no-wait'], { LEDGER_DATA_DIR: service.dataDir })
     // Every unfinished body waits for the whole of it.
     await start('impatient', { services: usual => ({ ...usual, bodyDeadlineMs: SHORT_BODY_DEADLINE_MS }) })
     await start('unavailable', variants.unavailable)
@@ -111,9 +116,12 @@ describe('every error code of every endpoint', () => {
   })
 
   const expiredCursor = async (path: string, ask: Ask): Promise<Answer> => {
-    const first = await ask({ api: api['usual'] ?? '', path: `${path}?limit=1` })
-    const { next_cursor } = first.body.page
-    return ask({ api: api['later'] ?? '', path: `${path}?limit=1&cursor=${next_cursor}` })
+    // The list may not have its second item yet.
+    const cursor = await eventually(async () => {
+      const { body } = await ask({ api: api['usual'] ?? '', path: `${path}?limit=1` })
+      return body.page.next_cursor as string | null
+    })
+    return ask({ api: api['later'] ?? '', path: `${path}?limit=1&cursor=${cursor}` })
   }
   const twice = async (ask: Ask, again: Parameters<Ask>[0]): Promise<Answer> => {
     const first = await ask()
