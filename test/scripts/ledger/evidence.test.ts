@@ -378,7 +378,7 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
     await writeFile(join(bytes, 'manifest.json'), manifest.replace('"v": 1', '"v": 2'))
     expect((await verify(bytes)).findings[0]?.detail).to.include('its version 2 is unknown')
     await rm(join(bytes, 'manifest.json'))
-    expect((await verify(bytes)).findings[0]?.detail).to.include('not there')
+    expect((await verify(bytes)).findings[0]?.detail).to.include('does not exist')
   })
 
   it('refuses to write into a folder with other files, and to verify a folder that does not exist', async () => {
