@@ -65,11 +65,12 @@ describe('the comparison with a recorded response', () => {
   const recorded: RecordedResponse = {
     status: 200,
     headers: { location: '/orders/{{ord_1}}' },
-    body: { id: '{{ord_1}}', at: '{{time}}', lines: [{ sku: 'tea' }], total: 900, note: null },
+    body: { id: '{{ord_1}}', at: '{{time}}', lines: [{ sku: 'tea' }], total: 900, note: null, detail: 'Paid.' },
   }
   const id = 'ord_01JB3N8Q6Z4T1V7W9XAC2E5GHK'
   const another = 'ord_01JB3N8Q6Z4T1V7W9XAC2E5GHJ'
-  const body = { id, at: '2026-11-12T16:05:41.007Z', lines: [{ sku: 'tea' }], total: 900, note: null }
+  const at = '2026-11-12T16:05:41.007Z'
+  const body = { id, at, lines: [{ sku: 'tea' }], total: 900, note: null, detail: 'Paid.' }
   const observed = { status: 200, headers: new Headers({ location: `/orders/${id}` }), body }
   const of = (changed: Partial<Observed>) => responseDifferences(recorded, { ...observed, ...changed }, new Map())
 
@@ -78,13 +79,18 @@ describe('the comparison with a recorded response', () => {
     expect(of({ body: { ...body, colour: 'red', lines: [{ sku: 'tea', size: 1 }] } })).to.deep.equal([])
   })
 
+  it('passes other words for people', () => {
+    expect(of({ body: { ...body, detail: 'It is paid.' } })).to.deep.equal([])
+  })
+
   for (const [difference, changed, sentence] of [
     ['another status', { status: 201 }, 'the status was 200 and is 201'],
     ['a missing member', { body: { ...body, total: undefined, ...{ note: null } } }, '/total was 900'],
-    ['a removed member', { body: { id, at: body.at, lines: body.lines, note: null } }, '/total is missing'],
+    ['a removed member', { body: { id, at, lines: body.lines, note: null } }, '/total is missing'],
     ['another value', { body: { ...body, total: 901 } }, '/total was 900 and is 901'],
     ['another type', { body: { ...body, total: '900' } }, '/total was 900 and is "900"'],
     ['null in place of a value', { body: { ...body, lines: null } }, '/lines was'],
+    ['a detail without words', { body: { ...body, detail: '' } }, '/detail was'],
     ['a longer list', { body: { ...body, lines: [...body.lines, { sku: 'milk' }] } }, '/lines was'],
     ['an id of another form', { body: { ...body, id: '17' } }, '/id was'],
     ['an id that is not the one of the header', { body: { ...body, id: another } }, '/id was'],

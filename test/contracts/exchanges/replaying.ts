@@ -9,7 +9,10 @@ import {
   TOKEN,
 } from './exchange.ts'
 
-/** Replays recorded exchanges: a response may have more members than the recorded one, and nothing else may differ. */
+/**
+ * Replays recorded exchanges: a response may have more members than the recorded one, and other words for people in the
+ * members of PROSE; nothing else may differ.
+ */
 
 export type Observed = { readonly status: number; readonly headers: Headers; readonly body: unknown }
 /** The values of this run by token name. */
@@ -46,6 +49,11 @@ const matchesText = (recorded: string, actual: string, bindings: Bindings): bool
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
+/** Clients show these members and do not parse them (RFC 9457, section 3.1). */
+const PROSE: ReadonlySet<string> = new Set(['detail', 'title'])
+const isProse = (name: string, ...values: readonly unknown[]): boolean =>
+  PROSE.has(name) && values.every(value => typeof value === 'string' && value !== '')
+
 const differences = (recorded: Body, actual: unknown, bindings: Bindings, path: string): readonly string[] => {
   const different = [`${path || 'the body'} was ${JSON.stringify(recorded)} and is ${JSON.stringify(actual)}`]
   if (recorded === ANY_NUMBER) return typeof actual === 'number' || actual === null ? [] : different
@@ -58,9 +66,11 @@ const differences = (recorded: Body, actual: unknown, bindings: Bindings, path: 
   if (isObject(recorded)) {
     if (!isObject(actual)) return different
     // A member that is added passes: clients ignore fields that they do not know.
-    return Object.entries(recorded).flatMap(([name, one]) =>
-      name in actual ? differences(one, actual[name], bindings, `${path}/${name}`) : [`${path}/${name} is missing`],
-    )
+    return Object.entries(recorded).flatMap(([name, one]) => {
+      if (!(name in actual)) return [`${path}/${name} is missing`]
+      if (isProse(name, one, actual[name])) return []
+      return differences(one, actual[name], bindings, `${path}/${name}`)
+    })
   }
   return recorded === actual ? [] : different
 }
