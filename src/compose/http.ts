@@ -20,6 +20,7 @@ import {
   createCursors,
   createRateLimits,
   createAdmission,
+  type ConsoleSettings,
   createConcurrencyLimits,
   createTail,
   followRetiredVersions,
@@ -32,6 +33,7 @@ import {
   type Services,
 } from '../http/index.ts'
 import type { ApiKeyVerifier } from '../identity/apiKeyVerifier.ts'
+import { SCOPES } from '../identity/principal.ts'
 import { openRevocations, type Revocations } from '../identity/revocations.ts'
 import { openTokenVerifier } from '../identity/tokenVerifier.ts'
 import type { Database, RateCounter } from '../ports.ts'
@@ -111,6 +113,7 @@ export const startHttp = async (
     logger,
     stopping: stopping.signal,
     ...(embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}),
+    ...(isApi ? { console: consoleOf(config, dependencies.issuer) } : {}),
   })
   const server = siblings ? siblings.serve(receive(app)) : await listen(app, { host: config.host, port, socket })
   cleanup.defer(() => {
@@ -118,6 +121,13 @@ export const startHttp = async (
     return server.close(DRAIN_MS)
   })
 }
+
+const consoleOf = ({ console: page }: Config, issuer: string): ConsoleSettings => ({
+  issuer,
+  clientId: '',
+  scope: ['openid', ...SCOPES].join(' '),
+  ...page,
+})
 
 /** The versions that are served, and the counts of their requests. */
 const openVersions = async ({ database, ledger: { world }, logger }: HttpDependencies, cleanup: CleanupStack) => {

@@ -23,6 +23,7 @@ import { projectionRoutes } from './resources/projections.ts'
 import { replayRoutes } from './resources/subscriptions/replays.ts'
 import { subscriptionRoutes } from './resources/subscriptions/subscriptions.ts'
 import { wellKnownRoutes } from './resources/identity/wellKnown.ts'
+import { rootRoutes } from './contract/rootPage.ts'
 import { docsRoutes } from './contract/docsPages.ts'
 import { versionPageRoutes } from './contract/versionPages.ts'
 import type { AnyRoute } from './route.ts'
@@ -57,6 +58,7 @@ const resources: readonly AnyRoute[] = [
   ...problemRoutes,
   ...versionPageRoutes,
   ...docsRoutes,
+  ...rootRoutes,
   ...factSchemaRoutes,
   ...asyncApiRoutes,
 ]
@@ -66,6 +68,7 @@ export const routes: readonly AnyRoute[] = [...resources, openApiRoute(resources
 
 export { type AddressOf, createAddressOf } from './request/clientAddress.ts'
 export { createApp } from './server/app.ts'
+export type { ConsoleSettings } from './server/consoleMount.ts'
 export { createAuthentication, refuseEveryone, type OnRefused } from './access/authentication.ts'
 export { createRequestPipeline } from './requestPipeline.ts'
 export type { Authenticate } from './access/accessControl.ts'
