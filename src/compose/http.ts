@@ -38,6 +38,7 @@ import { openRevocations, type Revocations } from '../identity/revocations.ts'
 import { openTokenVerifier } from '../identity/tokenVerifier.ts'
 import type { Database, RateCounter } from '../ports.ts'
 import type { CleanupStack } from '../lib/cleanupStack.ts'
+import { metricsText } from '../lib/metrics.ts'
 import { createTables } from '../schema/tables.ts'
 import { openKeySecrets, verifierOf } from './apiKeys.ts'
 import type { FeedStates, CoreServices } from './feeds.ts'
@@ -183,6 +184,7 @@ const createServices = async (
   publicUrl,
   schemaBaseUrl,
   issuer: { url: issuer, metadata: embedded?.metadata },
+  metrics: siblings?.metrics ?? (() => metricsText({})),
   health: createHealth({ database, ledger, feeds, siblings }),
 })
 

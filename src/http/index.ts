@@ -11,6 +11,7 @@ import { exportRoutes } from './resources/exports.ts'
 import { factSchemaRoutes } from './contract/factSchemas.ts'
 import { healthRoutes } from './resources/health.ts'
 import { historyRoutes } from './resources/history.ts'
+import { installationRoutes } from './resources/installation.ts'
 import { invoiceRoutes } from './resources/invoices.ts'
 import { idempotencyKeyRoutes } from './resources/idempotencyKeys.ts'
 import { manifestRoutes } from './resources/events/manifest.ts'
@@ -52,6 +53,7 @@ const resources: readonly AnyRoute[] = [
   ...journalEntryRoutes,
   ...auditRoutes,
   ...projectionRoutes,
+  ...installationRoutes,
   ...auditEvidenceRoutes,
   ...healthRoutes,
   ...wellKnownRoutes,
