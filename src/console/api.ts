@@ -127,6 +127,20 @@ export const send = async (operation: string, input: Input = {}): Promise<Respon
   throw expired()
 }
 
+/** The position of the last command from this page, which lists must include to show what it did. */
+let written = 0n
+
+const notePosition = (headers: Headers): void => {
+  const position = BigInt(headers.get('ledger-position') ?? 0)
+  if (position > written) written = position
+}
+
+const LIST_WAIT_SECONDS = 5
+
+/** Headers of a list that is to include what was done from this page: it waits for its read model. */
+export const afterOwnWrites = (): Readonly<Record<string, string>> =>
+  written === 0n ? {} : { 'If-Min-Position': written.toString(), Prefer: `wait=${LIST_WAIT_SECONDS}` }
+
 /** An operation whose name is known only when it is asked for, as that of a form. */
 export const requestAny = async <T>(operation: string, input: Input = {}): Promise<Answer<T>> => {
   const { status, headers, ...response } = await send(operation, input).then(async answer => ({
@@ -134,6 +148,7 @@ export const requestAny = async <T>(operation: string, input: Input = {}): Promi
     headers: answer.headers,
     text: await answer.text(),
   }))
+  notePosition(headers)
   const isJson = (headers.get('content-type') ?? '').includes('json') && response.text !== ''
   const data = (isJson ? JSON.parse(response.text) : undefined) as T
   return { status, headers, etag: headers.get('etag') ?? '', text: response.text, data }

@@ -6,9 +6,18 @@ export type Place = { readonly page: string; readonly subject: string; readonly 
 
 const CHANGED = 'place-changed'
 
+/** A person may type any address; one that does not decode names itself. */
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
 export const place = (): Place => {
   const [page = '', ...rest] = location.pathname.slice(HOME.length + 1).split('/')
-  return { page, subject: decodeURIComponent(rest.join('/')), query: new URLSearchParams(location.search) }
+  return { page, subject: decoded(rest.join('/')), query: new URLSearchParams(location.search) }
 }
 
 export const onPlace = (listener: () => void): (() => void) => {
@@ -27,13 +36,16 @@ export const hrefOf = (page: string, subject = '', query: Readonly<Record<string
   return search === '' ? path : `${path}?${search}`
 }
 
-export const go = (href: string): void => {
-  history.pushState(null, '', href)
+type How = 'push' | 'replace'
+
+/** `replace`: the present address only led there, and is no place to come back to. */
+export const go = (href: string, how: How = 'push'): void => {
+  history[how === 'push' ? 'pushState' : 'replaceState'](null, '', href)
   window.dispatchEvent(new Event(CHANGED))
 }
 
 /** Changes members of the query; an empty value removes one. Steps of a control replace the address before. */
-export const setQuery = (changes: Readonly<Record<string, string>>, how: 'push' | 'replace' = 'push'): void => {
+export const setQuery = (changes: Readonly<Record<string, string>>, how: How = 'push'): void => {
   const { query } = place()
   for (const [name, value] of Object.entries(changes))
     if (value === '') query.delete(name)

@@ -219,14 +219,15 @@ export const start = async (): Promise<Start> => {
     return 'leaving'
   }
   const answer = new URLSearchParams(location.search)
+  const stored = sessionStorage.getItem(PENDING)
+  sessionStorage.removeItem(PENDING)
   const isAnswer = answer.has('state') && (answer.has('code') || answer.has('error'))
-  if (isAnswer && window.name === POPUP) {
+  const isBeside = window.name === POPUP || window.opener !== null
+  if (isAnswer && isBeside && stored === null) {
     channel.postMessage({ answer: answer.toString() })
     window.close()
     return 'leaving'
   }
-  const stored = sessionStorage.getItem(PENDING)
-  sessionStorage.removeItem(PENDING)
   try {
     if (isAnswer && stored !== null) {
       const pending = JSON.parse(stored) as Pending

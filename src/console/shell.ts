@@ -1,5 +1,5 @@
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
-import { define, loading, PlacedView } from './elements/view.ts'
+import { define, failure, loading, PlacedView } from './elements/view.ts'
 import { go, hrefOf, place } from './router.ts'
 import { may, onSession, sessionState, signIn, signInAgain, signOut, type Start, user } from './session.ts'
 import { settings } from './settings.ts'
@@ -64,9 +64,11 @@ const PAGES: Readonly<Record<string, PageOf>> = {
 const isPermitted = ({ scopes }: PageOf): boolean => scopes.length === 0 || scopes.some(scope => may(scope))
 
 export class LedgerConsole extends PlacedView {
-  static override properties = { began: { attribute: false }, loaded: { state: true } }
+  static override properties = { began: { attribute: false }, loaded: { state: true }, missing: { state: true } }
   declare began: Start | undefined
   declare private loaded: ReadonlySet<string>
+  /** Why the modules of a page could not be loaded. */
+  declare private missing: unknown
 
   constructor() {
     super()
@@ -87,8 +89,10 @@ export class LedgerConsole extends PlacedView {
     event.preventDefault()
     const input = (event.target as HTMLFormElement).querySelector('input')
     const text = input?.value.trim() ?? ''
-    if (text !== '') go(hrefOf('case', text))
-    input?.blur()
+    if (input === null || text === '') return
+    go(hrefOf('case', text))
+    input.value = ''
+    input.blur()
   }
 
   private current(): PageOf | undefined {
@@ -99,9 +103,15 @@ export class LedgerConsole extends PlacedView {
     const { page } = place()
     const current = this.current()
     if (sessionState() === 'signed-out' || current === undefined || this.loaded.has(page)) return
-    void current.load().then(() => {
-      this.loaded = new Set([...this.loaded, page])
-    })
+    if (this.missing !== undefined) return
+    current.load().then(
+      () => {
+        this.loaded = new Set([...this.loaded, page])
+      },
+      (error: unknown) => {
+        this.missing = error
+      },
+    )
   }
 
   private identity(): unknown {
@@ -161,7 +171,9 @@ export class LedgerConsole extends PlacedView {
       return html`<h1>There is no such page</h1><p><a href=${hrefOf('')}>To the overview</a></p>`
     if (!isPermitted(current))
       return html`<h1>${current.label}</h1><p>Your token has none of the scopes of this page: ${current.scopes.join(', ')}.</p>`
-    return this.loaded.has(page) ? current.render(subject) : loading
+    if (this.loaded.has(page)) return current.render(subject)
+    // The service may have been replaced by one with other modules.
+    return this.missing === undefined ? loading : failure(this.missing, () => location.reload())
   }
 
   private entrance(): unknown {

@@ -54,7 +54,6 @@ const localOf = (at: string): string => {
 }
 
 type Row = Record<string, unknown>
-type RowPage = Omit<Page<Row>, 'page'> & { readonly page?: Page<Row>['page'] }
 
 export class DataGrid extends PlacedView {
   static override properties = { of: { attribute: false }, chosen: { state: true }, isWriting: { state: true } }
@@ -64,7 +63,7 @@ export class DataGrid extends PlacedView {
 
   private readonly page = new Task(this, {
     args: () => [this.of.operation, JSON.stringify(this.input())] as const,
-    task: async (_, { signal }) => (await requestAny<RowPage>(this.of.operation, { ...this.input(), signal })).data,
+    task: async (_, { signal }) => (await requestAny<Page<Row>>(this.of.operation, { ...this.input(), signal })).data,
   })
 
   reload = (): void => void this.page.run()
@@ -84,8 +83,7 @@ export class DataGrid extends PlacedView {
 
   private input(): Input {
     const { input = {} } = this.of
-    const limit = this.of.operation === 'GET /projections' ? undefined : PAGE_ROWS
-    return { ...input, query: { ...input.query, ...this.filters(), limit, cursor: this.valueIn('cursor') } }
+    return { ...input, query: { ...input.query, ...this.filters(), limit: PAGE_ROWS, cursor: this.valueIn('cursor') } }
   }
 
   private filter(changes: Readonly<Record<string, string>>): void {
@@ -159,7 +157,7 @@ export class DataGrid extends PlacedView {
     </tr>`
   }
 
-  private table({ items, page }: RowPage): unknown {
+  private table({ items, page }: Page<Row>): unknown {
     if (items.length === 0) return this.empty()
     return html`<div class="scroll" tabindex="0" role="region" aria-label=${this.of.items}>
         <table>
@@ -170,7 +168,7 @@ export class DataGrid extends PlacedView {
           <tbody>${items.map(row => this.row(row))}</tbody>
         </table>
       </div>
-      ${page ? this.pager(page) : nothing}`
+      ${this.pager(page)}`
   }
 
   private pager({ has_more: hasMore, next_cursor: next, as_of_position: position }: Page<Row>['page']): unknown {

@@ -57,7 +57,7 @@ export class TimePlot extends View {
       legend: { live: true },
       cursor: { drag: { x: false, y: false } },
       scales: { x: range ? { time: true, range: [range[0], range[1]] } : { time: true } },
-      axes: [axis, { ...axis, size: 76, values: (_, splits) => splits.map(text) }],
+      axes: [axis, { ...axis, size: 92, values: (_, splits) => splits.map(text) }],
       series: [
         {},
         ...series.map(({ label }, index) => ({

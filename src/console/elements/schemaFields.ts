@@ -27,6 +27,8 @@ export type Schemas = Readonly<Record<string, Schema>>
 /** One field: its value, and what is told when it changes. */
 export type Field = {
   readonly label: string
+  /** The names that lead to it from the whole value, each with a dot before it. */
+  readonly path: string
   readonly schema: Schema
   readonly schemas: Schemas
   readonly isRequired: boolean
@@ -82,9 +84,14 @@ const nameOf = (schema: Schema): string => {
   return Object.keys(schema.properties ?? {}).join(', ') || (schema.type === 'integer' ? 'a number' : 'a text')
 }
 
-const labelled = ({ label, schema, isRequired }: Field, input: unknown): unknown => html`<label
-  ><span>${words(label)}${isRequired ? nothing : html` <small>optional</small>`}</span>${input}
-  ${schema.description ? html`<small>${schema.description}</small>` : nothing}</label>`
+/** The description is beside the label, which is the name of the field alone. */
+const labelled = ({ label, path, schema, isRequired }: Field, input: (describedBy: unknown) => unknown): unknown => {
+  const id = `about${path}`
+  return html`<div>
+    <label><span>${words(label)}${isRequired ? nothing : html` <small>optional</small>`}</span>${input(schema.description ? id : nothing)}</label>
+    ${schema.description ? html`<small id=${id}>${schema.description}</small>` : nothing}
+  </div>`
+}
 
 const textOf = ({ target }: Event): string => (target as HTMLInputElement).value
 
@@ -97,8 +104,8 @@ const alternatives = (field: Field, choices: readonly Schema[]): unknown => {
   }
   return html`<fieldset><legend>${words(field.label)}</legend>
     ${labelled(
-      { ...field, label: 'kind' },
-      html`<select @change=${change} ?required=${field.isRequired}><option value="" ?selected=${chosen === -1}>choose</option>
+      { ...field, label: 'kind', path: `${field.path}.kind` },
+      describedBy => html`<select @change=${change} aria-describedby=${describedBy} ?required=${field.isRequired}><option value="" ?selected=${chosen === -1}>choose</option>
         ${choices.map((one, index) => html`<option value=${index} ?selected=${index === chosen}>${nameOf(one)}</option>`)}</select>`,
     )}
     ${choice && !('const' in choice) ? schemaField({ ...field, label: choice.type === 'object' ? '' : 'value', schema: choice, isRequired: true }) : nothing}
@@ -118,6 +125,7 @@ const members = (field: Field): unknown => {
     .map(([name, member]) =>
       schemaField({
         label: name,
+        path: `${field.path}.${name}`,
         schema: resolved(member, schemas),
         schemas,
         isRequired: field.isRequired && (schema.required?.includes(name) ?? false),
@@ -139,7 +147,11 @@ const pairs = (field: Field): unknown => {
     }
   }
   const text = field.value === undefined ? '' : JSON.stringify(field.value)
-  return labelled(field, html`<textarea @change=${change} placeholder='{"name": "value"}' .value=${text}></textarea>`)
+  return labelled(
+    field,
+    describedBy =>
+      html`<textarea aria-describedby=${describedBy} @change=${change} placeholder='{"name": "value"}' .value=${text}></textarea>`,
+  )
 }
 
 const items = (field: Field): unknown => {
@@ -157,6 +169,7 @@ const items = (field: Field): unknown => {
       (one, index) =>
         html`${schemaField({
           label: `${label.replace(/s$/, '')} ${index + 1}`,
+          path: `${field.path}.${index}`,
           schema: item,
           schemas,
           isRequired: true,
@@ -175,6 +188,8 @@ const scalar = (field: Field): unknown => {
   const isNumber = schema.type === 'integer'
   const change = (event: Event): void => {
     const text = textOf(event)
+    const isRefused = text !== '' && schema.pattern !== undefined && !new RegExp(schema.pattern, 'u').test(text)
+    ;(event.target as HTMLInputElement).setCustomValidity(isRefused ? `This has another form: ${schema.pattern}` : '')
     if (text === '') set(undefined)
     else if (isNumber) set(Number(text))
     else set(isTime(schema) ? new Date(text).toISOString() : text)
@@ -183,9 +198,9 @@ const scalar = (field: Field): unknown => {
   const shown = typeof value === 'string' || typeof value === 'number' ? String(value) : ''
   return labelled(
     field,
-    html`<input type=${type} ?required=${isRequired} .value=${isTime(schema) ? '' : shown} @change=${change}
+    describedBy => html`<input type=${type} aria-describedby=${describedBy} ?required=${isRequired} .value=${isTime(schema) ? '' : shown} @change=${change}
       min=${schema.minimum ?? nothing} max=${schema.maximum ?? nothing} maxlength=${schema.maxLength ?? nothing}
-      pattern=${type === 'text' && schema.pattern ? schema.pattern : nothing} autocomplete="off" spellcheck="false" />`,
+      autocomplete="off" spellcheck="false" />`,
   )
 }
 
@@ -200,16 +215,18 @@ export const schemaField = (field: Field): unknown => {
       ...own,
       schema: { ...only, ...(schema.description ? { description: schema.description } : {}) },
     })
-  if (schema.enum)
+  const { enum: names } = schema
+  if (names)
     return labelled(
       own,
-      html`<select ?required=${field.isRequired} @change=${(event: Event) => field.set(textOf(event) || undefined)}><option value="">choose</option>
-        ${schema.enum.map(name => html`<option value=${name} ?selected=${name === field.value}>${name}</option>`)}</select>`,
+      describedBy => html`<select aria-describedby=${describedBy} ?required=${field.isRequired} @change=${(event: Event) => field.set(textOf(event) || undefined)}><option value="">choose</option>
+        ${names.map(name => html`<option value=${name} ?selected=${name === field.value}>${name}</option>`)}</select>`,
     )
   if (schema.type === 'boolean')
     return labelled(
       own,
-      html`<input type="checkbox" .checked=${field.value === true} @change=${() => field.set(field.value === true ? undefined : true)} />`,
+      describedBy =>
+        html`<input type="checkbox" aria-describedby=${describedBy} .checked=${field.value === true} @change=${() => field.set(field.value === true ? undefined : true)} />`,
     )
   if (schema.type === 'array') return items(own)
   if (schema.type === 'object') return schema.properties ? members(own) : pairs(own)

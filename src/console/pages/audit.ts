@@ -99,7 +99,7 @@ export class ProofView extends PlacedView {
 
   protected override render(): unknown {
     return html`<form class="fields" @submit=${this.submit}>
-        <label>Event id <input name="event_id" required .value=${place().query.get('event_id') ?? ''} pattern="[0-9a-f-]{36}" /></label>
+        <label>Event id <input name="event_id" required .value=${place().query.get('event_id') ?? ''} pattern="[0-9a-f\\-]{36}" /></label>
         <label>The head that you kept, as JSON (empty: the newest head of the service) <textarea name="head"></textarea></label>
         ${this.refused === undefined ? nothing : html`<p role="alert" class="problem">${this.refused}</p>`}
         <div><button class="main">Verify</button></div>

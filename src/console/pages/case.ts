@@ -7,7 +7,7 @@ import { copyButton, define, failure, PlacedView, raw, shown } from '../elements
 import { date, eventWords, id, money, moneyText, plural, state, time } from '../format.ts'
 import { go, hrefOf, place, setQuery } from '../router.ts'
 import { may } from '../session.ts'
-import { type Case, type CaseEvent, find, type Found, kindOf, readCase, type Resource, resourceAt } from './caseData.ts'
+import { type Case, caseAt, type CaseEvent, find, type Found, kindOf, readCase, type Resource } from './caseData.ts'
 
 /** A case: an order, its invoices and its payments on one timeline, now or right after any of their events. */
 
@@ -180,8 +180,7 @@ export class CasePage extends PlacedView {
     task: async ([found, event]) => {
       const selected = this.selected()
       if (selected === undefined || event === '' || found === undefined || !('resources' in found)) return undefined
-      const then = await Promise.all(found.resources.map(resource => resourceAt(resource, selected.at)))
-      return then.filter(resource => resource !== undefined)
+      return caseAt(found, selected)
     },
   })
 
@@ -206,7 +205,8 @@ export class CasePage extends PlacedView {
   protected override updated(_: PropertyValues): void {
     const { value } = this.found
     const only = value !== undefined && 'only' in value ? value.only : undefined
-    if (only && kindOf(this.subject) === undefined) go(hrefOf('case', only.id, only.event ? { event: only.event } : {}))
+    if (only && kindOf(this.subject) === undefined)
+      go(hrefOf('case', only.id, only.event ? { event: only.event } : {}), 'replace')
   }
 
   private event(entry: CaseEvent): unknown {

@@ -1,5 +1,5 @@
 import type { AuditRecord, HistoryEntry, Invoice, Order, Payment } from '../../../scripts/client/src/generated.ts'
-import { ApiError, read, readAll } from '../api.ts'
+import { afterOwnWrites, ApiError, read, readAll } from '../api.ts'
 import { may } from '../session.ts'
 
 /** What belongs to a case: an order with its invoices and payments, and everything that happened to each of them. */
@@ -52,11 +52,11 @@ const orderIdOf = async (kind: Kind, id: string): Promise<string> => {
 export const readCase = async (id: string): Promise<Case> => {
   const kind = kindOf(id) ?? 'order'
   const order_id = await orderIdOf(kind, id)
-  const query = { order_id }
+  const input = { query: { order_id }, headers: afterOwnWrites() }
   const [order, invoices, payments] = await Promise.all([
     orderOf(order_id),
-    may('invoices:read') ? readAll('GET /invoices', { query }, PARTS_MAX) : { items: [] },
-    may('payments:read') ? readAll('GET /payments', { query }, PARTS_MAX) : { items: [] },
+    may('invoices:read') ? readAll('GET /invoices', input, PARTS_MAX) : { items: [] },
+    may('payments:read') ? readAll('GET /payments', input, PARTS_MAX) : { items: [] },
   ])
   const resources: readonly Resource[] = [
     ...(order ? [{ kind: 'order', now: order } as const] : []),
@@ -69,17 +69,17 @@ export const readCase = async (id: string): Promise<Case> => {
   return { resources, events }
 }
 
-/** The resource as it was right after the event; undefined where it did not exist yet. */
-export const resourceAt = async ({ kind, now: { id } }: Resource, at: string): Promise<Resource | undefined> => {
-  try {
-    const input = { path: { id }, query: { as_of: at } }
-    if (kind === 'order') return { kind, now: await read('GET /orders/{id}', input) }
-    if (kind === 'invoice') return { kind, now: await read('GET /invoices/{id}', input) }
-    return { kind, now: await read('GET /payments/{id}', input) }
-  } catch (error) {
-    if (isMissing(error)) return undefined
-    throw error
-  }
+const resourceAt = async ({ kind, now: { id } }: Resource, as_of: string): Promise<Resource> => {
+  const input = { path: { id }, query: { as_of } }
+  if (kind === 'order') return { kind, now: await read('GET /orders/{id}', input) }
+  if (kind === 'invoice') return { kind, now: await read('GET /invoices/{id}', input) }
+  return { kind, now: await read('GET /payments/{id}', input) }
+}
+
+/** The resources that existed at the time of the event, as they were right after it. */
+export const caseAt = ({ resources, events }: Case, { at }: CaseEvent): Promise<readonly Resource[]> => {
+  const begun = new Set(events.filter(event => event.at <= at).map(({ resource }) => resource))
+  return Promise.all(resources.filter(({ now }) => begun.has(now.id)).map(resource => resourceAt(resource, at)))
 }
 
 export type Found = {

@@ -14,6 +14,8 @@ type Described = {
   readonly summary: string
   readonly description?: string
   readonly tags: readonly string[]
+  /** The kinds of credential that it takes. */
+  readonly 'x-credentials': readonly string[]
   readonly security: readonly { readonly oauth?: readonly string[] }[]
   readonly parameters?: readonly Parameter[]
   readonly requestBody?: {
@@ -50,8 +52,8 @@ const commandsOf = (): Promise<Commands> => {
   return contract
 }
 
-const isPermitted = ({ security }: Command): boolean =>
-  security.some(({ oauth }) => oauth !== undefined && may(...oauth))
+const isPermitted = ({ security, ...terms }: Command): boolean =>
+  terms['x-credentials'].includes('user') && security.some(({ oauth }) => oauth !== undefined && may(...oauth))
 
 const takes = ({ parameters = [] }: Command, header: string): boolean =>
   parameters.some(({ $ref = '' }) => $ref.split('/').at(-1)?.split('.')[0] === header)
@@ -150,6 +152,7 @@ export class CommandForm extends View {
   private readonly submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault()
     this.isSending = true
+    this.outcome = undefined
     try {
       this.outcome = { answer: await requestAny(this.operation(), this.input()) }
     } catch (error) {
@@ -215,6 +218,7 @@ ${answer.text}</pre>`
             body && hasMembers(body)
               ? schemaField({
                   label: '',
+                  path: '',
                   schema: body,
                   schemas: this.schemas,
                   isRequired: true,

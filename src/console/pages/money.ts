@@ -15,8 +15,11 @@ import { may } from '../session.ts'
 const DAY_MS = 86_400_000
 const ENTRIES_MAX = 1_000
 const ROWS_MAX = 2_000
+const DAYS_MAX = 3_650
+/** How far the slider reaches for those who may not see when the first fact was. */
+const DAYS_WITHOUT_FACTS = 90
 
-/** Days from today back to the first entry of the books. */
+/** Days from today back to the first fact. */
 const daysBack = (first: string | undefined): number =>
   first === undefined ? 1 : Math.max(1, Math.ceil((Date.now() - Date.parse(first)) / DAY_MS))
 
@@ -40,6 +43,15 @@ const balancesOf = (account: Account, entries: readonly JournalEntry[]): Plotted
     text: value => text(value, account),
     isStepped: true,
   }
+}
+
+const balanceOf = async (code: string, as_of: string | undefined): Promise<Plotted> => {
+  const input = { path: { code }, query: { as_of } }
+  const [account, entries] = await Promise.all([
+    read('GET /accounts/{code}', input),
+    readAll('GET /accounts/{code}/entries', input, ENTRIES_MAX),
+  ])
+  return balancesOf(account, entries.items)
 }
 
 const AGES = ['not due', '1–30 days', '31–60 days', '61–90 days', 'over 90 days'] as const
@@ -128,34 +140,23 @@ export class MoneyPage extends PlacedView {
   private readonly firstDay = new Task(this, {
     args: () => [],
     task: async () => {
-      if (!may('orders:read')) return 90
-      const { items } = await readAll('GET /orders', {}, ROWS_MAX)
-      return Math.min(3_650, daysBack(items.at(-1)?.created_at))
+      if (!may('events:read')) return DAYS_WITHOUT_FACTS
+      const { items } = await read('GET /events', { query: { limit: 1 } })
+      return Math.min(DAYS_MAX, daysBack(items[0]?.time))
     },
   })
 
-  private readonly balance = new Task(this, {
-    args: () => [this.asOf()] as const,
-    task: async ([as_of]) => {
+  /** The trial balance, and the history of the chosen account up to then. */
+  private readonly books = new Task(this, {
+    args: () => [this.asOf(), place().query.get('account') ?? ''] as const,
+    task: async ([as_of, chosen]) => {
       if (!may('ledger:read')) return undefined
-      const first = await read('GET /trial-balance', { query: { as_of, limit: 100 } })
+      const { totals, page } = await read('GET /trial-balance', { query: { as_of, limit: 1 } })
       const { items } = await readAll('GET /trial-balance', { query: { as_of } }, ROWS_MAX)
-      return { items, totals: first.totals, position: first.page.as_of_position }
-    },
-  })
-
-  private readonly plot = new Task(this, {
-    args: () => [place().query.get('account') ?? '', this.balance.value, this.asOf()] as const,
-    task: async ([chosen, balance, as_of]) => {
-      if (balance === undefined) return undefined
-      const code = chosen === '' ? balance.items.find(({ account }) => account.startsWith('cash.'))?.account : chosen
-      if (code === undefined) return undefined
-      const input = { path: { code }, query: { as_of } }
-      const [account, entries] = await Promise.all([
-        read('GET /accounts/{code}', input),
-        readAll('GET /accounts/{code}/entries', input, ENTRIES_MAX),
-      ])
-      return balancesOf(account, entries.items)
+      const code = items.find(
+        ({ account }) => account === chosen || (chosen === '' && account.startsWith('cash.')),
+      )?.account
+      return { items, totals, position: page.as_of_position, plotted: code && (await balanceOf(code, as_of)) }
     },
   })
 
@@ -179,7 +180,7 @@ export class MoneyPage extends PlacedView {
   })
 
   private slider(): unknown {
-    const max = this.firstDay.value ?? 90
+    const max = this.firstDay.value ?? DAYS_WITHOUT_FACTS
     const back = this.dragged ?? this.back()
     const label =
       back === 0 ? 'now' : `the end of ${new Date(Date.now() - back * DAY_MS).toISOString().slice(0, 10)} UTC`
@@ -195,7 +196,7 @@ export class MoneyPage extends PlacedView {
         }} /></label>`
   }
 
-  private trialBalance({ items, totals, position }: NonNullable<typeof this.balance.value>): unknown {
+  private trialBalance({ items, totals, position }: NonNullable<typeof this.books.value>): unknown {
     const writeCsv = (): void =>
       downloadCsv(
         'trial-balance',
@@ -250,7 +251,7 @@ export class MoneyPage extends PlacedView {
       ${
         may('ledger:read')
           ? html`${this.slider()}
-            ${shown(this.plot, plotted => (plotted ? html`<time-plot .plotted=${plotted}></time-plot>` : nothing))}`
+            ${shown(this.books, books => (books?.plotted ? html`<time-plot .plotted=${books.plotted}></time-plot>` : nothing))}`
           : nothing
       }
       ${may('invoices:read') ? shown(this.owed, owed => (owed ? this.ageing(owed) : nothing)) : nothing}
@@ -269,7 +270,7 @@ export class MoneyPage extends PlacedView {
             )
           : nothing
       }
-      ${may('ledger:read') ? shown(this.balance, balance => (balance ? this.trialBalance(balance) : nothing)) : nothing}`
+      ${may('ledger:read') ? shown(this.books, books => (books ? this.trialBalance(books) : nothing)) : nothing}`
   }
 }
 

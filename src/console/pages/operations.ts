@@ -1,6 +1,6 @@
 import { Task } from '@lit/task'
 import { html, nothing } from 'lit'
-import type { AuditRecord, Operation, Projection } from '../../../scripts/client/src/generated.ts'
+import type { AuditRecord, Installation, Operation, Projection } from '../../../scripts/client/src/generated.ts'
 import { ApiError, type Input, type OperationName, read, request, send } from '../api.ts'
 import { download } from '../csv.ts'
 import { grid } from '../elements/grid.ts'
@@ -32,6 +32,31 @@ const bar = ({
 }: Operation['progress'] | NonNullable<Projection['rebuild']>['progress']): unknown =>
   html`<progress max=${total ?? 1} value=${total === null ? nothing : done} aria-label="Progress"></progress>
     <small>${count(done)}${total === null ? '' : ` of ${count(total)}`} ${unit}${eta ? `, ${duration(eta)} left` : ''}</small>`
+
+const installationRecords = (): unknown =>
+  grid<AuditRecord>({
+    operation: 'GET /installation/audit-records',
+    items: 'records',
+    name: 'installation',
+    columns: [
+      { label: 'Time', show: row => time(row.created_at), cell: row => row.created_at },
+      { label: 'Operation', show: row => words(row.operation), cell: row => row.operation },
+      { label: 'On', show: row => row.resource ?? '–', cell: row => row.resource },
+      { label: 'By', show: row => html`<bdi>${row.subject}</bdi>`, cell: row => row.subject },
+      { label: 'Decision', show: row => state(row.decision), cell: row => row.decision },
+      {
+        label: 'Reason',
+        show: row => html`<bdi class="text">${row.reason ?? '–'}</bdi>`,
+        cell: row => row.reason,
+      },
+    ],
+    filters: [
+      { name: 'operation', label: 'Operation' },
+      { name: 'subject', label: 'Subject' },
+    ],
+  })
+
+const RECORDED = ['rebuild_projection', 'verify_projection', 'roll_back_projection', 'cancel_projection_rebuild']
 
 export class ReadModels extends View {
   static override properties = { error: { state: true } }
@@ -113,28 +138,13 @@ export class ReadModels extends View {
             <td data-label="Newest rebuild"><div>${this.rebuild(one)}</div></td><td class="actions">${this.actions(one)}</td></tr>`,
         )}</tbody></table></div>
       ${
+        may('audit:read')
+          ? html`<p>What was done here: ${RECORDED.map(operation => html`<a href=${hrefOf('audit', '', { operation })}>${words(operation)}</a> `)}</p>`
+          : nothing
+      }
+      ${
         may('audit:installation')
-          ? html`<h2>What operators did</h2>${grid<AuditRecord>({
-              operation: 'GET /installation/audit-records',
-              items: 'records',
-              name: 'installation',
-              columns: [
-                { label: 'Time', show: row => time(row.created_at), cell: row => row.created_at },
-                { label: 'Operation', show: row => words(row.operation), cell: row => row.operation },
-                { label: 'On', show: row => row.resource ?? '–', cell: row => row.resource },
-                { label: 'By', show: row => html`<bdi>${row.subject}</bdi>`, cell: row => row.subject },
-                { label: 'Decision', show: row => state(row.decision), cell: row => row.decision },
-                {
-                  label: 'Reason',
-                  show: row => html`<bdi class="text">${row.reason ?? '–'}</bdi>`,
-                  cell: row => row.reason,
-                },
-              ],
-              filters: [
-                { name: 'operation', label: 'Operation' },
-                { name: 'subject', label: 'Subject' },
-              ],
-            })}`
+          ? html`<h2>What operators did at the command line</h2>${installationRecords()}`
           : nothing
       }`
   }
@@ -145,6 +155,44 @@ export class ReadModels extends View {
 }
 
 define('read-models', ReadModels)
+
+/** Who holds which lease, and which clients use which version of the contract. */
+export class InstallationState extends View {
+  private readonly state = new Task(this, {
+    args: () => [],
+    task: async () => {
+      try {
+        return await read('GET /installation')
+      } catch (error) {
+        if (error instanceof ApiError && error.code === 'policy_denied') return undefined
+        throw error
+      }
+    },
+  })
+
+  private tables({ leases, api_versions: uses }: Installation): unknown {
+    return html`<h2>Leases</h2>
+      <div class="scroll" tabindex="0" role="region" aria-label="Leases"><table>
+        <thead><tr><th scope="col">Work</th><th scope="col">Holder</th><th scope="col">Since</th><th scope="col" class="number">Taken</th></tr></thead>
+        <tbody>${leases.map(
+          one => html`<tr><td data-label="Work">${one.name}</td><td data-label="Holder">${one.holder}</td><td data-label="Since">${time(one.taken_at)}</td>
+            <td class="number" data-label="Taken">${plural(one.epoch, 'time')}</td></tr>`,
+        )}</tbody></table></div>
+      <h2>Versions of the contract in use, last 30 days</h2>
+      <div class="scroll" tabindex="0" role="region" aria-label="Versions in use"><table>
+        <thead><tr><th scope="col">Version</th><th scope="col">Tenant</th><th scope="col">Client</th><th scope="col" class="number">Requests</th></tr></thead>
+        <tbody>${uses.map(
+          one => html`<tr><td data-label="Version">${one.version}</td><td data-label="Tenant">${one.tenant_id}</td><td data-label="Client"><bdi class="text">${one.client}</bdi></td>
+            <td class="number" data-label="Requests">${count(one.requests)}</td></tr>`,
+        )}</tbody></table></div>`
+  }
+
+  protected override render(): unknown {
+    return shown(this.state, found => (found === undefined ? nothing : this.tables(found)))
+  }
+}
+
+define('installation-state', InstallationState)
 
 export class OperationsPage extends View {
   static override properties = { error: { state: true } }
@@ -196,6 +244,7 @@ export class OperationsPage extends View {
   protected override render(): unknown {
     return html`<h1>Operations</h1>${this.error === undefined ? nothing : failure(this.error)}
       ${may('projections:operate') ? html`<read-models></read-models>` : nothing}
+      ${may('audit:installation') ? html`<installation-state></installation-state>` : nothing}
       ${may('exports:read') ? html`<h2>Exports</h2>${this.exports()}` : nothing}`
   }
 }

@@ -8,6 +8,7 @@ import { define, shown, View } from '../elements/view.ts'
 import { count, duration } from '../format.ts'
 import { hrefOf } from '../router.ts'
 import { may } from '../session.ts'
+import './installationPlots.ts'
 
 /** What needs somebody, and how the last hour went. */
 
@@ -31,7 +32,7 @@ const counted = (
   rest: Omit<Tile, 'value' | 'isMore'>,
 ): Tile => ({ ...rest, value: items.length, isMore: hasMore })
 
-/** The operators of the installation alone may read it: asked once, since a refusal is an audit record. */
+/** A tenant that does not operate the installation may have the scope, and is refused: once is enough. */
 let isOperator = true
 
 const projections = async () => {
@@ -207,8 +208,9 @@ export class OverviewPage extends View {
     return html`<h1>Overview</h1>
       <h2>What needs somebody</h2>
       ${shown(this.tiles, tiles => html`<div class="tiles">${tiles.map(tile => this.tile(tile))}</div>`)}
-      ${may('events:read') ? html`<h2>The last hour</h2>` : nothing}
-      ${shown(this.facts, plotted => (plotted ? html`<time-plot .plotted=${plotted}></time-plot>` : nothing))}`
+      ${may('events:read') || may('audit:installation') ? html`<h2>The last hour</h2>` : nothing}
+      ${shown(this.facts, plotted => (plotted ? html`<time-plot .plotted=${plotted}></time-plot>` : nothing))}
+      ${may('audit:installation') ? html`<installation-plots></installation-plots>` : nothing}`
   }
 }
 
