@@ -1,12 +1,17 @@
 import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
 import {
   connect,
   createServer,
+  createSecureServer,
+  type Http2SecureServer,
+  type Http2Server,
   type IncomingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
+import { join } from 'node:path'
 import serverFeatures from '@eventstore/db-client/generated/serverfeatures_pb.js'
 import shared from '@eventstore/db-client/generated/shared_pb.js'
 import streams from '@eventstore/db-client/generated/streams_pb.js'
@@ -18,6 +23,9 @@ import { MessageSplitter, prefixed } from '../../src/grpc/framing.ts'
 import type { EventStore } from '../../src/ports.ts'
 import { event } from '../contracts/eventStoreFixtures.ts'
 import { eventually } from '../support/eventually.ts'
+import { removeFolder } from '../support/folders.ts'
+import { selfSigned } from '../support/selfSigned.ts'
+import { temporaryDirectory } from '../support/service.ts'
 import { startOlderStore } from './eventstoredbWire.ts'
 
 const MESSAGE_BYTES_MAX = 17 * 1024 * 1024
@@ -55,8 +63,7 @@ const respondWithMethods = (stream: ServerHttp2Stream): void => {
 }
 
 /** A node that answers every append with success, unless it refuses the call. */
-const startNode = async (): Promise<Node> => {
-  const server = createServer()
+const startNode = async (server: Http2Server | Http2SecureServer = createServer()): Promise<Node> => {
   const node: Node = {
     port: 0,
     calls: [],
@@ -182,6 +189,32 @@ describe('EventStoreDB adapter: the sessions of appends', () => {
     for (let n = 0; n < 4; n += 1) expect(await appendOne()).to.deep.equal(DONE)
     await eventually(() => node.calls[0]?.stream.closed === true)
     expect(node.calls).to.have.length(2)
+  })
+
+  it('a connection over TLS verifies the certificate by the CA file, and has the credentials', async () => {
+    const { cert, key } = selfSigned()
+    const folder = await temporaryDirectory()
+    const caFile = join(folder, 'ca.pem')
+    await writeFile(caFile, cert)
+    const secure = await startNode(createSecureServer({ cert, key }))
+    const address = `esdb://ledger:p%40ss@localhost:${secure.port}?tlsCAFile=${encodeURIComponent(caFile)}`
+    const overTls = openEventStore({ connectionString: address })
+    try {
+      expect(await overTls.append('s-1', [event()], 'no_stream')).to.deep.equal(DONE)
+      const authorization = `Basic ${Buffer.from('ledger:p@ss').toString('base64')}`
+      expect(secure.calls[0]?.headers).to.include({ authorization, ':scheme': 'https' })
+    } finally {
+      await overTls.close()
+      secure.stop()
+      await removeFolder(folder)
+    }
+  })
+
+  it('a connection without TLS has no credentials, as that of the client', async () => {
+    const open = openEventStore({ connectionString: `esdb://ledger:secret@127.0.0.1:${node.port}?tls=false` })
+    expect(await open.append('s-1', [event()], 'no_stream')).to.deep.equal(DONE)
+    expect(node.calls[0]?.headers).not.to.have.property('authorization')
+    await open.close()
   })
 
   it('a connection is ended when a ping on it stays unanswered', async () => {
