@@ -1,7 +1,7 @@
 /** The embedded event store alone, for any EventStoreDB client: `npm run eventstore -- --port P --data-dir D`. */
 
 import { Command, InvalidArgumentError } from 'commander'
-import { type Life, runAsChild } from '../src/childProcesses/childMain.ts'
+import { type ChildContext, runAsChild } from '../src/childProcesses/childMain.ts'
 import { startEmbeddedServices } from '../src/embedded/startEmbedded.ts'
 import { openDataDirectory } from '../src/embedded/dataDirectory.ts'
 import { portOf } from '../src/lib/portNumber.ts'
@@ -27,7 +27,7 @@ const options = (): Options =>
     .parse()
     .opts<Options>()
 
-const start = async ({ cleanup, fail }: Life): Promise<string> => {
+const start = async ({ cleanup, fail }: ChildContext): Promise<string> => {
   const { port, dataDir } = options()
   const directory = await openDataDirectory(dataDir)
   cleanup.defer(directory.release)

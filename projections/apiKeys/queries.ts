@@ -1,4 +1,4 @@
-import { type Filters, type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
+import { type Filters, type PageRequest, type PageRow, pageOf, type Query } from '../listQueries.ts'
 import { type ApiKeyRow, apiKeys } from './projection.ts'
 
 /** The queries of API keys, with the state that follows from the clock. */

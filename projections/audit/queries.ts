@@ -1,4 +1,4 @@
-import { type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
+import { type PageRequest, type PageRow, pageOf, type Query } from '../listQueries.ts'
 import { audit, type AuditRow } from './projection.ts'
 
 export const auditPage = (request: PageRequest): Query<PageRow<AuditRow>> =>

@@ -1,4 +1,4 @@
-import { type Filters, type PageRow, pageText, type Query } from '../page.ts'
+import { type Filters, type PageRow, pageText, type Query } from '../listQueries.ts'
 import { BOOKS_TABLES } from './projection.ts'
 
 /**

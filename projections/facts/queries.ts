@@ -1,5 +1,5 @@
 import type { CloudEvent } from '../../streams/facts.ts'
-import type { Query } from '../page.ts'
+import type { Query } from '../listQueries.ts'
 import { type FactRow, INTERNAL_TYPES } from './projection.ts'
 
 /** The queries of published facts: pages in the order of arrival, and ranges of the log. */

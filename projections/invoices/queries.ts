@@ -1,6 +1,6 @@
 import type { InvoiceId, OrderId } from '../../streams/ids.ts'
 import { exponentOf } from '../../streams/money.ts'
-import { type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
+import { type PageRequest, type PageRow, pageOf, type Query } from '../listQueries.ts'
 import { type ResourceView, resourceView } from '../projection.ts'
 import { type InvoiceRow, invoices } from './projection.ts'
 

@@ -1,4 +1,4 @@
-import { type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
+import { type PageRequest, type PageRow, pageOf, type Query } from '../listQueries.ts'
 import { type OperationRow, operations } from './projection.ts'
 
 /** The queries of operations, with their progress. */

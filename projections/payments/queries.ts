@@ -1,6 +1,6 @@
 import type { InvoiceId, OrderId, PaymentId } from '../../streams/ids.ts'
 import { exponentOf } from '../../streams/money.ts'
-import { type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
+import { type PageRequest, type PageRow, pageOf, type Query } from '../listQueries.ts'
 import { type ResourceView, resourceView } from '../projection.ts'
 import { type PaymentRow, payments } from './projection.ts'
 

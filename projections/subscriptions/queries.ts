@@ -1,5 +1,5 @@
 import { ofTenantAfter, TENANT_ORDER } from '../facts/queries.ts'
-import { type PageRequest, type PageRow, pageOf, type Query } from '../page.ts'
+import { type PageRequest, type PageRow, pageOf, type Query } from '../listQueries.ts'
 import { type SubscriptionRow, subscriptions } from './projection.ts'
 
 /** The queries of subscriptions, with the status of their delivery and their dead letters. */

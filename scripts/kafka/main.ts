@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander'
-import { type Life, runAsChild } from '../../src/childProcesses/childMain.ts'
+import { type ChildContext, runAsChild } from '../../src/childProcesses/childMain.ts'
 import { type Kafka, startKafka } from './broker.ts'
 import { portOf } from '../../src/lib/portNumber.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
@@ -46,7 +46,7 @@ const options = (): Options =>
 const linesOf = ({ sasl, brokers }: Kafka): string =>
   [...brokers, ...(sasl?.brokers ?? []).map(address => `sasl ${address}`)].join('\n')
 
-const start = async ({ cleanup, fail }: Life): Promise<string> => {
+const start = async ({ cleanup, fail }: ChildContext): Promise<string> => {
   const { port, sasl, saslPort, dataDir, user: users } = options()
   const wanted = sasl ? { port: saslPort, users } : undefined
   const kafka = await startKafka({ port, dataDir, sasl: wanted, log: printNotice })

@@ -13,7 +13,7 @@ import type { ParentOperations } from './protocol.ts'
 
 const REPORT_MAX_MS = 1_000
 
-export type Life<Parent extends Operations = ParentOperations> = {
+export type ChildContext<Parent extends Operations = ParentOperations> = {
   /** Aborts when the process is to end. */
   readonly signal: AbortSignal
   /** Run at the end, also after a start that failed. */
@@ -26,7 +26,7 @@ export type Life<Parent extends Operations = ParentOperations> = {
 
 export type ChildMain<Parent extends Operations> = {
   /** Resolves to the address of the child when it is ready. May reject with any error once the signal has aborted. */
-  readonly start: (life: Life<Parent>) => Promise<string>
+  readonly start: (life: ChildContext<Parent>) => Promise<string>
   /** Those that the parent may call, besides `ping` and `stop`. */
   readonly operations?: Operations
   /** The time after which a process that does not close ends all the same. */
@@ -81,7 +81,7 @@ export const runAsChild = <Parent extends ParentOperations>(main: ChildMain<Pare
     message => void process.send?.(message, undefined, undefined, () => undefined),
     { ping: () => undefined, stop: () => void end(0), ...main.operations },
   )
-  const life = { signal: stopping.signal, cleanup, call: parent.call as Life<Parent>['call'], fail }
+  const life = { signal: stopping.signal, cleanup, call: parent.call as ChildContext<Parent>['call'], fail }
 
   const start = async (): Promise<void> => {
     const address = await main.start(life)

@@ -37,15 +37,15 @@ export type Supervision<Remote extends ChildOperations> = Omit<ProcessOptions<Re
 
 export type Child<Remote extends ChildOperations = ChildOperations> = {
   readonly name: string
-  /** The present process. */
-  readonly present: () => ChildProcess<Remote>
+  /** The current process. */
+  readonly current: () => ChildProcess<Remote>
   /** Resolves to the address of the first process when it is ready. Rejects with a StartupError if it ends before. */
   readonly ready: Promise<string>
   /** Ends the process gracefully, by force after the grace. Idempotent. */
   readonly stop: (graceMs?: number) => Promise<void>
 }
 
-/** Counts the ends within the window, the present one included. */
+/** Counts the ends within the window, the current one included. */
 const createEndCounter = (): (() => number) => {
   let ends: readonly number[] = []
   return () => {
@@ -55,7 +55,7 @@ const createEndCounter = (): (() => number) => {
   }
 }
 
-/** Long because its functions share the present process. */
+/** Long because its functions share the current process. */
 export const superviseChild = <Remote extends ChildOperations>(options: Supervision<Remote>): Child<Remote> => {
   const { name, port = 0, args, open, onEnded, onGivenUp, startMaxMs, endsMax = ENDS_MAX } = options
   const stopping = new AbortController()
@@ -67,21 +67,21 @@ export const superviseChild = <Remote extends ChildOperations>(options: Supervis
 
   const start = (): ChildProcess<Remote> =>
     startProcess({ ...options, args: args?.(address === undefined ? `${port}` : new URL(address).port) ?? [] }, open)
-  let present = start()
+  let current = start()
 
   const untilEnd = async (): Promise<ProcessEnd & { readonly reason: string }> => {
     let isLate = false
     const tooLate = (): void => {
       isLate = true
-      present.kill()
+      current.kill()
     }
     const late = startMaxMs === undefined ? undefined : setTimeout(tooLate, startMaxMs)
-    void present.ready.then(given => {
+    void current.ready.then(given => {
       clearTimeout(late)
       address ??= given
       first.resolve(given)
     })
-    const end = await present.ended
+    const end = await current.ended
     clearTimeout(late)
     const last = end.lastLines.length > 0 ? end.lastLines.join(' ') : end.how
     const unreported = isLate ? `was not ready in ${startMaxMs} ms` : `ended: ${last}`
@@ -100,19 +100,19 @@ export const superviseChild = <Remote extends ChildOperations>(options: Supervis
       onEnded?.(failure?.reason ?? how, pauseMs)
       await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined)
       if (stopping.signal.aborted) return
-      present = start()
+      current = start()
     }
   }
   const supervised = supervise()
 
   return {
     name,
-    present: () => present,
+    current: () => current,
     ready: first.promise,
     stop: async (graceMs = STOP_MAX_MS) => {
       stopping.abort()
-      present.stop()
-      const late = setTimeout(() => present.kill(), graceMs)
+      current.stop()
+      const late = setTimeout(() => current.kill(), graceMs)
       await supervised
       clearTimeout(late)
     },

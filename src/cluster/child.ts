@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { runAsChild, type Life } from '../childProcesses/childMain.ts'
+import { runAsChild, type ChildContext } from '../childProcesses/childMain.ts'
 import { createCleanupStack } from '../lib/cleanupStack.ts'
 import { realWorld } from '../lib/clockAndRandomness.ts'
 import { openLog } from '../compose/serviceLog.ts'
@@ -23,7 +23,7 @@ import type { ChildSettings, Handover, PrimaryOperations, ServiceOperations } fr
 /** The time after which a process that does not close ends all the same. */
 const CLOSE_MAX_MS = 10_500
 
-type Primary = Life<PrimaryOperations>['call']
+type Primary = ChildContext<PrimaryOperations>['call']
 
 const settings = Promise.withResolvers<ChildSettings>()
 const reported = createReportedStates(realWorld())
@@ -61,7 +61,7 @@ const receiveConnections = (call: Primary): void => {
   })
 }
 
-const start = async ({ signal, cleanup: last, call }: Life<PrimaryOperations>): Promise<string> => {
+const start = async ({ signal, cleanup: last, call }: ChildContext<PrimaryOperations>): Promise<string> => {
   last.defer(endTelemetry)
   receiveConnections(call)
   const known = await untilKnown(signal)

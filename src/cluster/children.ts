@@ -24,16 +24,16 @@ const METRICS_MAX_MS = 5_000
 const REVOCATION_MAX_MS = 5_000
 
 const metricsOf = async (children: readonly ServiceChild[]): Promise<readonly string[]> => {
-  const answering = children.filter(({ present }) => present().isAnswering())
-  const requests = answering.map(({ present }) =>
-    within(present().call('metrics'), METRICS_MAX_MS, () => undefined).catch(() => undefined),
+  const answering = children.filter(({ current }) => current().isAnswering())
+  const requests = answering.map(({ current }) =>
+    within(current().call('metrics'), METRICS_MAX_MS, () => undefined).catch(() => undefined),
   )
   return (await Promise.all(requests)).filter(text => text !== undefined)
 }
 
 /** Resolves when each process refuses the token. One that does not answer in time reads the list in Postgres. */
 const revokeAt = async (apis: readonly ServiceChild[], name: string): Promise<void> => {
-  const revoking = apis.map(({ present }) => within(present().call('revoke', name), REVOCATION_MAX_MS, unanswered))
+  const revoking = apis.map(({ current }) => within(current().call('revoke', name), REVOCATION_MAX_MS, unanswered))
   const results = await Promise.allSettled(revoking)
   if (results.every(({ status }) => status === 'rejected')) unanswered()
 }
@@ -67,8 +67,8 @@ export type ChildrenOptions = {
 const createFeedStateRelay = (apis: () => readonly ServiceChild[]) => {
   let states: readonly SentFeedState[] = []
   const send = (isReport: boolean): void => {
-    for (const { present } of apis())
-      present()
+    for (const { current } of apis())
+      current()
         .call('feeds', states, isReport)
         .catch(() => undefined)
   }
@@ -89,7 +89,7 @@ export const startChildren = (config: Config, childrenOptions: ChildrenOptions) 
   const { logger, settings, onChange, onWaiting, onOutage, onFailed } = childrenOptions
   const apis = (): readonly ServiceChild[] => children.filter(({ isApi }) => isApi)
   const notAnswering = (): readonly string[] =>
-    children.filter(({ present }) => !present().isAnswering()).map(({ name }) => name)
+    children.filter(({ current }) => !current().isAnswering()).map(({ name }) => name)
   const feeds = createFeedStateRelay(apis)
 
   const plans = plannedProcesses(config)
@@ -121,11 +121,11 @@ export const startChildren = (config: Config, childrenOptions: ChildrenOptions) 
     ready,
     pids: () => ({
       service: process.pid,
-      ...Object.fromEntries(children.map(({ name, present }) => [name, present().pid])),
+      ...Object.fromEntries(children.map(({ name, current }) => [name, current().pid])),
     }),
     /** Whether each child answers. */
     up: (): readonly Sample[] =>
-      children.map(({ name, present }) => ({ labels: { process: name }, value: present().isAnswering() ? 1 : 0 })),
+      children.map(({ name, current }) => ({ labels: { process: name }, value: current().isAnswering() ? 1 : 0 })),
     /** The metrics of each child that answers in time. */
     metrics: () => metricsOf(children),
     /** Makes the API refuse a token or a grant. Rejects with Unavailable if no process could note it in Postgres. */

@@ -7,13 +7,18 @@ import { type Context, type Handled, handle, type Ledger } from './commandHandle
 /** The commands that settle or fail a deferred payment. */
 
 type Settled = Handled<KindOf<typeof paymentEntity>>
-type Verdict = Extract<PaymentCommand, { type: 'SettlePayment' | 'FailPayment' }>
+type OutcomeCommand = Extract<PaymentCommand, { type: 'SettlePayment' | 'FailPayment' }>
 
 /**
  * Settles or fails a deferred payment. The payment's stream accepts the verdict once; the invoice follows here, or by
  * payment recovery after a crash.
  */
-export const settle = async (ledger: Ledger, id: PaymentId, command: Verdict, context: Context): Promise<Settled> => {
+export const settle = async (
+  ledger: Ledger,
+  id: PaymentId,
+  command: OutcomeCommand,
+  context: Context,
+): Promise<Settled> => {
   if ((await ledger.aggregates.loadOwn(paymentEntity, id, context.tenant)) === undefined)
     return { ok: false, ...reject('resource_not_found') }
   const handled = await handle(ledger, paymentEntity, id, { command, context })

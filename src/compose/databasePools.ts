@@ -38,7 +38,7 @@ export const poolSizesOf = (apiProcesses: number) => {
   }
 }
 
-/** A page examines a bounded number of rows (projections/page.ts). */
+/** A page examines a bounded number of rows (projections/listQueries.ts). */
 const LISTS_STATEMENT_TIMEOUT_MS = 1_000
 
 /**

@@ -100,7 +100,7 @@ export const startEmbeddedServices = async (request: RequestedServices): Promise
       databaseUrl: request.database ? postgres : undefined,
       ownDatabaseUrl: request.database ? ownUrl : undefined,
       eventStoreUrl,
-      pids: Object.fromEntries(running.map(({ name, present }) => [name, present().pid])),
+      pids: Object.fromEntries(running.map(({ name, current }) => [name, current().pid])),
       stop,
     }
   } catch (error) {

@@ -16,7 +16,7 @@ import { accountCode } from './accountCodes.ts'
 import type { Sql } from '../ports.ts'
 import { inRanges } from './positionRanges.ts'
 import type { ReadModel } from './readModel.ts'
-import { arraysOf, insertOf, wereCopied } from './rowArrays.ts'
+import { arraysOf, insertOf, tryCopy } from './rowArrays.ts'
 
 /**
  * Writes the books. Entries arrive in the order of the log, and their sums continue those of the last entry. An entry
@@ -148,7 +148,7 @@ const insertNew = async (sql: Sql, rows: Written, copy?: CopyRows): Promise<void
     { table: balances, rows: rows.balances },
     { table: entries, rows: rows.entries },
   ]
-  if (!(await wereCopied(added, copy))) return insert(sql, rows)
+  if (!(await tryCopy(added, copy))) return insert(sql, rows)
   if (rows.customers.length + rows.accounts.length > 0)
     await insert(sql, { ...rows, postings: [], balances: [], entries: [] })
 }

@@ -136,7 +136,7 @@ export const discardedAmong = async (
 }
 
 /** The positions of discarded events after the checkpoint. Earlier ones are deleted, since they are not read again. */
-export const discardedPositions = async (
+export const pruneAndReadDiscarded = async (
   sql: Sql,
   delivery: string,
   after: bigint | 'start',

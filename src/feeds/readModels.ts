@@ -6,7 +6,7 @@ import type { Recorded } from '../../streams/envelope.ts'
 import { inOrderOfArrival } from './arrivalOrder.ts'
 import { booksReadModel } from './booksWriter.ts'
 import type { ReadModel } from './readModel.ts'
-import { arraysOf, insertOf, wereCopied } from './rowArrays.ts'
+import { arraysOf, insertOf, tryCopy } from './rowArrays.ts'
 
 /** The read models: each projection and each journal with the statements that write its table. */
 
@@ -44,7 +44,7 @@ export const rowsOf = <E extends AnyEvent, R extends ResourceRow>(projection: Pr
       // The rows that were found come first.
       const folded = [...rows.values()]
       const begun = folded.slice(existing.length)
-      const changed = (await wereCopied([{ table: projection, rows: begun }], copy))
+      const changed = (await tryCopy([{ table: projection, rows: begun }], copy))
         ? folded.slice(0, existing.length)
         : folded
       if (changed.length > 0) await sql(upsert, arraysOf(columns, changed))
@@ -65,7 +65,7 @@ export const entriesOf = <E extends AnyEvent, R extends object>(journal: Journal
     categories,
     write: async (sql, events, copy) => {
       const rows = events.flatMap(event => journal.rows(event as Recorded<E>))
-      if (rows.length === 0 || (await wereCopied([{ table: journal, rows }], copy))) return
+      if (rows.length === 0 || (await tryCopy([{ table: journal, rows }], copy))) return
       await sql(insert, arraysOf(columns, rows))
     },
   }

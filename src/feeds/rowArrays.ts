@@ -22,7 +22,7 @@ export const insertOf = (name: string, columns: Columns, first = 1): string => {
 const COPIED_ROWS_MIN = 100
 
 /** Copies the rows of the first table if they are many, and with them those of the others. False if they must be inserted. */
-export const wereCopied = async (added: readonly TableRows[], copy?: CopyRows): Promise<boolean> => {
+export const tryCopy = async (added: readonly TableRows[], copy?: CopyRows): Promise<boolean> => {
   const copied = (added[0]?.rows.length ?? 0) >= COPIED_ROWS_MIN ? copy?.(added) : undefined
   await copied
   return copied !== undefined

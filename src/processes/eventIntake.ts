@@ -9,7 +9,7 @@ import {
 } from '../feeds/checkpoints.ts'
 import { decode } from '../feeds/decode.ts'
 import {
-  discardedPositions,
+  pruneAndReadDiscarded,
   noteDiscarded,
   type DeadLetter,
   reasonOf,
@@ -121,7 +121,7 @@ export const openIntake = async (dependencies: IntakeDependencies, receiver: Rec
   const { name, database, world, epoch, timer } = dependencies
   const after = await acquireCheckpoint(database.sql, name, epoch)
   const queue = createSerialQueue()
-  const discarded = new Set(await discardedPositions(database.sql, name, after))
+  const discarded = new Set(await pruneAndReadDiscarded(database.sql, name, after))
   const parking = await parkingOf(dependencies, receiver, queue, discarded)
   let seen = after
   let serveAtMs = world.monotonicMs()

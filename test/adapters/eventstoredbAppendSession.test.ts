@@ -1,22 +1,31 @@
 import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
 import {
+  connect,
+  createServer,
+  createSecureServer,
+  type Http2SecureServer,
+  type Http2Server,
   type IncomingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
-  type Settings,
-  createServer,
 } from 'node:http2'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
+import { join } from 'node:path'
 import serverFeatures from '@eventstore/db-client/generated/serverfeatures_pb.js'
 import shared from '@eventstore/db-client/generated/shared_pb.js'
 import streams from '@eventstore/db-client/generated/streams_pb.js'
 import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
+import { keepAlive } from '../../src/adapters/eventstoredb/session.ts'
 import type { WriteRequest, Written } from '../../src/embedded/eventstore/writeRequest.ts'
 import { MessageSplitter, prefixed } from '../../src/grpc/framing.ts'
 import type { EventStore } from '../../src/ports.ts'
 import { event } from '../contracts/eventStoreFixtures.ts'
 import { eventually } from '../support/eventually.ts'
+import { removeFolder } from '../support/folders.ts'
+import { selfSigned } from '../support/selfSigned.ts'
+import { temporaryDirectory } from '../support/service.ts'
 import { startOlderStore } from './eventstoredbWire.ts'
 
 const MESSAGE_BYTES_MAX = 17 * 1024 * 1024
@@ -54,8 +63,7 @@ const respondWithMethods = (stream: ServerHttp2Stream): void => {
 }
 
 /** A node that answers every append with success, unless it refuses the call. */
-const startNode = async (settings: Settings = {}): Promise<Node> => {
-  const server = createServer({ settings })
+const startNode = async (server: Http2Server | Http2SecureServer = createServer()): Promise<Node> => {
   const node: Node = {
     port: 0,
     calls: [],
@@ -92,9 +100,6 @@ const startNode = async (settings: Settings = {}): Promise<Node> => {
   return Object.assign(node, { port: (server.address() as AddressInfo).port })
 }
 
-/** The headers of a call of the gRPC library, unlike those of ours. */
-const isOfTheLibrary = ({ headers }: Call): boolean => headers['grpc-accept-encoding'] !== 'identity'
-
 describe('EventStoreDB adapter: the sessions of appends', () => {
   let node: Node
   let other: Node
@@ -112,31 +117,23 @@ describe('EventStoreDB adapter: the sessions of appends', () => {
     other.stop()
   })
 
-  it('the first append is made by the client, the later ones on its session; its call stays open', async () => {
-    for (let n = 0; n < 5; n += 1) expect(await appendOne()).to.deep.equal(DONE)
-    expect(node.sessions).to.have.length(1)
-    expect(node.calls.map(isOfTheLibrary)).to.deep.equal([true, false])
-    expect(node.calls.map(({ appends }) => appends)).to.deep.equal([1, 4])
-    expect(node.calls[0]?.stream.readableEnded, 'the half of the client').to.equal(false)
-    const [byLibrary, ours] = node.calls
-    for (const name of ['connection-name', 'user-agent', ':authority', ':path', ':method', 'content-type', 'te'])
-      expect(ours?.headers[name], name).to.equal(byLibrary?.headers[name])
-  })
-
-  it('appends at the same time share the call of the client until there is a session', async () => {
+  it('all appends share one call, which asks for the leader and names its connection', async () => {
     const outcomes = await Promise.all(Array.from({ length: 30 }, appendOne))
-    expect(outcomes).to.deep.equal(outcomes.map(() => DONE))
-    expect(node.calls).to.have.length(1)
+    expect([...outcomes, await appendOne()]).to.deep.equal(Array.from({ length: 31 }, () => DONE))
+    expect(node.sessions).to.have.length(1)
+    expect(node.calls.map(({ appends }) => appends)).to.deep.equal([31])
+    expect(node.calls[0]?.headers).to.include({ 'requires-leader': 'true', te: 'trailers' })
+    expect(node.calls[0]?.headers['connection-name']).to.match(/^[0-9a-f-]{36}$/)
   })
 
-  it('a connection that the store closes is left: its calls end, and the client opens another one', async () => {
+  it('a connection that the store closes is left for another one, and its calls end', async () => {
     for (let n = 0; n < 3; n += 1) await appendOne()
     const ended = node.calls.map(({ stream }) => once(stream, 'close'))
     node.sessions[0]?.close()
     for (let n = 0; n < 5; n += 1) expect(await appendOne()).to.deep.equal(DONE)
     await Promise.all(ended)
     expect(node.sessions).to.have.length(2)
-    expect(node.calls.map(isOfTheLibrary)).to.deep.equal([true, false, true, false])
+    expect(node.calls.reduce((sum, { appends }) => sum + appends, 0)).to.equal(8)
   })
 
   it('an append on a connection that is lost is made on another one', async () => {
@@ -153,11 +150,10 @@ describe('EventStoreDB adapter: the sessions of appends', () => {
 
   it('a call that is reset alone is replaced', async () => {
     for (let n = 0; n < 2; n += 1) await appendOne()
-    node.calls[1]?.stream.close(8)
-    await eventually(() => node.calls[1]?.stream.closed === true)
+    node.calls[0]?.stream.close(8)
+    await eventually(() => node.calls[0]?.stream.closed === true)
     for (let n = 0; n < 4; n += 1) expect(await appendOne()).to.deep.equal(DONE)
-    expect(node.calls.map(isOfTheLibrary)).to.deep.equal([true, false, true, false])
-    expect(node.calls.map(({ stream }) => stream.closed)).to.deep.equal([true, true, false, false])
+    expect(node.calls.map(({ stream }) => stream.closed)).to.deep.equal([true, false])
   })
 
   it('a node that is not the leader any more is left for the leader', async () => {
@@ -170,20 +166,7 @@ describe('EventStoreDB adapter: the sessions of appends', () => {
       'leader-endpoint-port': String(other.port),
     })
     for (let n = 0; n < 3; n += 1) expect(await appendOne()).to.deep.equal(DONE)
-    expect(other.calls.map(isOfTheLibrary)).to.deep.equal([true, false])
-    expect(other.calls.map(({ appends }) => appends)).to.deep.equal([1, 2])
-  })
-
-  it('a store that admits few calls at a time has only the call of the client', async () => {
-    const few = await startNode({ maxConcurrentStreams: 2 })
-    const narrow = openEventStore({ connectionString: `esdb://127.0.0.1:${few.port}?tls=false` })
-    try {
-      for (let n = 0; n < 3; n += 1) expect(await narrow.append('s-1', [event()], 'no_stream')).to.deep.equal(DONE)
-      expect(few.calls.map(isOfTheLibrary)).to.deep.equal([true])
-    } finally {
-      await narrow.close()
-      few.stop()
-    }
+    expect(other.calls.map(({ appends }) => appends)).to.deep.equal([3])
   })
 
   it('a store that has BatchAppend, and refuses it once as unimplemented, is asked for it again', async () => {
@@ -193,22 +176,73 @@ describe('EventStoreDB adapter: the sessions of appends', () => {
       return { 'grpc-status': '12', 'grpc-message': 'a page of a proxy' }
     }
     for (let n = 0; n < 4; n += 1) expect(await appendOne()).to.deep.equal(DONE)
-    expect(node.calls.map(isOfTheLibrary)).to.deep.equal([true, false, true, false])
-    await eventually(() => node.calls.slice(0, 2).every(({ stream }) => stream.closed))
+    await eventually(() => node.calls[0]?.stream.closed === true)
+    expect(node.calls).to.have.length(2)
   })
 
-  it('a connection is closed when a call on it has failed and another one is used', async () => {
+  it('a call that the store ends as unavailable is replaced', async () => {
     for (let n = 0; n < 2; n += 1) await appendOne()
     node.refuse = () => {
       node.refuse = () => undefined
       return { 'grpc-status': '14', 'grpc-message': 'not now' }
     }
     for (let n = 0; n < 4; n += 1) expect(await appendOne()).to.deep.equal(DONE)
-    expect(node.calls.map(isOfTheLibrary)).to.deep.equal([true, false, true, false])
-    await eventually(() => node.sessions[0]?.destroyed === true)
+    await eventually(() => node.calls[0]?.stream.closed === true)
+    expect(node.calls).to.have.length(2)
   })
 
-  it('a store without BatchAppend gets each append in a call of the client', async () => {
+  it('a connection over TLS verifies the certificate by the CA file, and has the credentials', async () => {
+    const { cert, key } = selfSigned()
+    const folder = await temporaryDirectory()
+    const caFile = join(folder, 'ca.pem')
+    await writeFile(caFile, cert)
+    const secure = await startNode(createSecureServer({ cert, key }))
+    const address = `esdb://ledger:p%40ss@localhost:${secure.port}?tlsCAFile=${encodeURIComponent(caFile)}`
+    const overTls = openEventStore({ connectionString: address })
+    try {
+      expect(await overTls.append('s-1', [event()], 'no_stream')).to.deep.equal(DONE)
+      const authorization = `Basic ${Buffer.from('ledger:p@ss').toString('base64')}`
+      expect(secure.calls[0]?.headers).to.include({ authorization, ':scheme': 'https' })
+    } finally {
+      await overTls.close()
+      secure.stop()
+      await removeFolder(folder)
+    }
+  })
+
+  it('a connection without TLS has no credentials, as that of the client', async () => {
+    const open = openEventStore({ connectionString: `esdb://ledger:secret@127.0.0.1:${node.port}?tls=false` })
+    expect(await open.append('s-1', [event()], 'no_stream')).to.deep.equal(DONE)
+    expect(node.calls[0]?.headers).not.to.have.property('authorization')
+    await open.close()
+  })
+
+  it('a connection is ended when a ping on it stays unanswered', async () => {
+    const sockets: Socket[] = []
+    const mute = createTcpServer(socket => sockets.push(socket)).listen(0, '127.0.0.1')
+    await once(mute, 'listening')
+    const http2 = connect(`http://127.0.0.1:${(mute.address() as AddressInfo).port}`)
+    await once(http2, 'connect')
+    keepAlive(http2, { intervalMs: 5, timeoutMs: 20 })
+    await once(http2, 'close')
+    for (const socket of sockets) socket.destroy()
+    mute.close()
+  })
+
+  it('a connection stays while pings are answered', async () => {
+    await appendOne()
+    const http2 = connect(`http://127.0.0.1:${node.port}`)
+    let pings = 0
+    await once(http2, 'connect')
+    await eventually(() => node.sessions.length === 2)
+    node.sessions[1]?.on('ping', () => void (pings += 1))
+    keepAlive(http2, { intervalMs: 5, timeoutMs: 60_000 })
+    await eventually(() => pings > 3)
+    expect(http2.destroyed).to.equal(false)
+    http2.destroy()
+  })
+
+  it('a store without BatchAppend gets each append in a call of its own', async () => {
     const requests: WriteRequest[] = []
     const write = (request: WriteRequest): Promise<Written> => {
       requests.push(request)

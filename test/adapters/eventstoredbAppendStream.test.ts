@@ -69,7 +69,7 @@ const appendOf = (stream: string, events: readonly NewEvent[] = [event()]): Appe
 })
 const notGivenUp = (): Sending => ({ isAbandoned: false, sent: false })
 
-describe('EventStoreDB adapter: appends on a session of the client', () => {
+describe('EventStoreDB adapter: appends on a session', () => {
   const server = createServer()
   const seen: IncomingHttpHeaders[] = []
   const resets: number[] = []

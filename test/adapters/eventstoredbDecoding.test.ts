@@ -214,7 +214,7 @@ describe('EventStoreDB adapter: decoding of answers', () => {
       }
       const failure = await rejectionOf(all(store.readStream('invoice-1')))
       expect(failure).to.be.instanceOf(Unavailable)
-      expect(String(failure.cause)).to.contain('Response message parsing error')
+      expect(String(failure.cause)).to.contain('Malformed protobuf')
     } finally {
       await store.close()
       wire.stop()

@@ -62,7 +62,7 @@ export const startChild = async (options: Supervision<ChildOperations>): Promise
   return {
     address,
     get pid() {
-      return child.present().pid
+      return child.current().pid
     },
     stop: child.stop,
   }

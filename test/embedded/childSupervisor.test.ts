@@ -182,7 +182,7 @@ describe('a supervised child process', () => {
        const args = port => [${JSON.stringify(join(folder, 'good'))}, port]
        const child = superviseChild({ name: 'good', module: ${JSON.stringify(module)}, nodeOptions: [], args, log: () => {} })
        await child.ready
-       console.log(child.present().pid); console.log('ready')`,
+       console.log(child.current().pid); console.log('ready')`,
     ])
     const pid = Number((await parent.ready)[0])
     expect(isGone(pid)).to.equal(false)

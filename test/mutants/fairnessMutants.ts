@@ -5,7 +5,7 @@ import type { Mutant } from './mutant.ts'
 export const FAIRNESS_MUTANTS: readonly Mutant[] = [
   {
     name: 'a page with filters searches the whole list',
-    file: 'projections/page.ts',
+    file: 'projections/listQueries.ts',
     find: '${rows} order by ${order} limit ${EXAMINED_MAX}',
     replace: '${rows} order by ${order}',
   },

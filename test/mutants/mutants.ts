@@ -115,13 +115,13 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'If-Match accepts any ETag',
-    file: 'src/http/request/conditional.ts',
+    file: 'src/http/request/entityTags.ts',
     find: `tags.some(tag => !tag.weak && tag.opaque === etag))`,
     replace: `tags.length > 0)`,
   },
   {
     name: 'If-Match accepts weak ETags',
-    file: 'src/http/request/conditional.ts',
+    file: 'src/http/request/entityTags.ts',
     find: `tag => !tag.weak && tag.opaque === etag`,
     replace: `tag => tag.opaque === etag`,
   },
@@ -143,7 +143,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'lists show the rows of every tenant',
-    file: 'projections/page.ts',
+    file: 'projections/listQueries.ts',
     find: `const where = ['tenant_id = $1',`,
     replace: `const where = ['tenant_id is not null and $1::text is not null',`,
   },

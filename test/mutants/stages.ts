@@ -42,7 +42,7 @@ const CONTRACT_SUITES = [
 
 /** Tests over HTTP. They load every file, so they are run only for bugs whose effect a caller sees. */
 export const HTTP_SUITES = [
-  'request/conditional',
+  'request/entityTags',
   'admission/rateLimits',
   'resources/collection',
   'resources/reading',

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { accountAt, accountsPage, entriesPage, entryAt, positionAt } from '../../projections/books/queries.ts'
-import type { Query } from '../../projections/page.ts'
+import type { Query } from '../../projections/listQueries.ts'
 import { booksReadModel } from '../../src/feeds/booksWriter.ts'
 import type { Database, Row, Sql } from '../../src/ports.ts'
 import { BEGINNING, bookedEvents, logOf } from './moneyHistories.ts'

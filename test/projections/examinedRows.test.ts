@@ -14,7 +14,7 @@ import {
   type PageRow,
   pageOfRows,
   type Query,
-} from '../../projections/page.ts'
+} from '../../projections/listQueries.ts'
 import { paymentPage } from '../../projections/payments/queries.ts'
 import { deadLetterPage, subscriptionPage } from '../../projections/subscriptions/queries.ts'
 import { openLists } from '../../src/compose/databasePools.ts'

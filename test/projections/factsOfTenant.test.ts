@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { factIds, factsPage, placeBefore, subscribedFacts } from '../../projections/facts/queries.ts'
-import type { Query } from '../../projections/page.ts'
+import type { Query } from '../../projections/listQueries.ts'
 import { subscriptionPage } from '../../projections/subscriptions/queries.ts'
 import { deliveriesUpTo } from '../../src/feeds/subscriptionCheckpoints.ts'
 import type { Database } from '../../src/ports.ts'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { invoicePage } from '../../projections/invoices/queries.ts'
 import { orderPage } from '../../projections/orders/queries.ts'
-import { type Filters, type PageRequest, type Query } from '../../projections/page.ts'
+import { type Filters, type PageRequest, type Query } from '../../projections/listQueries.ts'
 import { paymentPage } from '../../projections/payments/queries.ts'
 import type { Database } from '../../src/ports.ts'
 import { useTestPostgres } from '../feeds/fixtures.ts'

@@ -1,4 +1,4 @@
-import type { Query } from '../../projections/page.ts'
+import type { Query } from '../../projections/listQueries.ts'
 import type { Database } from '../../src/ports.ts'
 
 type PlanStep = {

@@ -18,7 +18,8 @@ export const startProgressBar = (results: Results, busyMs: number | undefined): 
   const bar = new SingleBar({
     format: '{bar} {done}/{seeds} seeds, {rate}/s, {hours} virtual hours, {failed} failed, {eta_formatted} left',
     stream: process.stderr,
-    noTTYOutput: false,
+    noTTYOutput: true,
+    notTTYSchedule: 30_000,
   })
   const show = (): void => {
     const { done, seeds, virtualMs, failed } = results

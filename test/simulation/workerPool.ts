@@ -2,6 +2,12 @@ import { type ChildProcess, fork } from 'node:child_process'
 import type { Job, Progress, Report, WorkerSettings } from './worker.ts'
 
 /**
+ * A crashed instance leaves promises that nothing settles, and Node keeps the combined abort signals that they listen to:
+ * some 4 MB for each seed.
+ */
+const SEEDS_PER_PROCESS = 100
+
+/**
  * Runs seeds in this number of processes, and yields the report of each in the order of arrival. The settings are those of
  * the engine of each process.
  */
@@ -25,13 +31,21 @@ export async function* runSeeds(
     else child.send(job)
   }
   const start = (): ChildProcess => {
+    let done = 0
     const child = fork(new URL('worker.ts', import.meta.url), [JSON.stringify(settings)], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     })
     child.on('message', (message: Report | Progress | 'ready') => {
       if (message !== 'ready' && 'reachedMs' in message) return onProgress(message)
-      if (message !== 'ready') arrived.push(message)
-      sendNext(child)
+      if (message !== 'ready') {
+        arrived.push(message)
+        done += 1
+      }
+      if (done < SEEDS_PER_PROCESS) sendNext(child)
+      else {
+        child.disconnect()
+        if (left.length > 0) children.push(start())
+      }
       notify()
     })
     child.on('exit', code => {

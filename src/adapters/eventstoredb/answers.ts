@@ -101,7 +101,7 @@ const readRecorded = (from: ProtobufReader, withBytes: boolean): StoredEvent => 
     else from.skipField(tag)
   }
   from.close(outer)
-  const storedAt = timeOf(systemMetadata.created.slice(0, -TICK_DIGITS))
+  const storedAt = timeOf(systemMetadata.created.slice(0, -TICK_DIGITS) || '0')
   return {
     id,
     type: systemMetadata.type,
@@ -127,8 +127,8 @@ const bytesOf = (
   createdTicks: BigInt(created),
 })
 
-let lastMs = ''
-let lastTime = ''
+let lastMs = '0'
+let lastTime = new Date(0).toISOString()
 
 /** RFC 3339. Events of one commit have the same time, so the last one is kept. */
 const timeOf = (ms: string): string => {

@@ -1,19 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { convertToCommandError } from '@eventstore/db-client'
-import type { ClientDuplexStream } from '@grpc/grpc-js'
 import { MessageWriter } from '../../grpc/protobufWriter.ts'
 import type { Appended } from '../../ports.ts'
 import { type Append, type AppendAnswer, writeAppend } from './appendMessages.ts'
-import { AppendStream } from './appendStream.ts'
+import type { AppendStream } from './appendStream.ts'
 import { CallEnded, isCallError, isLost } from './errors.ts'
 
 /**
  * The appends of one call of the store's BatchAppend method. Each message has its own correlation id, by which its
  * response is found in any order.
  */
-
-/** A call of the gRPC library with our encoding: one write for each message. */
-export type ClientCall = ClientDuplexStream<Buffer, readonly AppendAnswer[]>
 
 /** The progress of an append. After `givenUp` it is not sent any more; `forget` is there once it is sent. */
 export type Sending = { isAbandoned: boolean; sent: boolean; forget?: () => void }
@@ -33,10 +29,10 @@ const APPENDS_PER_WRITE_MAX = 100
 const writer = new MessageWriter()
 
 /**
- * Writes the message of an append in front of those that are there; the gRPC library writes the prefix itself. An append
- * that cannot be encoded is rejected, and returns false.
+ * Writes the message of an append with its prefix in front of those that are there. An append that cannot be encoded is
+ * rejected, and returns false.
  */
-const encode = (append: Waiting, isFramed: boolean): boolean => {
+const encode = (append: Waiting): boolean => {
   const before = writer.size()
   try {
     writeAppend(writer, append.id, append.append)
@@ -45,23 +41,21 @@ const encode = (append: Waiting, isFramed: boolean): boolean => {
     append.reject(error instanceof Error ? error : new Error(String(error)))
     return false
   }
-  if (isFramed) writer.framed(before)
+  writer.framed(before)
   return true
 }
 
 /** Long-lived: carries all appends of a connection until the store ends it or the connection is lost. */
 export class AppendCall {
-  private readonly call: ClientCall | AppendStream
-  private readonly onEnded: () => void
+  private readonly call: AppendStream
   private readonly unanswered = new Map<string, Waiting>()
   private unsent: Waiting[] = []
   private isScheduled = false
   private isFull = false
   private isEnded = false
 
-  constructor(call: ClientCall | AppendStream, onEnded: () => void = () => undefined) {
+  constructor(call: AppendStream) {
     this.call = call
-    this.onEnded = onEnded
     call.on('data', (answers: readonly AppendAnswer[]) => this.settle(answers))
     call.on('drain', () => {
       this.isFull = false
@@ -71,7 +65,7 @@ export class AppendCall {
     for (const end of ['end', 'close']) call.on(end, () => this.fail(new CallEnded('unknown')))
   }
 
-  /** Rejects with the client's own errors, such as a wrong expected revision. */
+  /** Rejects with the library's errors, such as a wrong expected revision. */
   append(append: Append, sending: Sending): Promise<Appended> {
     if (this.isEnded || sending.isAbandoned) return Promise.reject(new CallEnded('none'))
     return new Promise((resolve, reject) => {
@@ -82,7 +76,7 @@ export class AppendCall {
 
   /** False once the store or the connection ends it, also while responses may still come. */
   isOpen(): boolean {
-    return !this.isEnded && !(this.call instanceof AppendStream && !this.call.isOpen())
+    return !this.isEnded && this.call.isOpen()
   }
 
   /** Accepts no more appends. The call ends when the store has answered those that were sent. */
@@ -106,23 +100,11 @@ export class AppendCall {
   private flush(): void {
     while (this.unsent.length > 0 && !this.isFull && !this.isEnded) {
       const appends = this.unsent.splice(0, APPENDS_PER_WRITE_MAX).filter(({ sending }) => !sending.isAbandoned)
-      if (this.call instanceof AppendStream) this.isFull = !this.writeTogether(this.call, appends)
-      else for (const append of appends) this.writeAlone(this.call, append)
+      // The writer writes from back to front.
+      writer.begin()
+      for (const append of appends.toReversed()) if (encode(append)) this.expectAnswer(append)
+      this.isFull = writer.size() > 0 && !this.call.write(writer.message())
     }
-  }
-
-  /** Returns false if the connection takes no more for now. The writer writes from back to front. */
-  private writeTogether(call: AppendStream, appends: readonly Waiting[]): boolean {
-    writer.begin()
-    for (const append of appends.toReversed()) if (encode(append, true)) this.expectAnswer(append)
-    return writer.size() === 0 || call.write(writer.message())
-  }
-
-  private writeAlone(call: ClientCall, append: Waiting): void {
-    writer.begin()
-    if (!encode(append, false)) return
-    this.expectAnswer(append)
-    call.write(writer.message())
   }
 
   private expectAnswer(append: Waiting): void {
@@ -142,12 +124,10 @@ export class AppendCall {
 
   private fail(error: Error): void {
     this.isEnded = true
-    // The client reuses the call until both of its directions have ended.
     this.call.end()
     for (const { reject } of this.unanswered.values()) reject(error)
     this.unanswered.clear()
     this.rejectUnsent(isLost(error) ? new CallEnded('none') : error)
-    this.onEnded()
   }
 
   private rejectUnsent(error: Error): void {

@@ -6,10 +6,10 @@ import { MessageSplitter } from '../../grpc/framing.ts'
 import { appendAnswerOf } from './appendMessages.ts'
 import { callError, foreignResponse, resetError, statusIn } from './callStatus.ts'
 import { CallEnded } from './errors.ts'
-import type { Session } from './sessions.ts'
+import type { Session } from './session.ts'
 
 /**
- * A call of the store's BatchAppend method as one HTTP/2 request on a session of the official client, by the protocol of
+ * A call of the store's BatchAppend method as one HTTP/2 request on a session, by the protocol of
  * gRPC ("gRPC over HTTP2"). The gRPC library sends one message at a time, each in a frame and a system call of its own.
  */
 

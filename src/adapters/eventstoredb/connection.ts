@@ -1,8 +1,6 @@
-import { EventStoreDBClient } from '@eventstore/db-client'
 import { StartupError } from '../../lib/startupError.ts'
 import { Client } from './client.ts'
 import { refusalBehind, type StoreRefused } from './refusals.ts'
-import { destroySessions, forgetSessions, observeSessions } from './sessions.ts'
 import { StreamEnds } from './streamEnds.ts'
 
 /** The connection to the event store: one official client, renewed when it hangs. */
@@ -19,17 +17,10 @@ export type Connection = {
   close(): Promise<void>
 }
 
-/** Calls wait for `ready`. The prototype is replaced, because connection strings are parsed into the base class only. */
-const openClient = (connectionString: string, ready: Promise<void> = Promise.resolve()): Client => {
-  const client: Client = Object.setPrototypeOf(parsed(connectionString), Client.prototype)
-  client.ready = ready
-  return client
-}
-
-/** The client's message has a position alone, and may quote a part of the password. */
-const parsed = (connectionString: string): EventStoreDBClient => {
+/** The library's message has a position alone, and may quote a part of the password. */
+const openClient = (connectionString: string): Client => {
   try {
-    return EventStoreDBClient.connectionString(connectionString)
+    return new Client(connectionString)
   } catch (error) {
     throw new StartupError(
       'EVENTSTORE_URL is not usable: a URL such as esdb://user:password@host:2113?tls=true.',
@@ -44,7 +35,6 @@ const parsed = (connectionString: string): EventStoreDBClient => {
  */
 export const openConnection = (connectionString: string): Connection => {
   let client = openClient(connectionString)
-  const stopObserving = observeSessions()
   let renewedAtMs = Number.NEGATIVE_INFINITY
   return {
     get client() {
@@ -54,14 +44,10 @@ export const openConnection = (connectionString: string): Connection => {
     renew: broken => {
       if (broken !== client || performance.now() - renewedAtMs < RENEWAL_MS) return
       renewedAtMs = performance.now()
-      client = openClient(connectionString, destroySessions(broken.connectionName))
+      client = openClient(connectionString)
       void broken.dispose().catch(() => undefined)
     },
     refusalIn: error => refusalBehind(connectionString, error),
-    close: () => {
-      stopObserving()
-      forgetSessions(client.connectionName)
-      return client.dispose()
-    },
+    close: () => client.dispose(),
   }
 }

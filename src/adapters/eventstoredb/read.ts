@@ -3,10 +3,11 @@ import { convertToCommandError } from '@eventstore/db-client'
 import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
 import { type ReadOptions, type StoredEvent, Unavailable } from '../../ports.ts'
 import { type Answer, answerOf, answerWithBytes, type Decode } from './answers.ts'
-import type { Client, Reading } from './client.ts'
+import type { Client } from './client.ts'
 import type { Connection } from './connection.ts'
 import { ResponseTimeout, isCallError, isLost, isNotLeader } from './errors.ts'
 import { headRequest, streamRequest } from './messages.ts'
+import type { ReadCall } from './readCall.ts'
 import { within } from '../../lib/time.ts'
 
 /** Reads of one stream and of the head, by the store's Read method. */
@@ -119,7 +120,7 @@ const readFailure = async (connection: Connection, client: Client, error: unknow
 type Beginning = { readonly request: ReadReq; readonly decode?: Decode; readonly timeoutMs: number }
 
 /** Begins the call. The client first finds the leader, which can take it several times as long as a read may. */
-export const begin = (client: Client, { request, decode, timeoutMs }: Beginning): Promise<Reading> => {
+export const begin = (client: Client, { request, decode, timeoutMs }: Beginning): Promise<ReadCall> => {
   const beginning = client.read(request, decode)
   return within(beginning, timeoutMs, () => {
     beginning.then(
@@ -152,7 +153,7 @@ export const head = async (connection: Connection): Promise<bigint> => {
   }
 }
 
-type Cancellable = Readable & { readonly cancel: () => void }
+type Cancellable = Readable & Pick<ReadCall, 'cancel'>
 /** `timeoutMs` is called after every answer: a subscription may be silent for longer once it is confirmed. */
 type ReceiveOptions = { readonly timeoutMs: () => number; readonly signal?: AbortSignal | undefined }
 

@@ -5,10 +5,10 @@ import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import { MessageSplitter, prefixed } from '../../grpc/framing.ts'
 import type { Decode } from './answers.ts'
 import { type CallError, callError, statusIn } from './callStatus.ts'
-import type { Session } from './sessions.ts'
+import type { Session } from './session.ts'
 
 /**
- * A call of the store's Read method as one HTTP/2 request on a session of the official client, by the protocol of gRPC
+ * A call of the store's Read method as one HTTP/2 request on a session, by the protocol of gRPC
  * ("gRPC over HTTP2"). The answers of one frame are passed on together; the gRPC library passes each of them through
  * its layers alone, which costs more than decoding it.
  */

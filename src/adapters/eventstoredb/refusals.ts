@@ -1,4 +1,5 @@
 import { connect } from 'node:tls'
+import { connectionParts } from './connectionString.ts'
 import { causeOf } from './errors.ts'
 
 /** Refusals of this service by an event store, and how they are recognized. */
@@ -46,10 +47,9 @@ type Node = { readonly host: string; readonly port: number }
 
 /** The nodes in the connection string, if it asks for TLS with verified certificates. */
 const nodesIn = (connectionString: string): readonly Node[] => {
-  const [, hosts = '', settings = ''] =
-    /^esdb(?:\+discover)?:\/\/(?:[^@/]*@)?([^/?]*)\/?\??(.*)$/.exec(connectionString) ?? []
-  if (/(?:^|&)(?:tls|tlsVerifyCert)=false/i.test(settings)) return []
-  return hosts.split(',').map(named => {
+  const { hosts, setting } = connectionParts(connectionString)
+  if (setting('tls') === 'false' || setting('tlsverifycert') === 'false') return []
+  return hosts.map(named => {
     const { hostname, port } = new URL(`https://${named}`)
     return { host: hostname, port: port === '' ? DEFAULT_PORT : Number(port) }
   })

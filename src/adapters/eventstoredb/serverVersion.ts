@@ -1,23 +1,10 @@
-import { EventStoreDBClient } from '@eventstore/db-client'
+import { Client } from './client.ts'
 
 /** The version of the server, for `ledger doctor`. */
-
-/** The client asks for the features of the server with its first call, and keeps them to itself. */
-class FeaturesClient extends EventStoreDBClient {
-  async version(): Promise<string> {
-    return (await this.capabilities).serverVersion
-  }
-}
-
-/** The version that the server reports; the embedded event store reports that of the one it is compatible with. */
 export const serverVersionOf = async (connectionString: string): Promise<string> => {
-  // Connection strings are parsed into the base class only.
-  const client: FeaturesClient = Object.setPrototypeOf(
-    EventStoreDBClient.connectionString(connectionString),
-    FeaturesClient.prototype,
-  )
+  const client = new Client(connectionString)
   try {
-    return await client.version()
+    return await client.serverVersion()
   } finally {
     await client.dispose()
   }

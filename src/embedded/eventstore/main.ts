@@ -4,7 +4,7 @@
  */
 
 import { parseArgs } from 'node:util'
-import { type Life, portArgument, runAsChild } from '../../childProcesses/childMain.ts'
+import { type ChildContext, portArgument, runAsChild } from '../../childProcesses/childMain.ts'
 import { StartupError } from '../../lib/startupError.ts'
 import { openEventStoreNode } from './server.ts'
 
@@ -16,7 +16,7 @@ const options = {
   port: { type: 'string', default: PORT_DEFAULT },
 } as const
 
-const start = async ({ cleanup, fail }: Life): Promise<string> => {
+const start = async ({ cleanup, fail }: ChildContext): Promise<string> => {
   const { values } = parseArgs({ options })
   const databaseUrl = values['database-url']
   if (databaseUrl === undefined) throw new StartupError('--database-url is missing.')

@@ -7,7 +7,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { type Life, portArgument, runAsChild } from '../../childProcesses/childMain.ts'
+import { type ChildContext, portArgument, runAsChild } from '../../childProcesses/childMain.ts'
 import { openDataDirectory } from '../dataDirectory.ts'
 import { holdPort } from '../freePorts.ts'
 import { postgresBinaries } from './binaries.ts'
@@ -66,7 +66,7 @@ const options = { 'data-dir': { type: 'string' }, port: { type: 'string', defaul
  * left behind. Resolves to the connection string of the database `ledger`, as a superuser; the server has the database
  * `eventstore` too.
  */
-const start = async ({ signal, cleanup, fail }: Life): Promise<string> => {
+const start = async ({ signal, cleanup, fail }: ChildContext): Promise<string> => {
   const { values } = parseArgs({ options })
   if (values['data-dir'] === undefined) throw new StartupError('--data-dir is missing.')
   const wanted = portArgument(values.port)

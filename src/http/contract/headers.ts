@@ -1,5 +1,5 @@
 import type { ZodOpenApiObject } from 'zod-openapi'
-import { ENTITY_TAG, ENTITY_TAGS } from '../request/conditional.ts'
+import { ENTITY_TAG, ENTITY_TAGS } from '../request/entityTags.ts'
 import { CORRELATION_ID, TRACEPARENT } from '../request/correlation.ts'
 import { KEY_HEADER } from '../request/idempotencyKey.ts'
 import type { AnyRoute, ResponseSpec } from '../route.ts'

@@ -1,5 +1,5 @@
 import { factsAfter, type FeedPlace, lastPlace, type TailFact } from '../../../projections/facts/queries.ts'
-import type { Query } from '../../../projections/page.ts'
+import type { Query } from '../../../projections/listQueries.ts'
 import type { Account } from '../../fairness/account.ts'
 import { workFor, workForAll } from '../../fairness/currentAccount.ts'
 import { createLoopTime, type RunInTurn } from '../../fairness/loopTime.ts'

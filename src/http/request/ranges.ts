@@ -1,4 +1,4 @@
-import { satisfiesIfRange } from './conditional.ts'
+import { satisfiesIfRange } from './entityTags.ts'
 
 /** The headers Range and If-Range (RFC 9110 §14 and §13.1.5). */
 

@@ -1,5 +1,11 @@
 import { z } from 'zod'
-import { type ListedRow, type PageRequest, type PageRow, pageOfRows, type Query } from '../../../projections/page.ts'
+import {
+  type ListedRow,
+  type PageRequest,
+  type PageRow,
+  pageOfRows,
+  type Query,
+} from '../../../projections/listQueries.ts'
 import { positionOf } from '../../feeds/checkpoints.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 import { definedOnly, keyInCursor, pageReply } from './paging.ts'

@@ -9,7 +9,7 @@ import { type Progress, progressOf } from '../../processes/exports/exportFiles.t
 import { handle } from '../../commands/commandHandler.ts'
 import { Unavailable } from '../../ports.ts'
 import { readPage } from './collection.ts'
-import { etagOf } from '../request/conditional.ts'
+import { etagOf } from '../request/entityTags.ts'
 import {
   documentOf,
   insufficientScope,

@@ -1,6 +1,6 @@
 import { SECOND_MS } from '../../lib/time.ts'
 import { z } from 'zod'
-import type { PageRequest } from '../../../projections/page.ts'
+import type { PageRequest } from '../../../projections/listQueries.ts'
 import type { PaymentRow } from '../../../projections/payments/projection.ts'
 import { paymentPage, paymentView } from '../../../projections/payments/queries.ts'
 import { idSchema, withPrefix } from '../../../streams/ids.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { ifMatch, ifNoneMatch, satisfiesIfRange } from '../../../src/http/request/conditional.ts'
+import { ifMatch, ifNoneMatch, satisfiesIfRange } from '../../../src/http/request/entityTags.ts'
 
 const CURRENT = '"3.2026-01-01"'
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { etagOfRow } from '../../../src/http/request/conditional.ts'
+import { etagOfRow } from '../../../src/http/request/entityTags.ts'
 
 describe('the entity tag of a row that later events may correct', () => {
   const version = '2026-11-01'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type FactsPageRow, factsPage, type FeedPlace, placeBefore } from '../../../../projections/facts/queries.ts'
-import type { Query } from '../../../../projections/page.ts'
+import type { Query } from '../../../../projections/listQueries.ts'
 import { type CloudEvent, FACT_TYPES } from '../../../../streams/facts.ts'
 import { readableFactTypes, TENANT_FACT_TYPES, scopesOfFacts } from '../../../identity/resourceScopes.ts'
 import type { Call } from '../../services.ts'

@@ -16,7 +16,7 @@ import { READ_SCOPES } from '../../../identity/principal.ts'
 import { newNonce, nowOf, permitGrant, secretsOf, takeSlot } from './apiKeyGrants.ts'
 import { apiKeySchema, apiKeyView, newApiKey, rotation, withSecretSchema } from './apiKeySchemas.ts'
 import { readPage } from '../collection.ts'
-import { etagOf } from '../../request/conditional.ts'
+import { etagOf } from '../../request/entityTags.ts'
 import { bindKeyOf, idempotencyRecordIfKeyed, idempotencyRecordOf, isKeyBound } from '../../request/idempotencyKey.ts'
 import {
   replyToCommand,

@@ -15,7 +15,7 @@ import { keepReservation, reserve } from '../../../commands/quotas/reservations.
 import { newSubscriptionId, subscriptionIdOf } from '../../../commands/subscriptions/ids.ts'
 import { Unavailable } from '../../../ports.ts'
 import { readPage } from '../collection.ts'
-import { etagOf } from '../../request/conditional.ts'
+import { etagOf } from '../../request/entityTags.ts'
 import { idempotencyRecordIfKeyed, idempotencyRecordOf } from '../../request/idempotencyKey.ts'
 import { Problem } from '../../problems/problemCatalogue.ts'
 import { statusOf } from './replayView.ts'
