@@ -5,6 +5,7 @@ type Settings = {
   readonly clientId: string
   readonly scope: string
   readonly environment: string
+  readonly isProduction: boolean
 }
 
 const content = document.querySelector<HTMLMetaElement>('meta[name=ledger-console]')?.content ?? '{}'

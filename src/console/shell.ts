@@ -122,7 +122,7 @@ export class LedgerConsole extends PlacedView {
   }
 
   private header(): unknown {
-    const isProduction = settings.environment === 'production'
+    const { isProduction } = settings
     const { page } = place()
     return html`<a class="skip" href="#content" @click=${(event: Event) => {
       event.preventDefault()

@@ -42,6 +42,7 @@ export type Config = {
     readonly scope?: string
     /** The name of the installation that its pages show. */
     readonly environment: string
+    readonly isProduction: boolean
   }
   /** The base URL for callers, without a slash at its end. The default is the address that the service prints. */
   readonly publicUrl?: string
@@ -162,6 +163,7 @@ const consoleOf = (env: Environment): Config['console'] => {
   const clientId = OIDC_ISSUER === undefined ? EMBEDDED_CLIENT : env.CONSOLE_CLIENT_ID
   return {
     environment,
+    isProduction: NODE_ENV === 'production',
     ...(clientId === undefined ? {} : { clientId }),
     ...(scope === undefined ? {} : { scope }),
   }

@@ -1,4 +1,4 @@
-import { Task } from '@lit/task'
+import { Task, TaskStatus } from '@lit/task'
 import { html, nothing, type PropertyValues } from 'lit'
 import { curlOf, type Input, type OperationName, type Page, readAll, requestAny } from '../api.ts'
 import { type Cell, downloadCsv } from '../csv.ts'
@@ -190,7 +190,9 @@ export class DataGrid extends PlacedView {
 
   protected override render(): unknown {
     const text = (): string => JSON.stringify(this.chosen, undefined, 2)
-    return html`${this.toolbar()} ${shown(this.page, page => this.table(page))}
+    const isPending = this.page.status === TaskStatus.PENDING
+    return html`${this.toolbar()}
+      <div class=${isPending ? 'stale' : ''} aria-busy=${isPending ? 'true' : 'false'}>${shown(this.page, page => this.table(page))}</div>
       <dialog aria-label="JSON of a row" @close=${() => {
         this.chosen = undefined
       }}>

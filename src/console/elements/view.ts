@@ -55,9 +55,18 @@ export const failure = (thrown: unknown, retry?: () => void): TemplateResult => 
   </div>`
 }
 
-/** The value of a task: kept while a newer one is read, so that a page does not flicker. */
-export const shown = <T>(task: Task<readonly unknown[], T>, complete: (value: T) => unknown): unknown => {
-  const present = (): unknown => (task.value === undefined ? loading : complete(task.value))
+type Showing = {
+  /** The value before is about something else, and is not shown while the new one is read. */
+  readonly isOfSubject?: boolean
+}
+
+/** The value of a task: kept while a newer one of the same is read, so that a page does not flicker. */
+export const shown = <T>(
+  task: Task<readonly unknown[], T>,
+  complete: (value: T) => unknown,
+  { isOfSubject = false }: Showing = {},
+): unknown => {
+  const present = (): unknown => (task.value === undefined || isOfSubject ? loading : complete(task.value))
   return task.render({
     initial: () => loading,
     pending: present,

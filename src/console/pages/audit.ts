@@ -104,7 +104,7 @@ export class ProofView extends PlacedView {
         ${this.refused === undefined ? nothing : html`<p role="alert" class="problem">${this.refused}</p>`}
         <div><button class="main">Verify</button></div>
       </form>
-      ${shown(this.proof, found => (found ? this.result(found) : nothing))}`
+      ${shown(this.proof, found => (found ? this.result(found) : nothing), { isOfSubject: true })}`
   }
 }
 

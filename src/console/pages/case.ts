@@ -1,4 +1,4 @@
-import { Task } from '@lit/task'
+import { Task, TaskStatus } from '@lit/task'
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import type { Payment } from '../../../scripts/client/src/generated.ts'
 import { type Column, grid } from '../elements/grid.ts'
@@ -180,7 +180,7 @@ export class CasePage extends PlacedView {
     task: async ([found, event]) => {
       const selected = this.selected()
       if (selected === undefined || event === '' || found === undefined || !('resources' in found)) return undefined
-      return caseAt(found, selected)
+      return { event: selected, resources: await caseAt(found, selected) }
     },
   })
 
@@ -203,7 +203,9 @@ export class CasePage extends PlacedView {
   }
 
   protected override updated(_: PropertyValues): void {
-    const { value } = this.found
+    const { value, status } = this.found
+    // Until it is complete the value is that of the text before.
+    if (status !== TaskStatus.COMPLETE) return
     const only = value !== undefined && 'only' in value ? value.only : undefined
     if (only && kindOf(this.subject) === undefined)
       go(hrefOf('case', only.id, only.event ? { event: only.event } : {}), 'replace')
@@ -243,25 +245,28 @@ export class CasePage extends PlacedView {
 
   private case({ resources, events }: Case): unknown {
     const selected = this.selected()
-    const then = selected ? (this.past.value ?? []) : resources
+    // While another moment is read, the one before stays, under its own name.
+    const then = selected && this.past.value
     return html`<div class="tools">
-        <span role="status">${selected ? html`As of <strong>${eventWords(selected.type)}</strong>, ${time(selected.at)}` : html`As it is now`}</span>
+        <span role="status">${then ? html`As of <strong>${eventWords(then.event.type)}</strong>, ${time(then.event.at)}` : selected ? 'Loading…' : 'As it is now'}</span>
         <span class="spring"></span>
         <button type="button" @click=${() => this.step(-1)}>Earlier</button>
         <button type="button" ?disabled=${!selected} @click=${() => this.step(1)}>Later</button>
         <button type="button" ?disabled=${!selected} @click=${() => setQuery({ event: '' }, 'replace')}>Now</button>
       </div>
       <div class="case">
-        <div>${then.map(resource => this.card(resource))}</div>
+        <div>${(selected ? (then?.resources ?? []) : resources).map(resource => this.card(resource))}</div>
         <section aria-label="Timeline"><h2>${plural(events.length, 'event')}</h2><ol class="timeline">${events.map(entry => this.event(entry))}</ol></section>
       </div>`
   }
 
-  private results({ payments, records, only }: Found): unknown {
+  private results({ payments, accounts, records, only }: Found): unknown {
     if (only) return nothing
-    if (payments.length + records.length === 0)
+    if (payments.length + accounts.length + records.length === 0)
       return html`<p class="empty">Nothing has this id or reference in your tenant. Ids begin with ord_, inv_, pay_ or ent_; events have UUIDs.</p>`
     return html`${payments.map(row => html`<p>${id(row.id)} ${state(row.state)} ${moneyText(row.amount, row.currency, row.exponent)} <bdi class="text">${row.reference}</bdi></p>`)}
+      ${accounts.length === 0 ? nothing : html`<h2>What the customer owes</h2>`}
+      ${accounts.map(row => html`<p><a class="id" href=${hrefOf('money', '', { account: row.code })}>${row.code}</a> ${money(row.balances.posted, row.currency, row.exponent)}</p>`)}
       ${records.length === 0 ? nothing : html`<h2>Decisions on the request</h2>`}
       ${records.map(row => html`<p>${time(row.created_at)} ${state(row.decision)} ${row.operation} ${id(row.resource)} by ${row.subject}</p>`)}`
   }
@@ -278,8 +283,8 @@ export class CasePage extends PlacedView {
     if (this.subject === '' || isList(this.subject)) return html`<h1>Cases</h1>${this.lists()}`
     const heading = kindOf(this.subject) ? 'Case' : 'Search'
     return html`<h1>${heading} <bdi class="id text">${this.subject}</bdi></h1>
-      ${this.past.status === 3 ? failure(this.past.error) : nothing}
-      ${shown(this.found, found => (found === undefined ? nothing : 'resources' in found ? this.case(found) : this.results(found)))}`
+      ${this.past.status === TaskStatus.ERROR ? failure(this.past.error) : nothing}
+      ${shown(this.found, found => (found === undefined ? nothing : 'resources' in found ? this.case(found) : this.results(found)), { isOfSubject: true })}`
   }
 }
 

@@ -1,4 +1,11 @@
-import type { AuditRecord, HistoryEntry, Invoice, Order, Payment } from '../../../scripts/client/src/generated.ts'
+import type {
+  Account,
+  AuditRecord,
+  HistoryEntry,
+  Invoice,
+  Order,
+  Payment,
+} from '../../../scripts/client/src/generated.ts'
 import { afterOwnWrites, ApiError, read, readAll } from '../api.ts'
 import { may } from '../session.ts'
 
@@ -86,6 +93,8 @@ export type Found = {
   /** Set where the text names exactly one case. */
   readonly only?: { readonly id: string; readonly event?: string }
   readonly payments: readonly Payment[]
+  /** The receivables of a customer of this reference. */
+  readonly accounts: readonly Account[]
   readonly records: readonly AuditRecord[]
 }
 
@@ -107,19 +116,20 @@ const caseOfEvent = async (event: string): Promise<Found['only']> => {
 
 /** Whatever the text may be: an entry of the journal, an event, a reference of a payment, a correlation id. */
 export const find = async (text: string): Promise<Found> => {
-  const nothing = { payments: [], records: [] }
+  const nothing = { payments: [], accounts: [], records: [] }
   if (ENTRY.test(text) && may('ledger:read')) {
     const entry = await read('GET /journal-entries/{id}', { path: { id: text } })
     return { ...nothing, only: { id: entry.invoice_id, event: entry.event_id } }
   }
   const only = UUID.test(text) ? await caseOfEvent(text.toLowerCase()) : undefined
   if (only) return { ...nothing, only }
-  const [payments, records] = await Promise.all([
+  const [payments, accounts, records] = await Promise.all([
     may('payments:read') ? readAll('GET /payments', { query: { reference: text } }, PARTS_MAX) : { items: [] },
+    may('ledger:read') ? readAll('GET /accounts', { query: { customer_reference: text } }, PARTS_MAX) : { items: [] },
     may('audit:read') ? readAll('GET /audit-records', { query: { correlation_id: text } }, PARTS_MAX) : { items: [] },
   ])
-  const [payment] = payments.items
-  const single =
-    payment && payments.items.length === 1 && records.items.length === 0 ? { only: { id: payment.id } } : {}
-  return { payments: payments.items, records: records.items, ...single }
+  const found = { payments: payments.items, accounts: accounts.items, records: records.items }
+  const [payment] = found.payments
+  const isOnly = found.payments.length === 1 && found.accounts.length + found.records.length === 0
+  return payment && isOnly ? { ...found, only: { id: payment.id } } : found
 }

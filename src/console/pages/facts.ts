@@ -200,10 +200,13 @@ export class ReplayForm extends PlacedView {
         }
         <button class="main">Replay</button>
       </div>
-      ${shown(this.preview, found =>
-        found
-          ? html`<p role="status">The log ends at position ${found.head}. ${found.isMore ? 'More than ' : ''}${plural(found.sent, 'fact')} will be sent again.</p>`
-          : nothing,
+      ${shown(
+        this.preview,
+        found =>
+          found
+            ? html`<p role="status">The log ends at position ${found.head}. ${found.isMore ? 'More than ' : ''}${plural(found.sent, 'fact')} will be sent again.</p>`
+            : nothing,
+        { isOfSubject: true },
       )}
       ${this.outcome}
     </form>`
@@ -262,7 +265,7 @@ export class SubscriptionView extends PlacedView {
   }
 
   protected override render(): unknown {
-    return shown(this.found, one => this.subscription(one))
+    return shown(this.found, one => this.subscription(one), { isOfSubject: true })
   }
 }
 

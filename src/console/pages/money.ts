@@ -251,7 +251,7 @@ export class MoneyPage extends PlacedView {
       ${
         may('ledger:read')
           ? html`${this.slider()}
-            ${shown(this.books, books => (books?.plotted ? html`<time-plot .plotted=${books.plotted}></time-plot>` : nothing))}`
+            ${shown(this.books, books => (books?.plotted ? html`<time-plot .plotted=${books.plotted}></time-plot>` : nothing), { isOfSubject: true })}`
           : nothing
       }
       ${may('invoices:read') ? shown(this.owed, owed => (owed ? this.ageing(owed) : nothing)) : nothing}
@@ -270,7 +270,7 @@ export class MoneyPage extends PlacedView {
             )
           : nothing
       }
-      ${may('ledger:read') ? shown(this.books, books => (books ? this.trialBalance(books) : nothing)) : nothing}`
+      ${may('ledger:read') ? shown(this.books, books => (books ? this.trialBalance(books) : nothing), { isOfSubject: true }) : nothing}`
   }
 }
 

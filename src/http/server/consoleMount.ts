@@ -21,6 +21,8 @@ export type ConsoleSettings = {
   readonly scope: string
   /** The name of the installation that every page shows, such as `production`. */
   readonly environment: string
+  /** Its pages are marked then. */
+  readonly isProduction: boolean
 }
 
 const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '"': '&quot;' }

@@ -109,7 +109,7 @@ else
       await page.getByRole('img', { name: 'The payment is refunded.' }).waitFor()
     })
 
-    it('are found by a reference, an event id and a correlation id', async () => {
+    it('are found by the references of a payment and of a customer, an event id and a correlation id', async () => {
       const [payment] = await all('/payments?state=succeeded')
       const history = await all(`/payments/${payment?.id}/history`)
       const search = async (text: unknown): Promise<void> => {
@@ -128,6 +128,11 @@ else
       )
       await search(approval?.['correlation_id'])
       await page.getByRole('heading', { name: 'Decisions on the request' }).waitFor()
+      await search('customer-2')
+      const account = (await all('/accounts?customer_reference=customer-2'))[0]
+      await page.getByRole('link', { name: String(account?.['code']) }).click()
+      await page.waitForURL(/\/console\/money\?account=receivables/)
+      await page.getByText('Balance of Receivables').waitFor()
       await search('no such thing')
       await page.getByText('Nothing has this id or reference').waitFor()
       // The browser notes that a correlation id is no event.

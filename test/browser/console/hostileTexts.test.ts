@@ -83,7 +83,10 @@ else
         )
         await page.getByRole('searchbox').fill(text)
         await page.getByRole('searchbox').press('Enter')
-        await page.waitForURL(`${service.api}/console/case/${payment}`)
+        await page.getByRole('heading', { name: 'What the customer owes' }).waitFor()
+        expect(await page.getByRole('heading', { level: 1 }).locator('bdi').textContent()).to.equal(text)
+        expect(await page.locator('main p bdi').allTextContents()).to.include(text)
+        await page.getByRole('link', { name: payment }).waitFor()
       })
 
     it('are texts in the list, and cells without a formula in its CSV file', async () => {

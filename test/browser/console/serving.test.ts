@@ -1,5 +1,10 @@
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
+import express from 'express'
+import { mountConsole } from '../../../src/http/server/consoleMount.ts'
+import { readConfig } from '../../../src/settings/config.ts'
 import { clientOf } from '../../support/client.ts'
 import { sharedService } from '../../support/service.ts'
 
@@ -84,6 +89,42 @@ describe('serving the console', () => {
     process.stdout.write(
       `      The modules and styles of the first page: ${bytes} bytes in Brotli, ${paths.length} files.\n`,
     )
+  })
+})
+
+describe('the console of an outside issuer', () => {
+  const serve = async (env: Readonly<Record<string, string>>) => {
+    const { console: settings } = readConfig(env)
+    const app = express().use('/console', mountConsole({ issuer: ISSUER, clientId: '', scope: 'openid', ...settings }))
+    const server = app.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const page = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/console`)
+    server.close()
+    const [, content = ''] = /<meta name="ledger-console" content="([^"]*)">/.exec(await page.text()) ?? []
+    return {
+      policy: page.headers.get('content-security-policy') ?? '',
+      settings: JSON.parse(content.replaceAll('&quot;', '"')) as Record<string, unknown>,
+    }
+  }
+  const ISSUER = 'https://id.example/realms/ledger'
+  const outside = { OIDC_ISSUER: ISSUER, OIDC_AUDIENCE: 'ledger' }
+
+  it('may reach that issuer, and has the client, the scopes and the name that the settings give', async () => {
+    const { policy, settings } = await serve({
+      ...outside,
+      CONSOLE_CLIENT_ID: 'ledger-console',
+      CONSOLE_SCOPE: 'openid offline_access orders:read',
+      CONSOLE_ENVIRONMENT: 'staging',
+    })
+    expect(policy).to.include("connect-src 'self' https://id.example;")
+    expect(settings).to.deep.equal({
+      ...{ issuer: ISSUER, clientId: 'ledger-console', scope: 'openid offline_access orders:read' },
+      ...{ environment: 'staging', isProduction: false },
+    })
+  })
+
+  it('has no client unless a setting names it', async () => {
+    expect((await serve(outside)).settings).to.include({ clientId: '', environment: 'development' })
   })
 })
 

@@ -121,6 +121,23 @@ else
       await page.getByText('No invoices yet').or(page.getByRole('table')).waitFor()
     })
 
+    it('marks the pages of production', async () => {
+      const { page } = visitor
+      await visitor.open('/console')
+      await page.getByRole('button', { name: 'Sign out' }).click()
+      await page.getByRole('heading', { name: 'You are signed out' }).waitFor()
+      await page.route(`${service.api}/console`, async route => {
+        const response = await route.fetch()
+        const body = (await response.text()).replace('isProduction&quot;:false', 'isProduction&quot;:true')
+        await route.fulfill({ response, body })
+      })
+      await page.goto(`${service.api}/console`)
+      await page.getByRole('heading', { name: 'You are signed out' }).waitFor()
+      const border = `getComputedStyle(document.querySelector('header')).borderTopWidth`
+      expect(await page.evaluate(border)).to.equal('4px')
+      expect(await page.getByRole('banner').getAttribute('class')).to.equal('production')
+    })
+
     it('moves from 127.0.0.1 to the name that the issuer has', async () => {
       await visitor.open('/console/money')
       const { port } = new URL(service.api)
