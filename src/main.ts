@@ -17,6 +17,7 @@ const announce = ({ addresses, logs }: Service): void => {
   const { api, event_store, postgres, kafka, issuer, metrics } = addresses
   const database = new URL(postgres)
   print(`API           ${api}`)
+  print(`console       ${api}/console`)
   print(`docs          ${api}/docs`)
   print(`contract      ${api}/openapi.json`)
   print(`issuer        ${issuer}`)

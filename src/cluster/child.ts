@@ -38,6 +38,7 @@ const siblingsOf = ({ apiProcesses, issuerPort }: ChildSettings, call: Primary, 
   ...createChildLimits({ call }, error => logger.warn({ error }, 'limits are counted in this process only')),
   feeds: reported,
   areAnswering: () => notAnswering.length === 0,
+  metrics: () => call('allMetrics'),
   serve: server => {
     serve = server.receive
     return server

@@ -1,5 +1,5 @@
 import type { Config } from '../settings/config.ts'
-import type { Sample } from '../lib/metrics.ts'
+import { joinedTexts, type Sample } from '../lib/metrics.ts'
 import { within } from '../lib/time.ts'
 import { type Logger, Unavailable } from '../ports.ts'
 import { interrupted } from './feedStates.ts'
@@ -108,6 +108,7 @@ export const startChildren = (config: Config, childrenOptions: ChildrenOptions) 
       outage: onOutage,
       refused: reason => onFailed(new Error(reason)),
       reportFeeds: feeds.reported,
+      allMetrics: async () => joinedTexts(await metricsOf(children)),
     },
   }
   const children = plans.map(plan => startServiceChild(plan, options))

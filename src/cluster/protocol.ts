@@ -38,6 +38,8 @@ export type PrimaryOperations = ParentOperations & {
   readonly takeSlot: (key: string, max: number) => Promise<boolean>
   readonly freeSlot: (key: string) => void
   readonly reportFeeds: (states: readonly SentFeedState[]) => void
+  /** Resolves to the metrics of all children. */
+  readonly allMetrics: () => Promise<string>
 }
 
 /** Called by the primary on a child. */

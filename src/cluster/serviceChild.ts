@@ -25,8 +25,8 @@ export type ServiceChildOptions = {
   readonly onSilent: (name: string) => void
   readonly onEnded: (plan: Plan, how: string, pauseMs: number) => void
   readonly onFailed: (reason: Error) => void
-  /** What a process reports that is not of itself. */
-  readonly reports: Pick<PrimaryOperations, 'waiting' | 'outage' | 'refused' | 'reportFeeds'>
+  /** What a process reports or asks for that is not of itself. */
+  readonly reports: Pick<PrimaryOperations, 'waiting' | 'outage' | 'refused' | 'reportFeeds' | 'allMetrics'>
 }
 
 type OwnOperations = Omit<

@@ -20,6 +20,7 @@ import {
   createCursors,
   createRateLimits,
   createAdmission,
+  type ConsoleSettings,
   createConcurrencyLimits,
   createTail,
   followRetiredVersions,
@@ -32,10 +33,12 @@ import {
   type Services,
 } from '../http/index.ts'
 import type { ApiKeyVerifier } from '../identity/apiKeyVerifier.ts'
+import { SCOPES } from '../identity/principal.ts'
 import { openRevocations, type Revocations } from '../identity/revocations.ts'
 import { openTokenVerifier } from '../identity/tokenVerifier.ts'
 import type { Database, RateCounter } from '../ports.ts'
 import type { CleanupStack } from '../lib/cleanupStack.ts'
+import { metricsText } from '../lib/metrics.ts'
 import { createTables } from '../schema/tables.ts'
 import { openKeySecrets, verifierOf } from './apiKeys.ts'
 import type { FeedStates, CoreServices } from './feeds.ts'
@@ -111,6 +114,7 @@ export const startHttp = async (
     logger,
     stopping: stopping.signal,
     ...(embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}),
+    ...(isApi ? { console: consoleOf(config, dependencies.issuer) } : {}),
   })
   const server = siblings ? siblings.serve(receive(app)) : await listen(app, { host: config.host, port, socket })
   cleanup.defer(() => {
@@ -118,6 +122,13 @@ export const startHttp = async (
     return server.close(DRAIN_MS)
   })
 }
+
+const consoleOf = ({ console: page }: Config, issuer: string): ConsoleSettings => ({
+  issuer,
+  clientId: '',
+  scope: ['openid', ...SCOPES].join(' '),
+  ...page,
+})
 
 /** The versions that are served, and the counts of their requests. */
 const openVersions = async ({ database, ledger: { world }, logger }: HttpDependencies, cleanup: CleanupStack) => {
@@ -173,6 +184,7 @@ const createServices = async (
   publicUrl,
   schemaBaseUrl,
   issuer: { url: issuer, metadata: embedded?.metadata },
+  metrics: siblings?.metrics ?? (() => metricsText({})),
   health: createHealth({ database, ledger, feeds, siblings }),
 })
 

@@ -16,6 +16,8 @@ export type Siblings = {
   readonly areAnswering: () => boolean
   /** Gives the server the connections that the primary process accepts for this one. */
   readonly serve: <T extends Receiving>(server: T) => T
+  /** The metrics of all processes of the service on this machine, in the text format of Prometheus. */
+  readonly metrics: () => Promise<string>
   /** The port of the primary process on which it serves the embedded issuer; undefined without one. */
   readonly issuerPort: number | undefined
   /** Receives the function by which this process revokes a token or a grant that the issuer has revoked. */

@@ -11,6 +11,7 @@ import { exportRoutes } from './resources/exports.ts'
 import { factSchemaRoutes } from './contract/factSchemas.ts'
 import { healthRoutes } from './resources/health.ts'
 import { historyRoutes } from './resources/history.ts'
+import { installationRoutes } from './resources/installation.ts'
 import { invoiceRoutes } from './resources/invoices.ts'
 import { idempotencyKeyRoutes } from './resources/idempotencyKeys.ts'
 import { manifestRoutes } from './resources/events/manifest.ts'
@@ -23,6 +24,7 @@ import { projectionRoutes } from './resources/projections.ts'
 import { replayRoutes } from './resources/subscriptions/replays.ts'
 import { subscriptionRoutes } from './resources/subscriptions/subscriptions.ts'
 import { wellKnownRoutes } from './resources/identity/wellKnown.ts'
+import { rootRoutes } from './contract/rootPage.ts'
 import { docsRoutes } from './contract/docsPages.ts'
 import { versionPageRoutes } from './contract/versionPages.ts'
 import type { AnyRoute } from './route.ts'
@@ -51,12 +53,14 @@ const resources: readonly AnyRoute[] = [
   ...journalEntryRoutes,
   ...auditRoutes,
   ...projectionRoutes,
+  ...installationRoutes,
   ...auditEvidenceRoutes,
   ...healthRoutes,
   ...wellKnownRoutes,
   ...problemRoutes,
   ...versionPageRoutes,
   ...docsRoutes,
+  ...rootRoutes,
   ...factSchemaRoutes,
   ...asyncApiRoutes,
 ]
@@ -66,6 +70,7 @@ export const routes: readonly AnyRoute[] = [...resources, openApiRoute(resources
 
 export { type AddressOf, createAddressOf } from './request/clientAddress.ts'
 export { createApp } from './server/app.ts'
+export type { ConsoleSettings } from './server/consoleMount.ts'
 export { createAuthentication, refuseEveryone, type OnRefused } from './access/authentication.ts'
 export { createRequestPipeline } from './requestPipeline.ts'
 export type { Authenticate } from './access/accessControl.ts'

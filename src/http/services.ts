@@ -58,6 +58,8 @@ export type Services = {
   }
   /** The status of each dependency and feed for /readyz, in fixed words, since the endpoint is public. */
   readonly health: () => Promise<HealthReport>
+  /** The metrics of all processes of the service on this machine, in the text format of Prometheus. */
+  readonly metrics: () => Promise<string>
   /** Aborts when the service begins to shut down; endless responses end then. */
   readonly stopping: AbortSignal
 }

@@ -27,6 +27,9 @@ export const SCOPES = [
 
 export type Scope = (typeof SCOPES)[number]
 
+/** The tenant of the operators of a development service, where no setting names one. */
+export const DEVELOPMENT_OPERATORS = 'operators'
+
 export type PrincipalKind = 'user' | 'workload' | 'api_key'
 
 /** The caller, from its credential alone, never from a body, a query or another header. */

@@ -6,6 +6,7 @@ import { type NeedsFourEyes, needsFourEyesFrom } from '../identity/approvalPolic
 import { type InsecurityName, usedExceptions } from './insecureSettings.ts'
 import type { ConcurrencyLimitSettings, RateLimitSettings } from './limits.ts'
 import { type Environment, environment, type Role, SETTINGS } from './environment.ts'
+import { DEVELOPMENT_OPERATORS } from '../identity/principal.ts'
 import { StartupError } from '../lib/startupError.ts'
 import { namesLikeSettings } from './unknownSettings.ts'
 
@@ -33,6 +34,15 @@ export type Config = {
   readonly audience: string
   /** The claim by which OIDC_ISSUER marks tokens of workloads. */
   readonly workloadClaim?: { readonly name: string; readonly value: string }
+  /** The page /console. */
+  readonly console: {
+    /** Its client at the issuer; absent where an outside issuer has none, and nobody can log in. */
+    readonly clientId?: string
+    /** The scopes that it asks for, separated by spaces; all of the service's own when absent. */
+    readonly scope?: string
+    /** The name of the installation that its pages show. */
+    readonly environment: string
+  }
   /** The base URL for callers, without a slash at its end. The default is the address that the service prints. */
   readonly publicUrl?: string
   readonly idempotencyRetentionMs: number
@@ -132,6 +142,31 @@ const metricsOf = ({ METRICS_PORT: port, METRICS_HOST: host, PORT }: Environment
   return { metrics: { host, port: PORT === 0 ? 0 : DEFAULT_METRICS_PORT, isDefault: true } }
 }
 
+/** The client of the embedded issuer for the console (embedded/issuer/consoleClient.ts). */
+const EMBEDDED_CLIENT = 'console'
+
+/** The embedded issuer has a user of the operators; without that, nobody is one unless a setting says who. */
+const operatorsOf = ({ NODE_ENV, OIDC_ISSUER, OPERATORS_TENANT }: Environment): Pick<Config, 'operatorsTenant'> => {
+  const isEmbedded = NODE_ENV !== 'production' && OIDC_ISSUER === undefined
+  const operatorsTenant = OPERATORS_TENANT ?? (isEmbedded ? DEVELOPMENT_OPERATORS : undefined)
+  return operatorsTenant === undefined ? {} : { operatorsTenant }
+}
+
+const consoleOf = (env: Environment): Config['console'] => {
+  const {
+    NODE_ENV = 'development',
+    OIDC_ISSUER,
+    CONSOLE_SCOPE: scope,
+    CONSOLE_ENVIRONMENT: environment = NODE_ENV,
+  } = env
+  const clientId = OIDC_ISSUER === undefined ? EMBEDDED_CLIENT : env.CONSOLE_CLIENT_ID
+  return {
+    environment,
+    ...(clientId === undefined ? {} : { clientId }),
+    ...(scope === undefined ? {} : { scope }),
+  }
+}
+
 /**
  * Throws a StartupError that names the setting. `env` is `process.env`, or a test's own.
  *
@@ -162,6 +197,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
     processes: processesOf(settings),
     dataDir: resolve(settings.LEDGER_DATA_DIR),
     audience: settings.OIDC_AUDIENCE ?? DEVELOPMENT_AUDIENCE,
+    console: consoleOf(settings),
     idempotencyRetentionMs: settings.IDEMPOTENCY_RETENTION,
     needsFourEyes: needsFourEyesFrom(settings.APPROVAL_FOUR_EYES),
     rateLimits: settings.RATE_LIMITS,
@@ -171,7 +207,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
       perTenantMax: settings.API_KEYS_PER_TENANT,
       ...(settings.API_KEY_PEPPER === undefined ? {} : { pepper: settings.API_KEY_PEPPER }),
     },
-    ...(settings.OPERATORS_TENANT === undefined ? {} : { operatorsTenant: settings.OPERATORS_TENANT }),
+    ...operatorsOf(settings),
     subscriptionsPerTenantMax: settings.SUBSCRIPTIONS_PER_TENANT,
     tenantBytesPerDay: settings.TENANT_BYTES_PER_DAY,
     exportBytesPerTenant: settings.EXPORT_BYTES_PER_TENANT,

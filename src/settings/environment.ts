@@ -55,6 +55,18 @@ export const environment = z.object({
   OIDC_ISSUER: issuerUrl.optional(),
   OIDC_AUDIENCE: z.string().min(1).optional(),
   OIDC_WORKLOAD_CLAIM: workloadClaim.optional(),
+  CONSOLE_CLIENT_ID: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,255}$/, 'the id of a client, without spaces')
+    .optional(),
+  CONSOLE_SCOPE: z
+    .string()
+    .regex(/^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/, 'scopes, separated by single spaces')
+    .optional(),
+  CONSOLE_ENVIRONMENT: z
+    .string()
+    .regex(/^[\w .-]{1,30}$/, 'a name of at most 30 letters, digits, spaces, dots, underscores and hyphens')
+    .optional(),
   IDEMPOTENCY_RETENTION: durationFrom(HOUR_MS, '1h').default(DEFAULT_IDEMPOTENCY_RETENTION_MS),
   APPROVAL_FOUR_EYES: approvalAmounts.default(new Map()),
   RATE_LIMITS: rateLimits,

@@ -107,6 +107,9 @@ describe('the architecture rules', () => {
     ['src/embedded/startEmbedded.ts', "import { x } from '../../streams/money.ts'"],
     ['src/childProcesses/supervisor.ts', "import { x } from '../embedded/startEmbedded.ts'"],
     ['src/lib/clockAndRandomness.ts', "import { x } from '../settings/config.ts'"],
+    ['src/console/api.ts', "import { x } from '../http/route.ts'"],
+    ['src/console/api.ts', "import { x } from 'node:fs'"],
+    ['src/console/api.ts', "import { x } from '../../scripts/client/src/generated.ts'"],
     ['src/stray.ts', ''],
     ['lib/stray.ts', ''],
     ['scripts/demo/main.ts', "import { x } from '../../src/http/route.ts'"],
@@ -126,6 +129,10 @@ describe('the architecture rules', () => {
     ['src/ports.ts', "import type { Money } from '../streams/money.ts'"],
     ['src/adapters/kafka/factBus.ts', "import { x } from './client.ts'\nimport { Kafka } from 'kafkajs'"],
     ['src/http/response/respond.ts', "import type { X } from '../route.ts'\nimport { y } from './contentCoding.ts'"],
+    [
+      'src/console/api.ts',
+      "import type { Order } from '../../scripts/client/src/generated.ts'\nimport { html } from 'lit'",
+    ],
     ['src/commands/commandHandler.ts', "// import { Pool } from 'pg'\nconst text = `\\nimport { Pool } from 'pg'`"],
   ]
   for (const [path, text] of permitted)

@@ -22,7 +22,7 @@ describe('identity: the records of the issuer', () => {
     nowMs = 0
     revoked = []
     const revoke = async (name: string): Promise<void> => void revoked.push(name)
-    adapters = createAdapters({ clients: async () => [], revoke, now: () => nowMs })
+    adapters = createAdapters({ clients: async () => [], resource: 'http://localhost:8080', revoke, now: () => nowMs })
   })
 
   it('are returned until they are replaced or removed, and apart for each kind', async () => {
@@ -60,7 +60,9 @@ describe('identity: the records of the issuer', () => {
 
   it('stay when the API cannot be told of a revocation', async () => {
     const revoke = (): Promise<never> => Promise.reject(new Error('planted'))
-    const tokens = createAdapters({ clients: async () => [], revoke })('RefreshToken')
+    const tokens = createAdapters({ clients: async () => [], resource: 'http://localhost:8080', revoke })(
+      'RefreshToken',
+    )
     await tokens.upsert('one', { grantId: 'g' }, 60)
     expect(await errorOf(tokens.revokeByGrantId('g'))).to.equal('planted')
     expect(await tokens.find('one')).to.deep.equal({ grantId: 'g' })

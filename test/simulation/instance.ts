@@ -91,6 +91,7 @@ const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping
     publicUrl: 'http://localhost:8080',
     schemaBaseUrl: '',
     issuer: { url: 'http://localhost/oauth', metadata: undefined },
+    metrics: async () => '',
     health: () => Promise.resolve({ ready: true, checks: {} }),
   }
 }

@@ -125,6 +125,7 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
     publicUrl: addresses.api,
     schemaBaseUrl: addresses.api,
     issuer: { url: addresses.issuer, metadata: undefined },
+    metrics: async () => '',
     health: async () => ({ ready: true, checks: {} }),
   }
   const services = different.services?.(usual) ?? usual

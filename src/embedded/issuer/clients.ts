@@ -3,12 +3,12 @@ import type { ClientMetadata } from 'oidc-provider'
 import { z } from 'zod'
 import { SCOPES } from '../../identity/principal.ts'
 import { StartupError } from '../../lib/startupError.ts'
+import { isLoopback, LOOPBACK_HOSTS } from './loopback.ts'
 import { createRegistry, scopesSchema, tenantSchema } from './registrationFile.ts'
 
 const SECRET_BYTES = 32
 const REDIRECT_URIS_MAX = 20
 const REDIRECT_URI_MAX_CHARACTERS = 1_000
-const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]'])
 
 /** The tenants for which a fresh data directory has a client and users. */
 export const DEFAULT_TENANTS = ['acme', 'globex'] as const
@@ -20,7 +20,7 @@ export const DEFAULT_TENANTS = ['acme', 'globex'] as const
 export const isRedirectUri = (text: string): boolean => {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.href !== text || text.includes('#') || url.username !== '' || url.password !== '') return false
-  return url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK.has(url.hostname))
+  return url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK_HOSTS.has(url.hostname))
 }
 
 const redirectUrisSchema = z
@@ -139,12 +139,6 @@ export const rotateClientSecret = async (dataDir: string, id: string): Promise<s
     return clients.map(other => (other === client ? { ...client, client_secret: secret } : other))
   })
   return secret
-}
-
-/** Whether the URI is plain http on this machine, such as that of an application on a user's device. */
-export const isLoopback = (uri: string): boolean => {
-  const { protocol, hostname } = new URL(uri)
-  return protocol === 'http:' && LOOPBACK.has(hostname)
 }
 
 const authMethodOf = (client: DevClient): 'none' | 'private_key_jwt' | 'client_secret_basic' => {

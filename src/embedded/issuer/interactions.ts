@@ -1,11 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { errors, type Provider } from 'oidc-provider'
 import { isScope, type Scope } from '../../identity/principal.ts'
+import { isConsole, isForTenant } from './consoleClient.ts'
 import { formProof, isFromElsewhere, isProof, readForm } from './forms.ts'
 import type { LoginThrottle } from './loginThrottle.ts'
 import { consentPage } from './pages/consent.ts'
 import { errorPage } from './pages/error.ts'
 import { loginPage, type LoginView } from './pages/login.ts'
+import { isFromThisMachine, isLoopback } from './loopback.ts'
 import { type Page, sendPage } from './pages/page.ts'
 import { isPassword } from './passwords.ts'
 import { INTERACTION_ROUTE } from './endpoints.ts'
@@ -38,11 +40,17 @@ const FORGED = { error: 'forged' }
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 
-/** The members that the views of both pages have. */
-const commonViewOf = async ({ dependencies, interaction }: Step) => {
-  const { client_id, redirect_uri } = interaction.params
-  const client = await dependencies.provider.Client.find(textOf(client_id))
+const clientOf = async ({ dependencies, interaction }: Step) => {
+  const client = await dependencies.provider.Client.find(textOf(interaction.params['client_id']))
   if (!client) throw new errors.InvalidClient('client is invalid')
+  return client
+}
+
+/** The members that the views of both pages have. */
+const commonViewOf = async (step: Step) => {
+  const { dependencies, interaction } = step
+  const { redirect_uri } = interaction.params
+  const client = await clientOf(step)
   return {
     application: client.clientName ?? client.clientId,
     tenant: textOf(client['tenant']),
@@ -65,14 +73,26 @@ const divideScopes = ({ interaction }: Step, user: DevUser): { granted: Scope[];
   return { granted: scopes.filter(scope => own.has(scope)), withheld: scopes.filter(scope => !own.has(scope)) }
 }
 
+/**
+ * The users that a developer at this machine can sign in as with one click, at the console alone: those without a
+ * password. None where the service has an address of a network.
+ */
+const usersToChoose = async (step: Step): Promise<readonly DevUser[]> => {
+  const { dependencies, request } = step
+  const isLocal = isLoopback(dependencies.issuer) && isFromThisMachine(request, dependencies.addressOf(request))
+  if (!isLocal || !isConsole(await clientOf(step))) return []
+  return (await dependencies.users()).filter(({ password }) => password === undefined)
+}
+
 const showLogin = async (step: Step, more: Pick<LoginView, 'username' | 'problem'> = {}): Promise<Page> =>
-  loginPage({ ...(await commonViewOf(step)), ...more })
+  loginPage({ ...(await commonViewOf(step)), choices: await usersToChoose(step), ...more })
 
 const showConsent = async (step: Step): Promise<Page> => {
   const user = await userOf(step)
   const identifies = textOf(step.interaction.params['scope']).split(' ').includes('openid')
   return consentPage({
     ...(await commonViewOf(step)),
+    tenant: user.tenant,
     username: user.username,
     identifies,
     ...divideScopes(step, user),
@@ -99,17 +119,27 @@ const leaveSession = async ({ dependencies, interaction }: Step): Promise<void> 
   await interaction.persist()
 }
 
+/** Signs in one of the users to choose from, who need not allow the console what it does for them anyway. */
+const choose = async (step: Step, username: string): Promise<Page | undefined> => {
+  const user = (await usersToChoose(step)).find(choice => choice.username === username)
+  if (user === undefined) return showLogin(step, { problem: 'wrong' })
+  if (step.interaction.session && step.interaction.session.accountId !== username) await leaveSession(step)
+  return finish(step, { login: { accountId: username, amr: ['user'] }, consent: await grantOf(step, user) })
+}
+
 /** The response and its duration are the same for a wrong name, password or tenant. */
 const logIn = async (step: Step, form: ReadonlyMap<string, string>): Promise<Page | undefined> => {
   const { dependencies, request, interaction } = step
+  const chosen = form.get('as')
+  if (chosen !== undefined) return choose(step, chosen)
   const typed = (form.get('username') ?? '').trim().toLowerCase()
   const username = USERNAME.test(typed) ? typed : ''
   const attempt = { username, address: dependencies.addressOf(request) }
   const retryAfterSeconds = dependencies.throttle.begin(attempt)
   if (retryAfterSeconds !== undefined) return showLogin(step, { username, problem: { retryAfterSeconds } })
-  const { tenant } = await commonViewOf(step)
+  const client = await clientOf(step)
   const user = (await dependencies.users()).find(
-    candidate => candidate.username === username && candidate.tenant === tenant,
+    candidate => candidate.username === username && isForTenant(client, candidate.tenant),
   )
   const isClientItself = username === interaction.params['client_id']
   const isRight = await isPassword(form.get('password') ?? '', user?.password)
@@ -119,15 +149,19 @@ const logIn = async (step: Step, form: ReadonlyMap<string, string>): Promise<Pag
   return finish(step, { login: { accountId: username, amr: ['pwd'] } })
 }
 
+const consent = async (step: Step, form: ReadonlyMap<string, string>): Promise<undefined> => {
+  const user = await userOf(step)
+  if (form.get('decision') !== 'allow' || divideScopes(step, user).granted.length === 0) return deny(step)
+  return finish(step, { consent: await grantOf(step, user) })
+}
+
 /**
  * Each consent is a separate grant, so it can be revoked alone. Scopes that the user does not have are recorded as
  * rejected, since undecided ones would be asked for again and again.
  */
-const consent = async (step: Step, form: ReadonlyMap<string, string>): Promise<undefined> => {
+const grantOf = async (step: Step, user: DevUser): Promise<{ readonly grantId: string }> => {
   const { dependencies, interaction } = step
-  const user = await userOf(step)
   const { granted, withheld } = divideScopes(step, user)
-  if (form.get('decision') !== 'allow' || granted.length === 0) return deny(step)
   const grant = new dependencies.provider.Grant({
     accountId: user.username,
     clientId: textOf(interaction.params['client_id']),
@@ -139,7 +173,7 @@ const consent = async (step: Step, form: ReadonlyMap<string, string>): Promise<u
     for (const resource of resourceSpellings(dependencies.resource))
       grant.rejectResourceScope(resource, withheld.join(' '))
   }
-  return finish(step, { consent: { grantId: await grant.save() } })
+  return { grantId: await grant.save() }
 }
 
 const receive = async (step: Step, action: string): Promise<Page | undefined> => {

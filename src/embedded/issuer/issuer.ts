@@ -106,7 +106,7 @@ const openServer = async (
   const wired = {
     ...{ issuer, audience, resource, addressOf, onError, keys },
     users,
-    adapters: { clients, revoke },
+    adapters: { clients, resource, revoke },
     signingKey: async () => (await ring()).signing,
     cookieKey: randomBytes(COOKIE_KEY_BYTES).toString('base64url'),
     throttle: createLoginThrottle(),

@@ -1,12 +1,15 @@
 import { hash } from 'node:crypto'
 import { type Adapter, type AdapterFactory, type AdapterPayload, errors } from 'oidc-provider'
 import { type DevClient, metadataOf } from './clients.ts'
+import { consoleMetadata } from './consoleClient.ts'
 import { SESSION_LIFETIME_SECONDS } from './lifetimes.ts'
 
 /** The storage that oidc-provider asks for: clients from their file, everything else in memory until it expires. */
 
 export type AdapterDependencies = {
   readonly clients: () => Promise<readonly DevClient[]>
+  /** The base URL of the service, at which its console is. */
+  readonly resource: string
   /** Makes the API refuse the access tokens of the grant with this name. */
   readonly revoke: (name: string) => Promise<void>
   /** Milliseconds of a clock. */
@@ -43,10 +46,13 @@ const createRecords = (now: () => number) => {
   }
 }
 
-const clientAdapter = (clients: AdapterDependencies['clients']): Pick<Adapter, 'find' | 'upsert'> => ({
+const clientAdapter = ({
+  clients,
+  resource,
+}: Pick<AdapterDependencies, 'clients' | 'resource'>): Pick<Adapter, 'find' | 'upsert'> => ({
   find: async id => {
     const client = (await clients()).find(({ client_id }) => client_id === id)
-    return client && metadataOf(client)
+    return client ? metadataOf(client) : consoleMetadata(id, resource)
   },
   upsert: async () => {
     throw new Error('Clients are registered by the command line alone.')
@@ -60,7 +66,7 @@ const clientAdapter = (clients: AdapterDependencies['clients']): Pick<Adapter, '
  *
  * Long because it lists the methods of the library's interface.
  */
-export const createAdapters = ({ clients, revoke, now = Date.now }: AdapterDependencies): AdapterFactory => {
+export const createAdapters = ({ revoke, now = Date.now, ...registered }: AdapterDependencies): AdapterFactory => {
   const records = createRecords(now)
   const copyOf = (key: string): AdapterPayload | undefined => {
     const payload = records.get(key)
@@ -102,7 +108,7 @@ export const createAdapters = ({ clients, revoke, now = Date.now }: AdapterDepen
       },
       destroy: async id => records.remove(keyOf(id)),
       revokeByGrantId,
-      ...(kind === 'Client' ? clientAdapter(clients) : {}),
+      ...(kind === 'Client' ? clientAdapter(registered) : {}),
     }
   }
 }

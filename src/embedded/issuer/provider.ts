@@ -11,7 +11,7 @@ import {
   type ResourceServer,
 } from 'oidc-provider'
 import { SCOPES } from '../../identity/principal.ts'
-import { isLoopback } from './clients.ts'
+import { isConsole, isForTenant } from './consoleClient.ts'
 import { CLIENT_ASSERTION_ALGORITHMS, CLIENT_AUTH_METHODS, INTERACTION_ROUTE, ROUTES } from './endpoints.ts'
 import { isPage } from './errorResponses.ts'
 import { grantName } from './oidcAdapters.ts'
@@ -23,6 +23,7 @@ import {
   WORKLOAD_LIFETIME_SECONDS,
 } from './lifetimes.ts'
 import { errorPage } from './pages/error.ts'
+import { isLoopback } from './loopback.ts'
 import { headersOf, textOf } from './pages/page.ts'
 import type { SigningKey } from './signingKey.ts'
 import type { DevUser } from './users.ts'
@@ -102,9 +103,11 @@ const findAccount =
   (users: ProviderOptions['users']): Configuration['findAccount'] =>
   async ({ oidc }, sub, token): Promise<Account | undefined> => {
     const user = (await users()).find(({ username }) => username === sub)
-    if (!user || user.tenant !== oidc.client?.['tenant'] || user.username === oidc.client?.clientId) return undefined
+    if (!user || !isForTenant(oidc.client, user.tenant) || user.username === oidc.client?.clientId) return undefined
     const began = token && 'authTime' in token ? Number(token.authTime) : (oidc.session?.loginTs ?? 0)
-    if (user.password_set_at === undefined || began < user.password_set_at) return undefined
+    // Users without a password have sessions of the console alone.
+    const since = user.password_set_at ?? (isConsole(oidc.client) ? 0 : Infinity)
+    if (began < since) return undefined
     const { tenant, scope } = user
     return { accountId: sub, tenant, scope, claims: () => ({ sub }) }
   }
@@ -117,12 +120,13 @@ const createPolicy = (): interactionPolicy.DefaultPolicy => {
     Boolean(oidc.session?.accountId && !oidc.account),
   )
   policy.get('login')?.checks.add(noAccount, 0)
-  // RFC 8252, section 8.6: nothing authenticates a public client, so the user is asked each time.
+  // RFC 8252, section 8.6: nothing authenticates a public client, so the user is asked each time; but for the console of this
+  // service, which is known by its address, and which asks whenever it is reloaded, since it keeps no token.
   const isPublic = new Check(
     'public_client',
     'the client cannot prove itself',
     'consent_required',
-    ({ oidc }) => oidc.client?.clientAuthMethod === 'none' && !oidc.result?.consent,
+    ({ oidc: { client, result } }) => client?.clientAuthMethod === 'none' && !result?.consent && !isConsole(client),
   )
   policy.get('consent')?.checks.add(isPublic, 0)
   return policy

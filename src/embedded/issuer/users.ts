@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { SCOPES, type Scope } from '../../identity/principal.ts'
+import { DEVELOPMENT_OPERATORS, SCOPES, type Scope } from '../../identity/principal.ts'
 import { StartupError } from '../../lib/startupError.ts'
 import {
   generatePassword,
@@ -28,18 +28,26 @@ export type DevUser = z.infer<typeof userSchema>
 
 const allBut = (...without: readonly Scope[]): string => SCOPES.filter(scope => !without.includes(scope)).join(' ')
 
+/** What operators of the installation may do, whatever tenant has it. */
+const OF_OPERATORS: readonly Scope[] = ['projections:operate', 'audit:installation']
+
 /**
- * One user who enters and pays, one who approves and reads everything, and one of another tenant, all without a
- * password.
+ * One user who enters and pays, one who approves and reads everything, one of another tenant, one of the tenant of
+ * `npm run demo`, and an operator of the installation, all without a password.
  */
 const developmentUsers = (): readonly DevUser[] => [
   {
     username: 'alice',
     tenant: 'acme',
-    scope: allBut('invoice:approve', 'payments:settle', 'payments:refund', 'audit:read', 'keys:manage'),
+    scope: allBut(
+      ...(['invoice:approve', 'payments:settle', 'payments:refund', 'audit:read', 'keys:manage'] as const),
+      ...OF_OPERATORS,
+    ),
   },
-  { username: 'bob', tenant: 'acme', scope: allBut('payments:settle') },
-  { username: 'carol', tenant: 'globex', scope: allBut('payments:settle') },
+  { username: 'bob', tenant: 'acme', scope: allBut('payments:settle', ...OF_OPERATORS) },
+  { username: 'carol', tenant: 'globex', scope: allBut('payments:settle', ...OF_OPERATORS) },
+  { username: 'dana', tenant: 'chinook', scope: allBut('payments:settle', ...OF_OPERATORS) },
+  { username: 'olga', tenant: DEVELOPMENT_OPERATORS, scope: allBut('payments:settle') },
 ]
 
 const registry = createRegistry<DevUser>({

@@ -20,20 +20,27 @@ import { inVersion } from '../translation/translation.ts'
 
 /** openapi.json, derived from the same route declarations as the router. */
 
-const EVENT_STREAM = 'text/event-stream'
-const eventStream = z.string().meta({
-  description:
-    'Server-sent events: id is an opaque position for Last-Event-ID, event the type of the fact, data the CloudEvent as JSON.',
-})
+/** The forms that a JSON response can have as well, by their type. */
+const TEXTS = {
+  'text/event-stream': z.string().meta({
+    description:
+      'Server-sent events: id is an opaque position for Last-Event-ID, event the type of the fact, data the CloudEvent as JSON.',
+  }),
+  'text/html': z.string().meta({ description: 'A page for browsers.' }),
+}
 
 const responseOf = (spec: ResponseSpec, endpoint: AnyRoute) => {
   const { description, schema, contentType = 'application/json' } = spec
-  const stream = endpoint.offers?.includes(EVENT_STREAM) ? { [EVENT_STREAM]: { schema: eventStream } } : {}
+  const others = Object.fromEntries(
+    Object.entries(TEXTS)
+      .filter(([type]) => endpoint.offers?.includes(type) && contentType === 'application/json')
+      .map(([type, text]) => [type, { schema: text }]),
+  )
   return {
     description,
     headers: successHeadersOf(spec, endpoint),
     ...(schema
-      ? { content: { ...Object.fromEntries([contentType].flat().map(type => [type, { schema }])), ...stream } }
+      ? { content: { ...Object.fromEntries([contentType].flat().map(type => [type, { schema }])), ...others } }
       : {}),
   }
 }

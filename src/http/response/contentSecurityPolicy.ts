@@ -18,3 +18,21 @@ export const DOCS_PAGE_POLICY = [
   "frame-ancestors 'none'",
   "base-uri 'none'",
 ].join('; ')
+
+/**
+ * The console: scripts from here and its import map; requests to here and to the issuer; no markup from strings but the
+ * templates of lit-html.
+ */
+export const consolePagePolicy = ({ importMapHash, issuer }: { importMapHash: string; issuer: string }): string =>
+  [
+    "default-src 'none'",
+    `script-src 'self' 'sha256-${importMapHash}'`,
+    "style-src 'self'",
+    'img-src data:',
+    `connect-src 'self' ${issuer}`,
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    "require-trusted-types-for 'script'",
+    'trusted-types lit-html',
+  ].join('; ')

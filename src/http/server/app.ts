@@ -14,6 +14,7 @@ import { type AddressOf, createAddressOf, networkOf } from '../request/clientAdd
 import { announcedBytesOf, bodyArrived, sendContinueTo } from '../request/body.ts'
 import { createRequestMetrics } from './requestMetrics.ts'
 import type { RequestPipeline } from '../requestPipeline.ts'
+import { type ConsoleSettings, mountConsole } from './consoleMount.ts'
 import { allowOf, routesByPath } from './routing.ts'
 import { correlationIdOf, traceIdOf } from '../request/correlation.ts'
 import { framingFault } from '../request/framing.ts'
@@ -42,6 +43,8 @@ export type AppDependencies = {
   readonly addressOf?: AddressOf
   /** The embedded issuer and the path that it is mounted at. */
   readonly issuer?: { readonly path: string; readonly handler: IssuerHandler }
+  /** The page /console; absent where it is not served. */
+  readonly console?: ConsoleSettings
   /** Counts the requests of identified callers by version, route and client. */
   readonly usage?: Pick<ApiVersionUsage, 'count'>
   /** The version of each request by its header; by default every version is served. */
@@ -101,12 +104,13 @@ const pathOf = ({ url = '' }: IncomingMessage): string => url.split('?', 1)[0] ?
 const versionHeaderOf = ({ headers }: IncomingMessage): string | undefined => headers['api-version']?.toString()
 
 /** The Express application: the routes in the order of their declaration, then 405, 404 and error handling. */
-const routerOf = ({ routes, issuer, ...exchange }: AppDependencies): Express => {
+const routerOf = ({ routes, issuer, console: page, ...exchange }: AppDependencies): Express => {
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
 
-  if (issuer) app.use(issuer.path, asIssuer, takeTurn, waitForBody, mountIssuer(issuer.handler))
+  if (issuer) app.use(issuer.path, labelled('issuer'), takeTurn, waitForBody, mountIssuer(issuer.handler))
+  if (page) app.use('/console', labelled('console'), takeTurn, mountConsole(page))
   for (const [path, endpoints] of routesByPath(routes)) {
     for (const route of endpoints) app[methodOf(route)](path, respondInVersion(route, exchange))
     app.all(path, (req, res) => {
@@ -125,10 +129,13 @@ const routerOf = ({ routes, issuer, ...exchange }: AppDependencies): Express => 
   return app
 }
 
-const asIssuer: RequestHandler = (_req, res, next) => {
-  res.locals['route'] = 'issuer'
-  next()
-}
+/** Names the route of a request that no declared route answers, for the metric of requests. */
+const labelled =
+  (route: string): RequestHandler =>
+  (_req, res, next) => {
+    res.locals['route'] = route
+    next()
+  }
 
 /** The turn of a request that needs no credential. */
 const takeTurn: RequestHandler = async (_req, res, next) => {

@@ -97,7 +97,7 @@ describe('the metric of requests', () => {
     await inParallel(
       16,
       Array.from({ length: 10_000 }),
-      (_, index) => requests[index % requests.length]?.() ?? send('GET', '/'),
+      (_, index) => requests[index % requests.length]?.() ?? send('GET', '/nowhere'),
     )
     expect(await seriesOf(reader)).to.have.deep.members(first)
   })

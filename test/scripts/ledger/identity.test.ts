@@ -119,6 +119,8 @@ describe('npm run ledger: clients, users and the issuer', () => {
       ['alice', null],
       ['bob', null],
       ['carol', null],
+      ['dana', null],
+      ['olga', null],
     ])
     const { password } = await resultOf('users', 'set-password', 'alice')
     const printed = await outputOf('users', 'add', 'dora', '--tenant', 'acme', '--scope', 'orders:read')

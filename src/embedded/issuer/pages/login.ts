@@ -1,11 +1,15 @@
 import { type Html, html, nothing } from './html.ts'
+import type { DevUser } from '../users.ts'
 import type { Page } from './page.ts'
 
 /** The page on which a user logs in. */
 
 export type LoginView = {
   readonly application: string
+  /** Empty for an application of all tenants. */
   readonly tenant: string
+  /** The users to sign in as with one click. */
+  readonly choices: readonly Pick<DevUser, 'username' | 'tenant'>[]
   /** The action of the forms: this page's own address. */
   readonly action: string
   readonly csrf: string
@@ -24,6 +28,20 @@ const sentenceOf = (problem: NonNullable<LoginView['problem']>): string => {
 const alarm = (problem: LoginView['problem']): Html =>
   problem === undefined ? nothing : html`<p class="alarm" role="alert" id="problem">${sentenceOf(problem)}</p>`
 
+/** A form of its own: the Enter key in a field would press the first button of its form. */
+const choiceSection = ({ choices, action, csrf }: LoginView): Html =>
+  choices.length === 0
+    ? nothing
+    : html`<form method="post" action="${action}/login">
+<input type="hidden" name="csrf" value="${csrf}">
+<fieldset><legend>As a user of this development service</legend>${choices.map(
+        ({ username, tenant }) =>
+          html`<button name="as" value="${username}">${username} <small>of ${tenant}</small></button>`,
+      )}</fieldset></form>`
+
+const tenantSection = (tenant: string): Html =>
+  tenant === '' ? nothing : html`<dl class="facts"><dt>Tenant</dt><dd>${tenant}</dd></dl>`
+
 const statusOf = (problem: LoginView['problem']): number => {
   if (problem === undefined) return 200
   return problem === 'wrong' ? 403 : 429
@@ -40,8 +58,9 @@ export const loginPage = (view: LoginView): Page => {
     ...(typeof problem === 'object' ? { headers: { 'retry-after': String(problem.retryAfterSeconds) } } : {}),
     body: html`<h1>Sign in</h1>
 <p>to continue to <strong>${application}</strong></p>
-<dl class="facts"><dt>Tenant</dt><dd>${tenant}</dd></dl>
+${tenantSection(tenant)}
 ${alarm(problem)}
+${choiceSection(view)}
 <form method="post" action="${action}/login">
 <input type="hidden" name="csrf" value="${csrf}">
 <label for="username">User name</label>

@@ -157,10 +157,7 @@ export const UNDECODABLE: Texts = {
 
 /** Paths that do not exist for any method. */
 export const NO_ROUTES: Texts = {
-  ...each(['/', '//', '///', '/.', '/..', '/*', '/?', '/:', '/%20', '/%00', '/%2F'], path => [
-    `the path ${path}`,
-    path,
-  ]),
+  ...each(['//', '///', '/.', '/..', '/*', '/:', '/%20', '/%00', '/%2F'], path => [`the path ${path}`, path]),
   capitals: '/ORDERS',
   'one capital': '/Orders',
   'a capital within': '/orDers',
