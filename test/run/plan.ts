@@ -29,6 +29,7 @@ const BACKGROUND_FILES = new Set(['test/simulation/simulation.test.ts'])
 
 /** Files that compare measured times, or block a service so long that it must not wait for a processor as well. */
 const EXCLUSIVE_FILES = new Set([
+  'test/browser/console/budget.test.ts',
   'test/faults/attackers.test.ts',
   'test/http/admission/blockedLoop.test.ts',
   'test/http/admission/overload.test.ts',
