@@ -19,6 +19,12 @@ export class PlacedView extends View {
   override connectedCallback(): void {
     super.connectedCallback()
     this.leave = onPlace(() => this.requestUpdate())
+    this.requestUpdate()
+  }
+
+  /** The change of address that removes an element asks it for an update too, which would begin its work anew. */
+  protected override shouldUpdate(): boolean {
+    return this.isConnected
   }
 
   override disconnectedCallback(): void {

@@ -21,7 +21,7 @@ export const consoleMetadata = (id: string, resource: string): ClientMetadata | 
   id === CLIENT_ID
     ? {
         client_id: CLIENT_ID,
-        client_name: 'The console',
+        client_name: 'Ledger console',
         // Its redirect URIs are compared with their port, unlike those of a native application (RFC 8252, section 7.3).
         application_type: 'web',
         scope: ['openid', ...SCOPES].join(' '),

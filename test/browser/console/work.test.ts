@@ -113,6 +113,17 @@ else
       expect(await facts.first().innerText()).to.include(later)
     })
 
+    it('ends the stream of facts when another page is shown', async () => {
+      const streams = new Set<unknown>()
+      page.on('request', request => request.headers()['accept'] === 'text/event-stream' && streams.add(request))
+      page.on('requestfailed', request => streams.delete(request))
+      await go('/facts')
+      await eventually(() => streams.size === 1)
+      for (const name of ['Money', 'Facts', 'Operations']) await page.getByRole('link', { name, exact: true }).click()
+      await page.getByRole('heading', { name: 'Exports' }).waitFor()
+      await eventually(() => streams.size === 0)
+    })
+
     it('replays a subscription: says before where the log ends and how many facts will be sent', async () => {
       const created = await service.client.post('/subscriptions', { types: ['invoice.paid'], start: 'now' })
       await go(`/facts/${created.body.id}`)
