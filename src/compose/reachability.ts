@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { connectionParts } from '../adapters/eventstoredb/connectionString.ts'
 import type { Config } from '../settings/config.ts'
 import { systemCode } from '../lib/startupError.ts'
 import { dependencyNames, type Notify } from './dependencyNotices.ts'
@@ -54,10 +55,8 @@ const placesOfDatabase = (address: string): readonly Place[] => {
 }
 
 /** With `esdb+discover` the host may be a name with several addresses, of which the client chooses one. */
-const placesOfStore = (address: string): readonly Place[] => {
-  const hosts = address.slice(address.lastIndexOf('@') + 1).replace(/^esdb(\+discover)?:\/\//, '')
-  return (hosts.split(/[/?]/)[0] ?? '').split(',').flatMap(host => placeIn(host, EVENT_STORE_PORT))
-}
+const placesOfStore = (address: string): readonly Place[] =>
+  connectionParts(address).hosts.flatMap(host => placeIn(host, EVENT_STORE_PORT))
 
 const placesOfIssuer = (address: string): readonly Place[] => {
   const { host, protocol } = new URL(address)
