@@ -1,5 +1,9 @@
+import { resolve } from 'node:path'
 import closeWithGrace from 'close-with-grace'
+import { readCommandLine } from './compose/commandLine.ts'
+import { reportUnreachable } from './compose/reachability.ts'
 import type { Service, Starting } from './compose/service.ts'
+import { checkEvidenceSettings } from './compose/evidenceSettings.ts'
 import { type Config, readConfig } from './settings/config.ts'
 import { withoutSecrets } from './lib/redaction.ts'
 import { sentenceOf } from './lib/startupError.ts'
@@ -12,6 +16,12 @@ const SHUTDOWN_MAX_MS = 15_000
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
 /** Errors of libraries may quote connection strings. */
 const notify = (sentence: string): void => void process.stderr.write(`${withoutSecrets(sentence)}\n`)
+
+/** What a command in another terminal needs to find this service. */
+const dataDirSetting = (): string => {
+  const { LEDGER_DATA_DIR: dataDir } = process.env
+  return dataDir ? `LEDGER_DATA_DIR='${resolve(dataDir)}' ` : ''
+}
 
 const announce = ({ addresses, logs }: Service): void => {
   const { api, event_store, postgres, kafka, issuer, metrics } = addresses
@@ -28,7 +38,9 @@ const announce = ({ addresses, logs }: Service): void => {
   print(`log           ${logs}`)
   print('')
   print('Try it, in another terminal:')
-  print(`  TOKEN=$(npm run -s ledger -- token --tenant acme --subject me --scope "orders:write orders:read")`)
+  print(
+    `  TOKEN=$(${dataDirSetting()}npm run -s ledger -- token --tenant acme --subject me --scope "orders:write orders:read")`,
+  )
   print(`  curl -s ${api}/orders -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\`)
   print(`    -d '{"currency":"USD","lines":[{"sku":"tea","quantity":2,"unit_amount":450}]}'`)
   print('')
@@ -41,13 +53,28 @@ const start = async (config: Config, starting: Starting): Promise<Service> => {
   return (await import('./cluster/primary.ts')).startProcesses(config, starting)
 }
 
+const USAGE_ERROR = 2
+
 const main = async (): Promise<void> => {
-  let port = 0
+  const commandLine = readCommandLine(process.argv.slice(2))
+  if ('help' in commandLine) return void process.stdout.write(commandLine.help)
+  if ('refusal' in commandLine) {
+    notify(commandLine.refusal)
+    process.exitCode = USAGE_ERROR
+    return
+  }
+  await run()
+}
+
+const run = async (): Promise<void> => {
+  let place = { host: '', port: 0 }
+  const ending = new AbortController()
   try {
     const config = readConfig()
-    ;({ port } = config)
+    place = config
     for (const sentence of config.unknownSettings) notify(sentence)
-    const ending = new AbortController()
+    await checkEvidenceSettings(config)
+    void reportUnreachable(config, notify)
     const starting = start(config, { signal: ending.signal, onWaiting: notify, onOutage: notify })
     closeWithGrace({ delay: SHUTDOWN_MAX_MS, logger: false }, async ({ err }) => {
       ending.abort()
@@ -65,7 +92,9 @@ const main = async (): Promise<void> => {
       process.kill(process.pid, 'SIGTERM')
     })
   } catch (error) {
-    notify(sentenceOf(error, port) ?? (error instanceof Error ? String(error.stack) : String(error)))
+    // A signal ended the start; the handler of signals ends the process.
+    if (ending.signal.aborted) return
+    notify(sentenceOf(error, place) ?? (error instanceof Error ? String(error.stack) : String(error)))
     process.exit(1)
   }
 }

@@ -15,7 +15,6 @@ import {
 import { observeProcess } from '../compose/processMetrics.ts'
 import { joinedTexts, metricsText, observe } from '../lib/metrics.ts'
 import type { Logger } from '../ports.ts'
-import { StartupError } from '../lib/startupError.ts'
 import { acceptConnections } from './connections.ts'
 import { type Children, startChildren } from './children.ts'
 import { createSerialQueue } from '../lib/serialQueue.ts'
@@ -29,7 +28,7 @@ import { createSerialQueue } from '../lib/serialQueue.ts'
 
 /** Starts the service. When a step fails, everything that was started before is closed. */
 export const startProcesses = (config: Config, starting: Starting): Promise<Service> =>
-  closingOnFailure((cleanup, onLog) => start(config, cleanup, { ...starting, onLog }))
+  closingOnFailure((cleanup, onLog) => start(config, cleanup, { ...starting, onLog }), starting.signal)
 
 type StartingWithLog = Starting & { readonly onLog: (logger: Logger) => void }
 
@@ -74,7 +73,7 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   const issuerPort =
     config.issuer === undefined ? await serveIssuer(config, { port, logger, children }, embedded) : undefined
   stores.resolve({ ...(await openStores(config, embedded, logger, failed.resolve)), issuerPort })
-  await Promise.race([children.ready, ended(starting.signal)])
+  await children.ready
   return { addresses: await addresses(), logs: place, failed: failed.promise, close: cleanup.run }
 }
 
@@ -115,13 +114,6 @@ const inOrder = (work: () => Promise<void>): (() => Promise<void>) => {
   const queue = createSerialQueue()
   return () => queue(work)
 }
-
-const ended = (signal: AbortSignal): Promise<never> =>
-  new Promise((_, reject) => {
-    const end = (): void => reject(new StartupError('Stopped before it was ready.'))
-    if (signal.aborted) end()
-    signal.addEventListener('abort', end)
-  })
 
 /** Each child reports what it waits for; it is passed on once. */
 const onceEach = (report: (sentence: string) => void): ((sentence: string) => void) => {

@@ -57,8 +57,13 @@ export const causeOf = (error: Unavailable): string => {
   const { cause = error } = error
   const first = cause instanceof AggregateError ? cause.errors[0] : cause
   const message = first instanceof Error ? first.message : String(first)
-  return /[.…]$/.test(message) ? message : `${message}.`
+  return sentence(withoutGrpc(message))
 }
+
+const sentence = (text: string): string => (/[.…]$/.test(text) ? text : `${text}.`)
+
+/** The client of the event store wraps the error of the connection: `14 UNAVAILABLE: … (caused by: connect ECONNREFUSED …)`. */
+const withoutGrpc = (message: string): string => /^\d+ [A-Z_]+: .*\(caused by: ([^)]+)\)/.exec(message)?.[1] ?? message
 
 /** The sentence that ends a start whose dependency does not answer; other errors are returned unchanged. */
 export const startRefusal = (error: unknown, names: DependencyNames): unknown =>
@@ -71,7 +76,9 @@ const OUTAGE_REPORTED_AFTER_MS = 1_000
 
 const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`
 
-/** Reports outages and recoveries as the feeds notice them; call the returned function with each state of a feed. */
+/**
+ * Reports outages, failures and recoveries as the feeds notice them; call the returned function with each state of a feed.
+ */
 export const createOutageNotices = (names: DependencyNames, notify: Notify): ((state: FeedState) => void) => {
   const feedsWithout = new Map<string, Dependency>()
   const reported = new Set<Dependency>()
@@ -81,7 +88,16 @@ export const createOutageNotices = (names: DependencyNames, notify: Notify): ((s
     reported.add(dependency)
     notify(`${capitalized(names[dependency])} does not answer; trying again.`)
   }
-  return ({ name, error, dependency }) => {
+  const stopped = new Set<string>()
+  const reportStop = ({ name, state, error }: FeedState): void => {
+    if (state === 'live' && stopped.delete(name)) notify(`The feed ${name} continues.`)
+    if (state !== 'stopped' || error === undefined || stopped.has(name)) return
+    stopped.add(name)
+    notify(`The feed ${name} has failed: ${sentence(error)} Trying again; see npm run -s ledger -- doctor.`)
+  }
+  return feed => {
+    reportStop(feed)
+    const { name, error, dependency } = feed
     const before = feedsWithout.get(name)
     if (error !== undefined && dependency !== undefined) {
       feedsWithout.set(name, dependency)

@@ -3,8 +3,9 @@ import { type Addresses, publishAddresses } from './addressesFile.ts'
 import { type CleanupStack, createCleanupStack } from '../lib/cleanupStack.ts'
 import type { Config } from '../settings/config.ts'
 import { openDataDirectory } from '../embedded/dataDirectory.ts'
-import { holdFreePort } from '../embedded/freePorts.ts'
+import { holdFreePort, holdPort } from '../embedded/freePorts.ts'
 import { startEmbeddedServices } from '../embedded/startEmbedded.ts'
+import { StartupError } from '../lib/startupError.ts'
 import type { Logger } from '../ports.ts'
 import { openOperatorPort } from './operatorPort.ts'
 import { openLog } from './serviceLog.ts'
@@ -22,12 +23,21 @@ export const isEmbedded = ({ databaseUrl, eventStoreUrl, issuer }: Config): bool
 
 type Start<T> = (cleanup: CleanupStack, onLog: (logger: Logger) => void) => Promise<T>
 
-/** Starts a service. When a step fails, everything that was started before is closed. */
-export const closingOnFailure = async <T>(start: Start<T>): Promise<T> => {
+/** Rejects when the signal aborts. */
+export const whenAborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    const abort = (): void => reject(new StartupError('The start was interrupted.'))
+    if (signal.aborted) abort()
+    else signal.addEventListener('abort', abort, { once: true })
+  })
+
+/** Starts a service. When a step fails, or the signal aborts, everything that was started before is closed. */
+export const closingOnFailure = async <T>(start: Start<T>, signal: AbortSignal): Promise<T> => {
   let logger: Logger | undefined
   const cleanup = createCleanupStack(error => logger?.error({ error }, 'a resource did not close'))
   try {
-    return await start(cleanup, opened => void (logger = opened))
+    // A step may wait for a dependency that never answers.
+    return await Promise.race([start(cleanup, opened => void (logger = opened)), whenAborted(signal)])
   } catch (error) {
     await cleanup.run()
     throw error
@@ -37,7 +47,11 @@ export const closingOnFailure = async <T>(start: Start<T>): Promise<T> => {
 /** Takes the data directory where it is needed, and opens the log. */
 export const openDirectoryAndLog = async (config: Config, cleanup: CleanupStack, processName?: string) => {
   if (isEmbedded(config)) {
-    const directory = await openDataDirectory(config.dataDir)
+    const directory = await openDataDirectory(config.dataDir).catch((error: unknown) => {
+      throw error instanceof StartupError
+        ? new StartupError(`${error.message} To use another directory, set LEDGER_DATA_DIR.`, error)
+        : error
+    })
     cleanup.defer(() => directory.release())
   }
   const { logger, place, flush } = await openLog(config, processName)
@@ -87,13 +101,18 @@ export type ListeningPlace = {
 
 /**
  * Chooses the port for PORT=0 and holds it until the HTTP server takes its socket over, which is seconds later: a port
- * that is only known could be taken by another program. Rejects with the system error for a host that is not usable.
+ * that is only known could be taken by another program. Any other port is tried, so that one in use is refused before
+ * the embedded services start. Rejects with the system error for a host or port that is not usable.
  */
 export const chooseListeningPlace = async (
   { host, port }: Pick<Config, 'host' | 'port'>,
   cleanup: CleanupStack,
 ): Promise<ListeningPlace> => {
-  if (port !== 0) return { port }
+  if (port !== 0) {
+    const { release } = await holdPort(port, host)
+    await release()
+    return { port }
+  }
   const held = await holdFreePort(host)
   cleanup.defer(held.release)
   return held

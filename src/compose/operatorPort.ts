@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Config } from '../settings/config.ts'
-import { systemCode, StartupError } from '../lib/startupError.ts'
+import { hostRefusal, systemCode, StartupError } from '../lib/startupError.ts'
 
 /**
  * The operators' port: GET /metrics in the text format of Prometheus. It is not the port of the API, so callers of
@@ -19,13 +19,20 @@ const PATH = '/metrics'
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 const CLOSE_MAX_MS = 1_000
 
-const refusal = (port: number, error: unknown): unknown =>
-  systemCode(error) === 'EADDRINUSE' || systemCode(error) === 'EACCES'
-    ? new StartupError(
-        `The metrics port ${port} cannot be used. Set METRICS_PORT to another port, to 0 for any free one, or to off.`,
-        error,
-      )
+const PORT_REFUSALS: Readonly<Record<string, string>> = { EADDRINUSE: 'is in use', EACCES: 'is not permitted' }
+
+const refusal = ({ host, port }: Place, error: unknown): unknown => {
+  const ofPort = PORT_REFUSALS[systemCode(error) ?? '']
+  if (ofPort !== undefined)
+    return new StartupError(
+      `The metrics port ${port} ${ofPort}. Set METRICS_PORT to another port, to 0 for any free one, or to off.`,
+      error,
+    )
+  const ofHost = hostRefusal(error)
+  return ofHost
+    ? new StartupError(`METRICS_HOST=${host} ${ofHost}. Set it to an address of this machine.`, error)
     : error
+}
 
 /** Rejects with the system error. */
 const listen = async (server: Server, port: number, host: string): Promise<void> => {
@@ -34,11 +41,12 @@ const listen = async (server: Server, port: number, host: string): Promise<void>
 }
 
 /** A service that did not choose the port takes any other if it is in use, as beside another service on this machine. */
-const listenOn = async (server: Server, { host, port, isDefault }: Place): Promise<void> => {
+const listenOn = async (server: Server, place: Place): Promise<void> => {
+  const { host, port, isDefault } = place
   try {
     await listen(server, port, host)
   } catch (error) {
-    if (!isDefault || systemCode(error) !== 'EADDRINUSE') throw refusal(port, error)
+    if (!isDefault || systemCode(error) !== 'EADDRINUSE') throw refusal(place, error)
     await listen(server, 0, host)
   }
 }

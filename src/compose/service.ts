@@ -36,6 +36,7 @@ import {
   publicUrlOf,
   publish,
   serveMetrics,
+  whenAborted,
 } from './machine.ts'
 import { observeProcess } from './processMetrics.ts'
 import { observeService } from './serviceMetrics.ts'
@@ -76,7 +77,7 @@ const UNCONTROLLED: Starting = {
 
 /** Starts the service. When a step fails, everything that was started before is closed. */
 export const compose = (config: Config, starting: Starting = UNCONTROLLED): Promise<Service> =>
-  closingOnFailure((cleanup, onLog) => start(config, cleanup, { ...starting, onLog }))
+  closingOnFailure((cleanup, onLog) => start(config, cleanup, { ...starting, onLog }), starting.signal)
 
 type StartingWithLog = Starting & { readonly onLog: (logger: Logger) => void }
 
@@ -84,10 +85,10 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   const { logger, place } = await openDirectoryAndLog(config, cleanup)
   starting.onLog(logger)
   const failed = Promise.withResolvers<Error>()
-  const stores = await openStores(config, cleanup, logger, failed.resolve)
   const listening = await chooseListeningPlace(config, cleanup)
   observeProcess()
   const metrics = await serveMetrics(config, cleanup, () => metricsText({ process: 'service' }))
+  const stores = await openStores(config, cleanup, logger, failed.resolve)
   const addresses = addressesOf(config, { port: listening.port, stores, metrics, pids: { service: process.pid } })
   const onListening = (): Promise<void> => publish(config, addresses, cleanup)
   await startService(
@@ -155,11 +156,10 @@ const untilAnswered = async (
     logger.warn({ reason }, 'the event store is not responding yet')
     onWaiting(`Waiting for ${name}: ${reason}`)
   }
-  while (!signal.aborted) {
-    if (await hasAnswered(check(), report)) return
+  while (!(await hasAnswered(check(), report))) {
     await realWorld().sleep(STORE_POLL_MS, signal)
+    signal.throwIfAborted()
   }
-  throw new StartupError(`Stopped while waiting for ${name}.`)
 }
 
 /**
@@ -242,7 +242,8 @@ export const startService = async (
 ): Promise<Pick<FeedStates, 'values'>> => {
   const names = dependencyNames(options.config)
   try {
-    return await startParts(options, cleanup, { ...starting, names })
+    // A dependency that never answers must not hold up the end.
+    return await Promise.race([startParts(options, cleanup, { ...starting, names }), whenAborted(starting.signal)])
   } catch (error) {
     throw startRefusal(error, names)
   }

@@ -17,12 +17,17 @@ export const signingKeyFrom = async ({
 }: Pick<Config, 'evidence' | 'dataDir'>): Promise<SigningKey> => {
   const { signingKey, inProduction } = evidence
   if (signingKey === undefined && inProduction)
-    throw new StartupError('EVIDENCE_SIGNING_KEY is not set, so that no head can be signed: set it, see README.md.')
+    throw new StartupError(
+      'EVIDENCE_SIGNING_KEY is not set, so no head can be signed: set it, see scripts/ledger/OPERATING.md.',
+    )
   if (signingKey === undefined) return signingKeyOf(await loadEvidenceKey(dataDir))
   try {
     return signingKeyOf(parseEvidenceKey(signingKey))
   } catch {
     // Without the cause, because a parser's message may quote the key.
-    throw new StartupError('EVIDENCE_SIGNING_KEY is not usable: an Ed25519 key in PKCS#8, as PEM or as base64 of DER.')
+    throw new StartupError(
+      'EVIDENCE_SIGNING_KEY is not valid: expected an Ed25519 key in PKCS#8, as PEM or as base64 of DER, as ' +
+        '`openssl genpkey -algorithm ed25519` makes one.',
+    )
   }
 }

@@ -110,7 +110,8 @@ const TOKEN_OF_COMMANDS = 'LEDGER_TOKEN'
 /** A sentence for each variable whose name resembles a setting and is none, so it has no effect. */
 export const unknownSettingsIn = (env: NodeJS.ProcessEnv): readonly string[] =>
   namesLikeSettings(env, new Set([...SETTINGS, TOKEN_OF_COMMANDS])).map(
-    ({ name, meant }) => `${name} is not a setting of the service${meant === undefined ? '.' : `; ${meant} is.`}`,
+    ({ name, meant }) =>
+      `${name} is not a setting of the service and has no effect.${meant === undefined ? '' : ` Did you mean ${meant}?`}`,
   )
 
 const DEVELOPMENT_AUDIENCE = 'payment-ledger'
@@ -118,9 +119,20 @@ const DEVELOPMENT_AUDIENCE = 'payment-ledger'
 const parse = (env: NodeJS.ProcessEnv): Environment => {
   const parsed = environment.safeParse(env)
   if (parsed.success) return parsed.data
-  const sentences = parsed.error.issues.map(({ path, message }) => `${path.join('.')} is not usable: ${message}.`)
-  throw new StartupError(sentences.join(' '))
+  const sentences = parsed.error.issues.map(({ path: [name = ''], message }) => {
+    const setting = String(name)
+    const value = MAY_BE_SECRET.test(setting) ? '' : `=${shortened(env[setting] ?? '')}`
+    return `${setting}${value} is not valid: ${message}.`
+  })
+  throw new StartupError([...new Set(sentences)].join(' '))
 }
+
+/** Settings whose value is not printed: URLs contain passwords. */
+const MAY_BE_SECRET = /_(URL|PEPPER|KEY|USERNAME|PASSWORD)$/
+const SHOWN_CHARS_MAX = 100
+
+const shortened = (value: string): string =>
+  value.length <= SHOWN_CHARS_MAX ? value : `${value.slice(0, SHOWN_CHARS_MAX)}…`
 
 /**
  * API processes share a port. The feeds run in one process at a time, so more processes of them would have no

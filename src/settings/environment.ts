@@ -14,6 +14,7 @@ import {
   flag,
   issuerUrl,
   list,
+  oneOf,
   pepper,
   portNumber,
   portOrOff,
@@ -36,17 +37,17 @@ const DEFAULT_HEADS_EVERY_MS = 10_000
 const DEFAULT_SUBSCRIPTION_CONFIRMATION_MS = 90 * DAY_MS
 
 export const environment = z.object({
-  NODE_ENV: z.enum(['production', 'development', 'test']).optional(),
+  NODE_ENV: oneOf(['production', 'development', 'test']).optional(),
   PORT: portNumber.default(8080),
   HOST: z.string().min(1).optional(),
   LEDGER_DATA_DIR: z.string().min(1).default('.data'),
   LEDGER_PROCESSES: processCount.optional(),
-  LEDGER_ROLES: list.pipe(z.array(z.enum(ROLES)).min(1)).default([...ROLES]),
+  LEDGER_ROLES: list.pipe(z.array(oneOf(ROLES)).min(1)).default([...ROLES]),
   EVENTSTORE_URL: eventStoreUrl.optional(),
   DATABASE_URL: databaseUrl.optional(),
   KAFKA_BROKERS: list.pipe(z.array(broker).min(1)).optional(),
   KAFKA_SSL: flag.default(false),
-  KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
+  KAFKA_SASL_MECHANISM: oneOf(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
   KAFKA_SASL_USERNAME: z.string().min(1).optional(),
   KAFKA_SASL_PASSWORD: z.string().min(1).optional(),
   METRICS_HOST: z.string().min(1).default('127.0.0.1'),
@@ -75,7 +76,7 @@ export const environment = z.object({
   API_KEYS_PER_TENANT: count.default(100),
   OPERATORS_TENANT: z
     .string()
-    .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'the name of a tenant')
+    .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected the name of a tenant: a-z, 0-9 and -')
     .optional(),
   SUBSCRIPTIONS_PER_TENANT: count.default(50),
   TENANT_BYTES_PER_DAY: byteSize.default(DEFAULT_BYTES.tenantPerDay),
@@ -87,12 +88,12 @@ export const environment = z.object({
   EVIDENCE_HEADS_FILE: z.string().min(1).optional(),
   // A timer of Node ends at once after 24 days.
   EVIDENCE_HEADS_EVERY: duration
-    .refine(everyMs => everyMs <= 24 * HOUR_MS, 'at most 1d')
+    .refine(everyMs => everyMs <= 24 * HOUR_MS, 'expected at most 1d')
     .default(DEFAULT_HEADS_EVERY_MS),
   TRUSTED_PROXIES: list.pipe(z.array(addressBlock)).default([]),
-  ALLOW_INSECURE: list.pipe(z.array(z.enum(INSECURITY_NAMES))).default([]),
-  LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
-  CRASH_AT: z.enum(CRASH_POINTS).optional(),
+  ALLOW_INSECURE: list.pipe(z.array(oneOf(INSECURITY_NAMES))).default([]),
+  LOG_LEVEL: oneOf(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  CRASH_AT: oneOf(CRASH_POINTS).optional(),
 })
 export type Environment = z.output<typeof environment>
 

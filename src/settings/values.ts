@@ -17,12 +17,16 @@ const DURATION_UNITS_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: M
 
 export const duration = z
   .string()
-  .regex(/^\d{1,6}[smhd]$/, 'a number with a unit, such as 30d, 12h, 15m or 90s')
+  .regex(/^\d{1,6}[smhd]$/, 'expected a number with a unit, such as 30d, 12h, 15m or 90s')
   .transform(text => Number(text.slice(0, -1)) * (DURATION_UNITS_MS[text.slice(-1)] ?? 0))
 
 /** `shortest`: the least time, in the form of the setting. */
 export const durationFrom = (leastMs: number, shortest: string) =>
-  duration.refine(timeMs => timeMs >= leastMs, `at least ${shortest}`)
+  duration.refine(timeMs => timeMs >= leastMs, `expected at least ${shortest}`)
+
+/** One of these words. */
+export const oneOf = <const T extends readonly string[]>(words: T) =>
+  z.enum(words, { error: `expected ${words.filter(word => word !== '').join(', ')}`.replace(/, (?=[^,]*$)/, ' or ') })
 
 export const list = z.string().transform(text =>
   text
@@ -31,7 +35,7 @@ export const list = z.string().transform(text =>
     .filter(item => item !== ''),
 )
 
-export const flag = z.enum(['true', 'false', '1', '0', '']).transform(text => text === 'true' || text === '1')
+export const flag = oneOf(['true', 'false', '1', '0', '']).transform(text => text === 'true' || text === '1')
 
 const APPROVAL_AMOUNT = /^([a-z0-9][a-z0-9-]{0,62})=([A-Z]{3}):(\d{1,12})$/
 
@@ -41,8 +45,12 @@ export const approvalAmounts = list.transform((rules, context) => {
   for (const rule of rules) {
     const [, tenant = '', currency = '', amount] = APPROVAL_AMOUNT.exec(rule) ?? []
     const key = approvalKey(tenant, currency)
-    if (amount === undefined) context.addIssue({ code: 'custom', message: `${rule} is not tenant=CURRENCY:amount` })
-    else if (amounts.has(key)) context.addIssue({ code: 'custom', message: `${rule} is the second of its kind` })
+    if (amount === undefined)
+      context.addIssue({
+        code: 'custom',
+        message: `${rule} is not of the form tenant=CURRENCY:amount, such as acme=USD:100000`,
+      })
+    else if (amounts.has(key)) context.addIssue({ code: 'custom', message: `${tenant} has two amounts in ${currency}` })
     else amounts.set(key, BigInt(amount))
   }
   return amounts
@@ -59,7 +67,10 @@ const namedValues = <T>(names: readonly string[], form: string, read: (text: str
       const [name = '', ...rest] = rule.split('=')
       const value = names.includes(name) ? read(rest.join('=')) : undefined
       if (value === undefined)
-        context.addIssue({ code: 'custom', message: `${rule} is not ${form} (${names.join(', ')})` })
+        context.addIssue({
+          code: 'custom',
+          message: `${rule} is not of the form ${form}, where policy is one of ${names.join(', ')}`,
+        })
       else if (name in values) context.addIssue({ code: 'custom', message: `${name} is named twice` })
       else values[name] = value
     }
@@ -92,27 +103,33 @@ export const addressBlock = z.string().superRefine((text, context) => {
   const [, address = '', prefix] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
   const version = isIP(address)
   if ((version !== 4 && version !== 6) || Number(prefix ?? 0) > PREFIX_MAX[version])
-    context.addIssue({ code: 'custom', message: `${text} is no address and no CIDR block` })
+    context.addIssue({ code: 'custom', message: `${text} is neither an IP address nor a CIDR block` })
   else if (prefix !== undefined && Number(prefix) < PREFIX_MIN[version])
-    context.addIssue({ code: 'custom', message: `${text} has strangers in it: at most /${PREFIX_MIN[version]}` })
+    context.addIssue({
+      code: 'custom',
+      message: `${text} is larger than a private network; expected /${PREFIX_MIN[version]} or smaller`,
+    })
 })
 
 /** A shorter pepper could be guessed from the hashes. */
 const PEPPER_CHARS_MIN = 32
 
-export const pepper = z.string().min(PEPPER_CHARS_MIN, `at least ${PEPPER_CHARS_MIN} characters`)
+export const pepper = z.string().min(PEPPER_CHARS_MIN, `expected at least ${PEPPER_CHARS_MIN} characters`)
 
 const BYTE_UNITS: Readonly<Record<string, number>> = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 }
 
 /** `5GiB`. */
 export const byteSize = z
   .string()
-  .regex(/^[1-9]\d{0,3}(KiB|MiB|GiB|TiB)$/, 'a number of at most four digits with a unit, such as 512MiB or 5GiB')
+  .regex(
+    /^[1-9]\d{0,3}(KiB|MiB|GiB|TiB)$/,
+    'expected a number of at most four digits with a unit, such as 512MiB or 5GiB',
+  )
   .transform(text => Number(text.slice(0, -3)) * (BYTE_UNITS[text.slice(-3)] ?? 0))
 
 export const count = z
   .string()
-  .regex(/^\d{1,4}$/, 'a number')
+  .regex(/^\d{1,4}$/, 'expected a whole number from 0 to 9999')
   .transform(Number)
 
 const WORKLOAD_CLAIM = /^([^=\s]{1,100})=(\S{1,255})$/
@@ -120,13 +137,16 @@ const WORKLOAD_CLAIM = /^([^=\s]{1,100})=(\S{1,255})$/
 /** `gty=client-credentials`: the name of a claim and its value. */
 export const workloadClaim = z
   .string()
-  .regex(WORKLOAD_CLAIM, 'a claim and its value, such as gty=client-credentials')
+  .regex(WORKLOAD_CLAIM, 'expected a claim and its value, such as gty=client-credentials')
   .transform(text => ({ name: text.slice(0, text.indexOf('=')), value: text.slice(text.indexOf('=') + 1) }))
 
 /** Paths begin at the root, so the address ends with the port. */
 export const publicUrl = z
-  .url({ protocol: /^https?$/, error: 'an http or https URL, such as https://ledger.example' })
-  .refine(text => `${new URL(text).origin}/` === new URL(text).href, 'without user, path, query and fragment')
+  .url({ protocol: /^https?$/, error: 'expected an http or https URL, such as https://ledger.example' })
+  .refine(
+    text => `${new URL(text).origin}/` === new URL(text).href,
+    'expected a URL without user, path, query and fragment, such as https://ledger.example',
+  )
   .transform(text => new URL(text).origin)
 
 /** More connections than one server of Postgres usually has. */
@@ -137,25 +157,25 @@ const PORT_MAX = 65_535
 /** 0 is any free port. */
 export const portNumber = z
   .string()
-  .regex(/^\d{1,5}$/, 'a port number')
+  .refine(text => /^\d{1,5}$/.test(text) && Number(text) <= PORT_MAX, `expected a port number from 0 to ${PORT_MAX}`)
   .transform(Number)
-  .pipe(z.int().max(PORT_MAX))
 
 const isPort = (digits: string): boolean => Number(digits) >= 1 && Number(digits) <= PORT_MAX
 
 export const broker = z
   .string()
-  .regex(/^[^\s:]+:\d+$/, 'host:port')
-  .refine(text => isPort(text.slice(text.lastIndexOf(':') + 1)), `a port is at most ${PORT_MAX}`)
+  .regex(/^[^\s:]+:\d+$/, 'expected host:port, or a list of them separated by commas')
+  .refine(text => isPort(text.slice(text.lastIndexOf(':') + 1)), `expected a port from 1 to ${PORT_MAX}`)
 
 /** The client ignores a port that does not exist. */
 export const eventStoreUrl = z
   .string()
-  .regex(/^esdb(\+discover)?:\/\/[^/?]/, 'a URL such as esdb://host:2113')
+  .regex(/^esdb(\+discover)?:\/\/[^/?]/, 'expected a URL such as esdb://host:2113')
   .refine(
     text => (text.split('?')[0] ?? '').matchAll(/:(\d+)(?=[,/]|$)/g).every(([, digits = '']) => isPort(digits)),
-    `a port is at most ${PORT_MAX}`,
+    `expected a port from 1 to ${PORT_MAX}`,
   )
+  .refine(text => !/[?&]tls=(?!(true|false)(&|$))/i.test(text), 'expected tls=true or tls=false')
 
 /** The forms that node-postgres has: it takes any other scheme for its own, and a text without one for a database. */
 export const databaseUrl = z
@@ -163,18 +183,25 @@ export const databaseUrl = z
   .refine(
     text =>
       /^(\/|socket:)/.test(text) || (/^postgres(ql)?:\/\//.test(text) && URL.canParse(text.replace('@/', '@host/'))),
-    'a URL such as postgres://user:password@host:5432/database',
+    'expected a URL such as postgres://user:password@host:5432/database',
   )
 
-export const issuerUrl = z.url({ protocol: /^https?$/, error: 'an http or https URL' })
+export const issuerUrl = z.url({
+  protocol: /^https?$/,
+  error: 'expected an http or https URL, such as https://issuer.example',
+})
 
-export const portOrOff = z.union([z.literal('off'), portNumber], { error: 'a port number, or off' })
+export const portOrOff = z.union([z.literal('off'), portNumber], {
+  error: `expected a port number from 0 to ${PORT_MAX}, or off`,
+})
 
 export const processCount = z
   .string()
-  .regex(/^\d{1,2}$/, `a number from 1 to ${PROCESSES_MAX}`)
+  .refine(
+    text => /^\d{1,2}$/.test(text) && Number(text) >= 1 && Number(text) <= PROCESSES_MAX,
+    `expected a number from 1 to ${PROCESSES_MAX}`,
+  )
   .transform(Number)
-  .pipe(z.int().min(1).max(PROCESSES_MAX))
 
 /**
  * The part of a payment's CPU time that API processes take, with event store and Postgres on the same machine and

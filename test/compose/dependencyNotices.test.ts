@@ -88,6 +88,18 @@ describe('the notices of outages', () => {
     ])
   })
 
+  it('are one line for a feed that fails again and again, and one when it continues', () => {
+    const lines: string[] = []
+    const report = createOutageNotices(NAMES, line => lines.push(line))
+    const stopped: FeedState = { name: 'facts_v1', position: 0n, state: 'stopped', error: 'Unknown event type' }
+    for (const state of [stopped, { ...stopped, state: 'catching_up' } as const, stopped]) report(state)
+    report(failing('facts_v1'))
+    expect(lines).to.deep.equal([
+      'The feed facts_v1 has failed: Unknown event type. Trying again; see npm run -s ledger -- doctor.',
+      'The feed facts_v1 continues.',
+    ])
+  })
+
   it('do not mention a failure that is over at once', async () => {
     const lines: string[] = []
     const report = createOutageNotices(NAMES, line => lines.push(line))

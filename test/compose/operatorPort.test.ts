@@ -21,7 +21,7 @@ describe('the metrics port', () => {
       expect(portOf(second)).not.to.equal(port)
       expect(await (await fetch(second.address)).text()).to.equal(await text())
       const refused = await openOperatorPort({ host: '127.0.0.1', port, isDefault: false }, text).catch(String)
-      expect(refused).to.include(`The metrics port ${port} cannot be used. Set METRICS_PORT`)
+      expect(refused).to.include(`The metrics port ${port} is in use. Set METRICS_PORT`)
     } finally {
       await Promise.all([first.close(), second.close()])
     }

@@ -154,7 +154,7 @@ describe('the service as a process', () => {
 
   it('names a variable that resembles a setting', async () => {
     const service = await start({ LEDGER_PROCESES: '2' })
-    expect(service.output()).to.include('LEDGER_PROCESES is not a setting of the service.\n')
+    expect(service.output()).to.include('LEDGER_PROCESES is not a setting of the service and has no effect.\n')
   })
 
   describe('that cannot start prints the reason as a sentence', () => {

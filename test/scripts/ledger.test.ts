@@ -45,7 +45,7 @@ describe('npm run ledger', () => {
   it('reports an invalid setting in one sentence', async () => {
     const { code, stderr } = await ledger(['doctor'], service.dataDir, { PORT: 'x' })
     expect(code).to.equal(2)
-    expect(stderr).to.equal('PORT is not usable: a port number.\n')
+    expect(stderr).to.equal('PORT=x is not valid: expected a port number from 0 to 65535.\n')
   })
 
   it('reports an unreadable address file in one sentence', async () => {

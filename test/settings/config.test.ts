@@ -72,7 +72,7 @@ describe('the settings', () => {
 
   it('name what begins like one of them and is none', () => {
     for (const name of ['LEDGER_THREADS', 'EVIDENCE_FOLDER', 'KAFKA_SASL_USER', 'OIDC_CLIENT_ID'])
-      expect(warnings({ [name]: 'x' })).to.deep.equal([`${name} is not a setting of the service.`])
+      expect(warnings({ [name]: 'x' })).to.deep.equal([`${name} is not a setting of the service and has no effect.`])
   })
 
   it('name what differs from one of them by a slip, unless that one is set', () => {
@@ -85,7 +85,8 @@ describe('the settings', () => {
       NODE_NEV: 'NODE_ENV',
       PUBLIC_ULR: 'PUBLIC_URL',
     })) {
-      expect(warnings({ [slip]: 'x' }), slip).to.deep.equal([`${slip} is not a setting of the service; ${meant} is.`])
+      const warning = `${slip} is not a setting of the service and has no effect. Did you mean ${meant}?`
+      expect(warnings({ [slip]: 'x' }), slip).to.deep.equal([warning])
       if (meant === 'LOG_LEVEL') expect(warnings({ [slip]: 'x', LOG_LEVEL: 'info' })).to.deep.equal([])
     }
   })

@@ -23,7 +23,7 @@ const openClient = (connectionString: string): Client => {
     return new Client(connectionString)
   } catch (error) {
     throw new StartupError(
-      'EVENTSTORE_URL is not usable: a URL such as esdb://user:password@host:2113?tls=true.',
+      'EVENTSTORE_URL is not valid: expected a URL such as esdb://user:password@host:2113?tls=true.',
       error,
     )
   }

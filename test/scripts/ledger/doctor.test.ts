@@ -123,7 +123,7 @@ describe('npm run ledger -- doctor', () => {
     expect(configuration).to.include({ KAFKA_SASL_PASSWORD: '…', API_KEY_PEPPER: '…', LOG_LEVEL: 'warn' })
     expect(configuration).to.include({ KAFKA_SASL_USERNAME: 'ledger', LEDGER_DATA_DIR: folder })
     expect(findingsIn(ended)['configuration']).to.equal(
-      'LEDGER_PROCESES is not a setting of the service; LEDGER_PROCESSES is.',
+      'LEDGER_PROCESES is not a setting of the service and has no effect. Did you mean LEDGER_PROCESSES?',
     )
     expect(ended.stdout).not.to.include('p'.repeat(40))
   })
@@ -148,7 +148,7 @@ describe('npm run ledger -- doctor', () => {
     const { detail, status } = checkConfiguration({ EVIDENCE_HEAD_FILE: 'x', KAFKA_SASL_USER: 'x', PATH: '/bin' })
     expect([status, detail]).to.deep.equal([
       'finding',
-      'EVIDENCE_HEAD_FILE is not a setting of the service; EVIDENCE_HEADS_FILE is. KAFKA_SASL_USER is not a setting of the service.',
+      'EVIDENCE_HEAD_FILE is not a setting of the service and has no effect. Did you mean EVIDENCE_HEADS_FILE? KAFKA_SASL_USER is not a setting of the service and has no effect.',
     ])
   })
 
