@@ -1,15 +1,11 @@
-import { EffectUnknownError, LedgerError, NoAnswerError } from '../client/src/errors.ts'
+import { EffectUnknownError, LedgerError, NoAnswerError, violationsBeyond } from '../client/src/errors.ts'
 
 /** The errors of the client in sentences for the person at the terminal. */
 
 const refusalOf = ({ status, problem }: LedgerError): string => {
   if (problem === undefined) return `The API answered ${status}, in words that are not its own.`
   const { title, detail, code, correlation_id, errors = [] } = problem
-  const sentences = [
-    title,
-    ...(detail === title ? [] : [detail]),
-    ...errors.map(error => `${error.pointer}: ${error.detail}`),
-  ]
+  const sentences = [title, ...(detail === title ? [] : [detail]), ...violationsBeyond(detail, errors)]
   return `${sentences.join(' ')} (${code}, correlation id ${correlation_id})`
 }
 

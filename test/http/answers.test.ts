@@ -1,5 +1,7 @@
 import { expect } from 'chai'
 import { type Answer, anOrder, approvedInvoice, aPayment, clientOf, type Client, newKey } from '../support/client.ts'
+import { type ErrorCode, Problem, PROBLEMS } from '../../src/http/problems/problemCatalogue.ts'
+import { documentOf } from '../../src/http/problems/problemDocument.ts'
 import { sharedService, type TestService } from '../support/service.ts'
 
 /** Answers to common mistakes: each says by itself what to send instead, in words of the API. */
@@ -82,6 +84,42 @@ describe('the answer to a mistake says what to do', () => {
     ])
   })
 
+  it('in the detail alone, which names the first violations', async () => {
+    expect((await pay({ ...aPayment(invoiceId), amount: '900', currency: 'usd' })).body.detail).to.equal(
+      '/amount: Expected a whole number, not a string. ' +
+        '/currency: Expected an ISO 4217 currency code in capital letters, such as USD.',
+    )
+    expect((await client.get('/orders?a&b&c&d')).body.detail).to.match(
+      /^\?a: .* \?c: [^?]* The others are in errors\.$/,
+    )
+    const key = newKey()
+    await pay({ ...aPayment(invoiceId), amount: 1 }, key)
+    const reused = await pay({ ...aPayment(invoiceId), amount: 2, reference: 'r-2' }, key)
+    expect(reused.body.detail).to.match(/ differs in \/amount and \/reference\. Use a new key for a new intent\.$/)
+  })
+
+  it('in a path: what exists instead', async () => {
+    const details = {
+      '/order': /GET \/openapi\.json` lists all of them/,
+      '/orders/42': /^Expected an id, such as ord_/,
+      '/orders/ord_01JB3N8Q6Z4T1V7W9XAC2E5GHK': /^The tenant of this credential has no such resource\./,
+      '/accounts/receivables.USD.CUST-17': /GET \/accounts\?customer_reference= those of a customer\.$/,
+      '/accounts/cash.EUR': /GET \/accounts lists the codes/,
+      '/accounts/cash.EUR/entries': /GET \/accounts lists the codes/,
+      '/problems/none': /\/docs describes the path/,
+      '/orders?cursor=none': /leave it out to start at the first page\.$/,
+    }
+    for (const [path, detail] of Object.entries(details)) expect((await client.get(path)).body.detail).to.match(detail)
+    expect((await client.request('PUT', '/orders')).body.detail).to.equal('Methods of this path: POST, GET, HEAD.')
+  })
+
+  it('never with the title alone', () => {
+    for (const code of Object.keys(PROBLEMS) as ErrorCode[]) {
+      const { title, detail } = documentOf(new Problem(code), { instance: '/', correlationId: 'c' })
+      expect(detail).not.to.include(title)
+    }
+  })
+
   it('in a header', async () => {
     const order = await client.post('/orders', anOrder())
     const cancel = (headers: Readonly<Record<string, string>>): Promise<Answer> =>
@@ -104,8 +142,12 @@ describe('the answer to a mistake says what to do', () => {
 
   it('in the state: an invoice that accepts no payment, and one that is paid', async () => {
     const draft = await client.post('/invoices', { order_id: (await client.post('/orders', anOrder())).body.id })
-    expect((await pay(aPayment(draft.body.id))).body.detail).to.match(/^The invoice is draft\. Only an approved /)
-    expect((await pay({ ...aPayment(invoiceId), currency: 'EUR' })).body.detail).to.match(/its own currency, USD\.$/)
+    expect((await pay(aPayment(draft.body.id))).body.detail).to.equal(
+      'The invoice is draft. Approve it first: POST /invoices/{id}:approve.',
+    )
+    expect((await pay({ ...aPayment(invoiceId), currency: 'EUR' })).body.detail).to.equal(
+      'The invoice accepts payments in its own currency only: USD.',
+    )
     const { invoiceId: paidId } = await approvedInvoice(client)
     await pay(aPayment(paidId, { amount: 900 }))
     expect((await pay(aPayment(paidId, { amount: 1 }))).body).to.include({
@@ -126,7 +168,7 @@ describe('the answer to a mistake says what to do', () => {
     const detailWith = async (sent: string): Promise<string> =>
       (await clientOf(service.api, sent).get('/orders')).body.detail
     expect(await detailWith(forged)).to.include('signature')
-    expect(await detailWith(`${head}.${other}.${signature}`)).to.include('issuer (iss)')
+    expect(await detailWith(`${head}.${other}.${signature}`)).to.include('issuer of the token (iss)')
     expect(await detailWith('none')).to.include('not a JSON Web Token')
   })
 

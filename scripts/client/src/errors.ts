@@ -2,10 +2,14 @@ import type { Problem } from './generated.ts'
 
 /** The errors that a request of the client rejects with, beside the reason of the caller's own signal. */
 
+/** The violations that the detail does not name, in words. */
+export const violationsBeyond = (detail: string, errors: NonNullable<Problem['errors']>): readonly string[] =>
+  errors.map(error => `${error.pointer}: ${error.detail}`).filter(violation => !detail.includes(violation))
+
 const messageOf = (status: number, problem: Problem | undefined): string => {
   if (problem === undefined) return `${status}: an answer without a problem document, as proxies send`
   const { code, detail, errors = [] } = problem
-  return [`${status} ${code}: ${detail}`, ...errors.map(error => `${error.pointer}: ${error.detail}`)].join(' ')
+  return [`${status} ${code}: ${detail}`, ...violationsBeyond(detail, errors)].join(' ')
 }
 
 /** The ledger refused the request, or failed: `409 payment_exceeds_due: …`. */

@@ -4,7 +4,7 @@ import type { Principal } from '../../identity/principal.ts'
 import type { KeyFault, KeyRefused, Refused, TokenFault } from '../../identity/credentialRefusals.ts'
 import type { TokenVerifier } from '../../identity/tokenVerifier.ts'
 import type { Authenticate, BeforeWork } from './accessControl.ts'
-import { Problem, PROBLEMS } from '../problems/problemCatalogue.ts'
+import { Problem } from '../problems/problemCatalogue.ts'
 
 /** Authentication of a request by its one credential: a bearer token or an API key. */
 
@@ -16,31 +16,32 @@ const BEARER = /^Bearer +([^\s]+)$/i
  */
 export type OnRefused = (refused: { readonly correlationId: unknown; readonly fault: string }) => void
 
-const NO_CREDENTIAL = 'Send Authorization: Bearer with an access token, or X-API-Key with an API key.'
-
-const SIGNATURE = 'Its signature does not verify with the keys that the issuer publishes.'
-const TIME = 'It is not valid yet, or is valid for too long: compare its times (nbf, iat, exp) with the clock.'
+const SIGNATURE =
+  'The signature of the token does not verify with the keys that the issuer publishes. Get a new token from this issuer.'
+const TIME = 'The token is not valid yet, or is valid for too long: compare its times (nbf, iat, exp) with the clock.'
 
 /**
  * The part of a token that was refused. The expected values are public, and a token's holder can read the rest of it. A
  * token that was revoked, and a secret of an API key, get no reason: it would tell a thief what the owner knows.
  */
 const PART_OF_FAULT: Readonly<Partial<Record<TokenFault | KeyFault, string>>> = {
-  iss_mismatch: 'Its issuer (iss) is not the one that this service trusts; see /.well-known/oauth-protected-resource.',
-  aud_mismatch: 'Its audience (aud) does not name this service.',
+  iss_mismatch:
+    'The issuer of the token (iss) is not the one that this service trusts; /.well-known/oauth-protected-resource names it.',
+  aud_mismatch: 'The audience of the token (aud) does not name this service. Request a token for this service.',
   signature_invalid: SIGNATURE,
   key_unknown: SIGNATURE,
   key_unfit: SIGNATURE,
   iat_in_future: TIME,
   not_yet_valid: TIME,
   lifetime_not_allowed: TIME,
-  not_three_segments: 'It is not a JSON Web Token.',
-  typ_not_access_token: 'It is not an access token (typ at+jwt); an ID token or a refresh token is none.',
+  not_three_segments: 'The token is not a JSON Web Token. Send the access token as it was issued.',
+  typ_not_access_token:
+    'The token is not an access token (typ at+jwt). Send the access token, not an ID token or a refresh token.',
 }
 
 const detailOf = (fault: TokenFault | KeyFault): { readonly detail?: string } => {
   const part = PART_OF_FAULT[fault]
-  return part === undefined ? {} : { detail: `${PROBLEMS.token_invalid.title} ${part}` }
+  return part === undefined ? {} : { detail: part }
 }
 
 export type Verifiers = {
@@ -63,7 +64,8 @@ export const createAuthentication = ({ tokens, apiKeys, onRefused = () => {} }: 
     onRefused({ correlationId: req.res?.locals['correlationId'], fault })
     if (refused !== 'keys_unavailable') throw new Problem(refused, detailOf(fault))
     throw new Problem('dependency_unavailable', {
-      detail: 'The keys needed to verify this credential are temporarily unavailable.',
+      detail:
+        'The keys needed to verify this credential are temporarily unavailable. Send the request again after the pause in Retry-After.',
     })
   }
 
@@ -86,7 +88,7 @@ export const createAuthentication = ({ tokens, apiKeys, onRefused = () => {} }: 
     const apiKey = req.headers['x-api-key']
     if (authorization !== undefined && apiKey !== undefined) throw new Problem('multiple_credentials')
     if (apiKey !== undefined) return byKey(req, String(apiKey), beforeWork)
-    if (authorization === undefined) throw new Problem('unauthenticated', { detail: NO_CREDENTIAL })
+    if (authorization === undefined) throw new Problem('unauthenticated')
     return byToken(req, authorization, beforeWork)
   }
 }

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import type { ZodOpenApiResponseObject } from 'zod-openapi'
 import { failureHeadersOf } from './headers.ts'
-import { documentOf, type ErrorCode, Problem, PROBLEMS, retryOf, statusOf } from '../problems/problemCatalogue.ts'
+import { type ErrorCode, Problem, PROBLEMS, retryOf, statusOf } from '../problems/problemCatalogue.ts'
+import { documentOf } from '../problems/problemDocument.ts'
 
 /** The error responses of openapi.json: endpoints with the same codes for a status refer to one response. */
 

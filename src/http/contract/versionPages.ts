@@ -52,7 +52,10 @@ const readVersion = route({
   responses: { 200: { description: 'A page.', schema: z.string(), contentType: 'text/html' } },
   errors: [],
   handler: async ({ params: { version } }) => {
-    if (!isVersion(version) || version === OLDEST_VERSION) throw new Problem('resource_not_found')
+    if (!isVersion(version) || version === OLDEST_VERSION)
+      throw new Problem('resource_not_found', {
+        detail: 'No migration leads to this version. /docs lists the versions.',
+      })
     const headers = {
       'Cache-Control': 'public, max-age=3600',
       'Content-Security-Policy': TEXT_PAGE_POLICY,

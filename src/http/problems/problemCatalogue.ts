@@ -4,7 +4,7 @@ import type { KeyConflict } from '../../commands/idempotency/conflicts.ts'
 /**
  * The problem catalogue: each error code with its status, category, retry guidance and title. Problem documents,
  * headers, problem pages and openapi.json are derived from it. The detail is given where a Problem is made (for
- * rejections and key conflicts at the end of this file); without one it is the title.
+ * rejections and key conflicts at the end of this file), or in problemDocument.ts.
  */
 
 export type Category =
@@ -230,6 +230,10 @@ export const scopesText = (scopes: readonly string[]): string =>
 export const insufficientScope = (scopes: readonly string[], detail: string): Problem =>
   new Problem('insufficient_scope', { detail, scopes })
 
+/** `allow`: the methods of the path, as the header Allow has them. */
+export const methodNotAllowed = (allow: string): Problem =>
+  new Problem('method_not_allowed', { detail: `Methods of this path: ${allow}.`, headers: { Allow: allow } })
+
 const NOT_RETRYABLE: readonly RetryStrategy[] = ['do_not_retry', 'reauthenticate', 'refresh_and_resubmit']
 
 export const statusOf = (code: ErrorCode): number => PROBLEMS[code].status
@@ -241,40 +245,6 @@ export const retryOf = (code: ErrorCode, { afterSeconds: seconds }: ProblemExtra
   const afterSeconds = seconds ?? usualSeconds
   const retryable = !NOT_RETRYABLE.includes(strategy)
   return afterSeconds === undefined ? { retryable, strategy } : { retryable, strategy, after_seconds: afterSeconds }
-}
-
-const ERRORS_LISTED_MAX = 20
-const POINTER_CHARS_MAX = 256
-
-/** The first violations and how many there are in all, so a response does not grow with its request. */
-const firstViolations = (errors: readonly Violation[]): { errors: readonly Violation[]; total?: string } => {
-  const first = errors.slice(0, ERRORS_LISTED_MAX).map(error => ({ ...error, pointer: shortened(error.pointer) }))
-  if (errors.length <= ERRORS_LISTED_MAX) return { errors: first }
-  return { errors: first, total: `There are ${errors.length} violations; the first ${ERRORS_LISTED_MAX} are listed.` }
-}
-
-const shortened = (pointer: string): string =>
-  pointer.length <= POINTER_CHARS_MAX ? pointer : `${pointer.slice(0, POINTER_CHARS_MAX)}…`
-
-export const documentOf = (
-  { code, extras }: Problem,
-  { instance, correlationId }: { instance: string; correlationId: string },
-): ProblemDocument => {
-  const { status, category, title } = PROBLEMS[code]
-  const { errors, total } = extras.errors ? firstViolations(extras.errors) : {}
-  return {
-    type: `/problems/${code}`,
-    title,
-    status,
-    detail: [extras.detail ?? title, total].filter(Boolean).join(' '),
-    instance,
-    code,
-    category,
-    correlation_id: extras.correlationId ?? correlationId,
-    retry: retryOf(code, extras),
-    ...extras.members,
-    ...(errors ? { errors } : {}),
-  }
 }
 
 // The details of the problems of refused commands: rejections, and conflicts of idempotency keys.
@@ -294,6 +264,7 @@ type Params = NonNullable<Rejection['params']>
 
 const explained = ({ rejected, params = {} }: Rejection): Pick<ProblemExtras, 'detail' | 'members'> => {
   if (rejected === 'too_many_changes') return { detail: tooManyChanges(params) }
+  if (rejected === 'payment_not_allowed' && 'state' in params) return { detail: paymentNotAllowed(params) }
   if (rejected === 'payment_exceeds_due' && 'still_due' in params)
     return {
       detail: `Still due: ${params['still_due']} of ${params['amount_due']} ${params['currency']}, in minor units.`,
@@ -310,19 +281,23 @@ const sentencesOn = (code: string, { state, ...params }: Params): string => {
   return [...inState, ...sentences].join(' ')
 }
 
-/** The resource whose state a code is about; the refusal of a new payment is about its invoice. */
+/** The resource whose state a code is about. */
 const subjectOf = (code: string): string => /^(order|payment)_state_conflict$/.exec(code)?.[1] ?? 'invoice'
 
 type Sentence = (value: string | bigint) => string | readonly string[]
 
 const SENTENCES: Readonly<Record<string, Sentence>> = {
-  currency: currency =>
-    `Only an approved or partially paid invoice accepts payments, and only in its own currency, ${currency}.`,
   refundable: amount => `Amount that can still be refunded, in minor units: ${amount}.`,
   amount_pending: amount => (amount === 0n ? [] : `Pending payments, in minor units: ${amount}.`),
   payment_id: id => `The payment with this reference is ${id}.`,
   order_id: id => `The invoice belongs to the order ${id}.`,
   invoice_id: id => `The active invoice of the order is ${id}.`,
+}
+
+const paymentNotAllowed = ({ state, currency }: Params): string => {
+  if (state === 'draft') return 'The invoice is draft. Approve it first: POST /invoices/{id}:approve.'
+  if (state === 'voided') return 'The invoice is voided. Only an approved or partially paid invoice accepts payments.'
+  return `The invoice accepts payments in its own currency only: ${currency}.`
 }
 
 const tooManyChanges = ({ events }: Params): string =>
@@ -338,6 +313,18 @@ export const problemOfKeyConflict = (conflict: KeyConflict, path: string): Probl
 
 const keyReused = (pointers: readonly string[]): Problem =>
   new Problem('idempotency_key_reused', {
-    detail: 'The first request with this key differs in the members that errors lists. Use a new key for a new intent.',
+    detail: `The first request with this key differs in ${placesText(pointers)}. Use a new key for a new intent.`,
     errors: pointers.map(pointer => ({ pointer, code: 'differs', detail: 'Differs from the first request.' })),
   })
+
+const PLACES_NAMED_MAX = 5
+const POINTER_CHARS_MAX = 256
+
+export const shortened = (pointer: string): string =>
+  pointer.length <= POINTER_CHARS_MAX ? pointer : `${pointer.slice(0, POINTER_CHARS_MAX)}…`
+
+/** The body as a whole has an empty pointer. */
+const placesText = (pointers: readonly string[]): string => {
+  const named = pointers.slice(0, PLACES_NAMED_MAX).map(pointer => shortened(pointer) || 'the body')
+  return named.length < pointers.length ? `${named.join(', ')} and more` : named.join(' and ')
+}

@@ -38,8 +38,10 @@ const headBytesOf = ({ rawHeaders }: IncomingMessage): number =>
 /** Duplicate or malformed framing headers: a proxy may have parsed the request differently (request smuggling). */
 export const framingFault = (req: IncomingMessage): Problem | undefined => {
   const { url = '', method = '', httpVersion, headers } = req
-  if (url.length > URL_MAX_CHARS) return new Problem('uri_too_long')
-  if (headBytesOf(req) > HEADERS_MAX_BYTES) return new Problem('headers_too_large')
+  if (url.length > URL_MAX_CHARS)
+    return new Problem('uri_too_long', { detail: `A URL may have at most ${URL_MAX_CHARS} characters.` })
+  if (headBytesOf(req) > HEADERS_MAX_BYTES)
+    return new Problem('headers_too_large', { detail: `Headers may have at most ${HEADERS_MAX_BYTES} bytes.` })
   if (!VERSIONS.includes(httpVersion)) return fault('Expected HTTP/1.1 or HTTP/1.0.')
   if (originFormOf(url, method) === undefined)
     return fault('The request target must be a path or an absolute http URL.')

@@ -18,10 +18,6 @@ import type { AnyCall } from '../services.ts'
  */
 export const KEY_HEADER = /^(?:[!#-~]{1,255}|"(?:[!#-[\]-~]|\\["\\]){1,255}")$/
 
-const KEY_MISSING =
-  'Send an Idempotency-Key with a value that is unique to this intent, such as a UUID. ' +
-  'Store it before the first attempt, and send it again with every retry.'
-
 /** The text of the key. Throws Problem `idempotency_key_invalid`. */
 export const parseKey = (header: string): string => {
   if (!KEY_HEADER.test(header))
@@ -40,7 +36,7 @@ export const scopedKeyOf = async (
 ): Promise<ScopedKey | undefined> => {
   if (!route.idempotencyKey) return undefined
   if (header === undefined) {
-    if (route.idempotencyKey === 'required') throw new Problem('idempotency_key_missing', { detail: KEY_MISSING })
+    if (route.idempotencyKey === 'required') throw new Problem('idempotency_key_missing')
     return undefined
   }
   if (furtherHeaders.length > 0)

@@ -93,10 +93,16 @@ const checked = (schema: z.ZodType, value: unknown, pointer: string): unknown =>
 }
 
 // A malformed id cannot exist: 404, before anything is looked up.
-const checkedParams = (req: Incoming, { params }: AnyRoute): unknown => {
-  const parsed = params?.safeParse(req.params)
-  if (parsed?.success === false) throw new Problem('resource_not_found')
+const checkedParams = (req: Incoming, { params, scope }: AnyRoute): unknown => {
+  const parsed = params?.safeParse(req.params, { error: wordsFor('') })
+  if (parsed?.success === false) throw new Problem('resource_not_found', detailOfParams(parsed.error, scope))
   return parsed?.data
+}
+
+const detailOfParams = ({ issues: [issue] }: z.ZodError, scope: AnyRoute['scope']): { readonly detail?: string } => {
+  if (scope === 'none')
+    return { detail: 'Nothing has this name. /docs describes the path and the names that it takes.' }
+  return issue?.code === 'invalid_format' ? { detail: issue.message } : {}
 }
 
 const checkedQuery = (req: Incoming, { query }: AnyRoute): unknown => {

@@ -10,13 +10,8 @@ import { handle } from '../../commands/commandHandler.ts'
 import { Unavailable } from '../../ports.ts'
 import { readPage } from './collection.ts'
 import { etagOf } from '../request/entityTags.ts'
-import {
-  documentOf,
-  insufficientScope,
-  isErrorCode,
-  Problem,
-  problemOfRejection,
-} from '../problems/problemCatalogue.ts'
+import { insufficientScope, isErrorCode, Problem, problemOfRejection } from '../problems/problemCatalogue.ts'
+import { documentOf } from '../problems/problemDocument.ts'
 import { readOne, replyWithTag, visible, visibleRow } from './commonReplies.ts'
 import { replayView } from './subscriptions/replayView.ts'
 import { type AnyRoute, type Reply, route } from '../route.ts'

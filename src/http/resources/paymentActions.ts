@@ -86,7 +86,7 @@ const failPayment = route({
     .strictObject({
       code: z
         .string()
-        .regex(FAILURE_CODE)
+        .regex(FAILURE_CODE, 'Expected a code of at most 64 characters a-z, 0-9 and _, such as card_declined.')
         .default('declined')
         .meta({ description: 'The reason of the failure, as a code of the system that settles payments.' }),
     })

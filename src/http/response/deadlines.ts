@@ -4,6 +4,7 @@ import { bytesText, QuotaExceeded } from '../../commands/quotas/byteQuota.ts'
 import { Contended } from '../../commands/commandHandler.ts'
 import { Unavailable, type World } from '../../ports.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
+import { adviceOn } from '../problems/problemDocument.ts'
 import type { AnyRoute, Reply } from '../route.ts'
 
 /** Deadlines of requests, and the problems of failing dependencies, which must not appear as internal errors. */
@@ -26,7 +27,8 @@ export const withDeadline = async (
   const late = new Promise<never>((_, reject) => {
     const end = (): void => {
       // Created only when needed, since most requests are answered long before.
-      if (!signal.aborted) reject(new Problem(code, { detail: 'The request did not complete within its deadline.' }))
+      if (!signal.aborted)
+        reject(new Problem(code, { detail: `The request did not complete within its deadline. ${adviceOn(code)}` }))
     }
     void world.sleep(Math.max(0, leftMs), signal).then(end)
   })
@@ -72,4 +74,4 @@ const overQuota = ({ usedBytes, bytesPerDay, resetMs }: QuotaExceeded): Problem 
   })
 
 const unanswered = ({ dependency }: Unavailable, code: 'dependency_unavailable' | 'deadline_exceeded'): Problem =>
-  new Problem(code, { detail: `The ${dependency} did not respond in time.` })
+  new Problem(code, { detail: `The ${dependency} did not respond in time. ${adviceOn(code)}` })

@@ -20,7 +20,7 @@ import { correlationIdOf, traceIdOf } from '../request/correlation.ts'
 import { framingFault } from '../request/framing.ts'
 import { type IssuerHandler, mountIssuer } from './issuerMount.ts'
 import { type Admission, createRequestTurn, turnOf } from '../admission/requestTurn.ts'
-import { Problem } from '../problems/problemCatalogue.ts'
+import { methodNotAllowed, Problem } from '../problems/problemCatalogue.ts'
 import { sendProblem, sendReply } from '../response/respond.ts'
 import type { AnyRoute } from '../route.ts'
 import { normalizeUrl } from '../request/url.ts'
@@ -116,8 +116,7 @@ const routerOf = ({ routes, issuer, console: page, ...exchange }: AppDependencie
     app.all(path, (req, res) => {
       // A path with a malformed id is 404 for any method.
       const isValidPath = endpoints[0]?.params?.safeParse(req.params).success ?? true
-      const notAllowed = new Problem('method_not_allowed', { headers: { Allow: allowOf(endpoints) } })
-      refuse(req, res, isValidPath ? notAllowed : new Problem('route_not_found'))
+      refuse(req, res, isValidPath ? methodNotAllowed(allowOf(endpoints)) : new Problem('route_not_found'))
     })
   }
   app.use((req: Incoming, res: Outgoing) => refuse(req, res, new Problem('route_not_found')))

@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express'
 import { Unavailable } from '../../ports.ts'
-import { Problem } from '../problems/problemCatalogue.ts'
+import { methodNotAllowed, Problem } from '../problems/problemCatalogue.ts'
 import { setCommonHeaders } from '../response/respond.ts'
 
 /** Mounts the embedded issuer below its path, with the headers and problem documents of the other endpoints. */
@@ -15,9 +15,7 @@ export type IssuerHandler = (...args: Parameters<RequestHandler>) => void
 const problemOf = (error: unknown): Problem => {
   if (error instanceof Unavailable) return new Problem('dependency_unavailable')
   const allow = error instanceof Error && 'allow' in error ? String(error.allow) : undefined
-  return allow === undefined
-    ? new Problem('internal_error')
-    : new Problem('method_not_allowed', { headers: { Allow: allow } })
+  return allow === undefined ? new Problem('internal_error') : methodNotAllowed(allow)
 }
 
 /** The issuer's own responses get the common headers; its errors become problem documents. */

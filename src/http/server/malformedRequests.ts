@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { documentOf, type ErrorCode, Problem, retryOf, statusOf } from '../problems/problemCatalogue.ts'
+import { type ErrorCode, Problem, retryOf, statusOf } from '../problems/problemCatalogue.ts'
+import { documentOf } from '../problems/problemDocument.ts'
 import { OLDEST_VERSION } from '../versions/index.ts'
 
 /** Answers bytes that are not HTTP, or requests that arrive too slowly, with a problem, and closes the connection. */

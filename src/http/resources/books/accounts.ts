@@ -68,7 +68,7 @@ const readAccount = route({
   errors: ['precondition_invalid', 'projection_behind'],
   handler: call =>
     readBooksItem(call, {
-      query: (tenant, position) => accountAt(tenant, call.params.code, position),
+      ...accountOf(call.params.code),
       render: accountView,
     }),
 })
@@ -85,12 +85,19 @@ const listAccountEntries = route({
   handler: call => readBooksPage(call, accountEntries(call.params.code)),
 })
 
+const accountOf = (code: string) => ({
+  query: (tenant: string, position: bigint) => accountAt(tenant, code, position),
+  detailIfAbsent:
+    'The tenant has no account with this code at this time. ' +
+    'GET /accounts lists the codes, and GET /accounts?customer_reference= those of a customer.',
+})
+
 const accountEntries = (account: string) => ({
   page: ({ after, ...at }: PageAt) =>
     entriesPage({ ...at, account, before: after === undefined ? undefined : BigInt(after) }),
   keyOf: ({ position }: { readonly position: bigint }): string => position.toString(),
   render: entryView,
-  ofItem: (tenant: string, position: bigint) => accountAt(tenant, account, position),
+  ofItem: accountOf(account),
 })
 
 const totalsOf =

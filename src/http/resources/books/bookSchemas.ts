@@ -9,7 +9,10 @@ import { createdQuery, pageSchema } from '../paging.ts'
 
 export const accountCodeSchema = z
   .string()
-  .regex(ACCOUNT_CODE)
+  .regex(
+    ACCOUNT_CODE,
+    'Expected the code of an account, such as cash.USD. GET /accounts lists them; with customer_reference, those of a customer.',
+  )
   .meta({
     description:
       'The code of an account, such as cash.USD. That of receivables ends with a token of the customer reference: find it by ' +

@@ -36,8 +36,8 @@ type BookList<R extends Row> = {
   readonly page: (at: PageAt, filters: BookFilters) => Query<PageRow<R, string>>
   readonly keyOf: (row: R) => string
   readonly render: (row: R) => object
-  /** The query of the item that the list belongs to; 404 if it has no row. */
-  readonly ofItem?: (tenant: string, position: bigint) => Query
+  /** The item that the list belongs to; 404 if it has no row. */
+  readonly ofItem?: Pick<BookItem<Row>, 'query' | 'detailIfAbsent'>
   /** The totals of the whole list as of the position, which are added to each page. */
   readonly totals?: (position: bigint) => Promise<readonly TotalsAt[]>
 }
@@ -60,7 +60,7 @@ export const readBooksPage = async <R extends Row>(
   const binding = { tenant, path: call.path, filters: definedOnly(criteria) }
   const key = keyInCursor(call, cursor, { binding, schema: cursorSchema })
   const position = await booksAt(call, call.query, key && BigInt(key.position))
-  if (ofItem !== undefined) await firstRow(call, ofItem(tenant, position))
+  if (ofItem !== undefined) await firstRow(call, ofItem, position)
   const totals = key?.totals ?? (await totalsAt?.(position))
   const { text, values } = page({ tenant, position, after: key?.after, limit: limit + 1 }, filters)
   const rows = await call.lists.sql<PageRow<R, string>>(text, values)
@@ -81,24 +81,31 @@ export const readBooksPage = async <R extends Row>(
 }
 
 /** Throws Problem `resource_not_found` if there is no row. */
-const firstRow = async <R extends Row>({ database }: AnyCall, { text, values }: Query<R>): Promise<R> => {
+const firstRow = async <R extends Row>(
+  { database, principal }: AnyCall,
+  { query, detailIfAbsent }: Pick<BookItem<R>, 'query' | 'detailIfAbsent'>,
+  position: bigint,
+): Promise<R> => {
+  const { text, values } = query(principal.tenant, position)
   const [row] = await database.sql<R>(text, values)
-  if (row === undefined) throw new Problem('resource_not_found')
+  if (row === undefined) throw new Problem('resource_not_found', detailIfAbsent ? { detail: detailIfAbsent } : {})
   return row
 }
 
 type BookItem<R extends Row> = {
   readonly query: (tenant: string, position: bigint) => Query<R>
+  /** The detail of the 404; by default the advice on any resource. */
+  readonly detailIfAbsent?: string
   readonly render: (row: R) => object
 }
 
 /** One item as of the position; 404 if the tenant has no such item then. */
 export const readBooksItem = async <R extends Row>(
   call: Call<unknown, AsOf, unknown>,
-  { query, render }: BookItem<R>,
+  { render, ...item }: BookItem<R>,
 ): Promise<Reply> => {
   const position = await booksAt(call, call.query)
-  const row = await firstRow(call, query(call.principal.tenant, position))
+  const row = await firstRow(call, item, position)
   const texts = await textsFor(call, [row])
   const etag = etagOfRow(row, call.apiVersion, hasErased(row, texts))
   return replyWithTag(call, etag, render(withTexts(row, texts)), waitForMinPosition(call))
