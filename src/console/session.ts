@@ -179,6 +179,12 @@ const forget = (): void => {
   change('signed-out', undefined)
 }
 
+/** The request goes on when the page is closed or loaded anew while it is on its way. */
+const outliving = {
+  ...insecure,
+  [oauth.customFetch]: (url: string, options: RequestInit) => fetch(url, { ...options, keepalive: true }),
+}
+
 /** Ends the session in all tabs, and at the issuer, which is asked to revoke what it gave. */
 export const signOut = async (): Promise<void> => {
   const token = tokens?.refresh ?? tokens?.access
@@ -187,7 +193,7 @@ export const signOut = async (): Promise<void> => {
   forget()
   const server = await authorizationServer()
   if (token !== undefined && server.revocation_endpoint !== undefined)
-    await oauth.revocationRequest(server, client, oauth.None(), token, insecure).catch(() => undefined)
+    await oauth.revocationRequest(server, client, oauth.None(), token, outliving).catch(() => undefined)
   if (server.end_session_endpoint === undefined) return
   const url = new URL(server.end_session_endpoint)
   url.searchParams.set('client_id', settings.clientId)
