@@ -5,6 +5,7 @@ import { reportUnreachable } from './compose/reachability.ts'
 import type { Service, Starting } from './compose/service.ts'
 import { checkEvidenceSettings } from './compose/evidenceSettings.ts'
 import { type Config, readConfig } from './settings/config.ts'
+import { DEFAULT_DATA_DIR } from './settings/environment.ts'
 import { withoutSecrets } from './lib/redaction.ts'
 import { sentenceOf } from './lib/startupError.ts'
 import { endTelemetry } from './telemetry.ts'
@@ -18,12 +19,10 @@ const print = (line: string): void => void process.stdout.write(`${line}\n`)
 const notify = (sentence: string): void => void process.stderr.write(`${withoutSecrets(sentence)}\n`)
 
 /** What a command in another terminal needs to find this service. */
-const dataDirSetting = (): string => {
-  const { LEDGER_DATA_DIR: dataDir } = process.env
-  return dataDir ? `LEDGER_DATA_DIR='${resolve(dataDir)}' ` : ''
-}
+const dataDirSetting = ({ dataDir }: Config): string =>
+  dataDir === resolve(DEFAULT_DATA_DIR) ? '' : `LEDGER_DATA_DIR='${dataDir}' `
 
-const announce = ({ addresses, logs }: Service): void => {
+const announce = ({ addresses, logs }: Service, config: Config): void => {
   const { api, event_store, postgres, kafka, issuer, metrics } = addresses
   const database = new URL(postgres)
   print(`API           ${api}`)
@@ -39,7 +38,7 @@ const announce = ({ addresses, logs }: Service): void => {
   print('')
   print('Try it, in another terminal:')
   print(
-    `  TOKEN=$(${dataDirSetting()}npm run -s ledger -- token --tenant acme --subject me --scope "orders:write orders:read")`,
+    `  TOKEN=$(${dataDirSetting(config)}npm run -s ledger -- token --tenant acme --subject me --scope "orders:write orders:read")`,
   )
   print(`  curl -s ${api}/orders -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\`)
   print(`    -d '{"currency":"USD","lines":[{"sku":"tea","quantity":2,"unit_amount":450}]}'`)
@@ -85,7 +84,7 @@ const run = async (): Promise<void> => {
       if (process.exitCode !== undefined) process.exit()
     })
     const service = await starting
-    announce(service)
+    announce(service, config)
     void service.failed.then(reason => {
       notify(reason.message)
       process.exitCode = 1

@@ -1,5 +1,5 @@
 import type { FeedState } from '../feeds/feedLoop.ts'
-import { StartupError } from '../lib/startupError.ts'
+import { sentence, StartupError } from '../lib/startupError.ts'
 import { Unavailable } from '../ports.ts'
 import type { Config } from '../settings/config.ts'
 
@@ -59,8 +59,6 @@ export const causeOf = (error: Unavailable): string => {
   const message = first instanceof Error ? first.message : String(first)
   return sentence(withoutGrpc(message))
 }
-
-const sentence = (text: string): string => (/[.…]$/.test(text) ? text : `${text}.`)
 
 /** The client of the event store wraps the error of the connection: `14 UNAVAILABLE: … (caused by: connect ECONNREFUSED …)`. */
 const withoutGrpc = (message: string): string => /^\d+ [A-Z_]+: .*\(caused by: ([^)]+)\)/.exec(message)?.[1] ?? message

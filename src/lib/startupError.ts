@@ -32,3 +32,6 @@ export const sentenceOf = (error: unknown, { host, port }: { host: string; port:
   const refusal = hostRefusal(error)
   return refusal && `HOST=${host} ${refusal}. Set it to an address of this machine, or to 0.0.0.0 for all of them.`
 }
+
+/** The text with a full stop, unless it ends as a sentence does. */
+export const sentence = (text: string): string => (/[.…?!]$/.test(text) ? text : `${text}.`)

@@ -36,11 +36,13 @@ export type Role = (typeof ROLES)[number]
 const DEFAULT_HEADS_EVERY_MS = 10_000
 const DEFAULT_SUBSCRIPTION_CONFIRMATION_MS = 90 * DAY_MS
 
+export const DEFAULT_DATA_DIR = '.data'
+
 export const environment = z.object({
   NODE_ENV: oneOf(['production', 'development', 'test']).optional(),
   PORT: portNumber.default(8080),
   HOST: z.string().min(1).optional(),
-  LEDGER_DATA_DIR: z.string().min(1).default('.data'),
+  LEDGER_DATA_DIR: z.string().min(1).default(DEFAULT_DATA_DIR),
   LEDGER_PROCESSES: processCount.optional(),
   LEDGER_ROLES: list.pipe(z.array(oneOf(ROLES)).min(1)).default([...ROLES]),
   EVENTSTORE_URL: eventStoreUrl.optional(),

@@ -1,4 +1,5 @@
 import { withoutSecrets } from '../../../src/lib/redaction.ts'
+import { sentence } from '../../../src/lib/startupError.ts'
 import { within } from '../../../src/lib/time.ts'
 
 /**
@@ -22,7 +23,7 @@ export const notUsed = (check: string, detail: string): Check => ({ check, statu
 export const finding = (check: string, detail: string, way_out: string): Check => ({
   check,
   status: 'finding',
-  detail: withoutSecrets(/[.…]$/.test(detail) ? detail : `${detail}.`),
+  detail: withoutSecrets(sentence(detail)),
   way_out,
 })
 
@@ -30,7 +31,7 @@ export const finding = (check: string, detail: string, way_out: string): Check =
 export const notChecked = (check: string, reason: string): Check => ({
   check,
   status: 'not_checked',
-  detail: withoutSecrets(/[.…]$/.test(reason) ? reason : `${reason}.`),
+  detail: withoutSecrets(sentence(reason)),
   way_out: 'Repair the dependencies that findings name, then run doctor again.',
 })
 
