@@ -25,7 +25,7 @@ else
         await cold.locator('.tile').first().waitFor()
         times.push(performance.now() - beganMs)
       }
-      await browser.close()
+      await browser?.close()
       const [best = Infinity] = times.toSorted((a, b) => a - b)
       process.stdout.write(
         `      Interactive after ${times.map(Math.round).join(', ')} ms, with the way to the issuer and back.\n`,

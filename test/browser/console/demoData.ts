@@ -17,20 +17,26 @@ export type DemoService = TestService & {
   readonly invoiceIds: readonly string[]
 }
 
-let played: Promise<DemoService> | undefined
+let played: Promise<TestService & Pick<DemoService, 'invoiceIds'>> | undefined
 
-const play = async (): Promise<DemoService> => {
+const clientOfDemo = async (service: TestService): Promise<Client> =>
+  clientOf(service.api, await service.token({ tenant: TENANT, subject: 'reader' }))
+
+const play = async () => {
   const service = await sharedService()
   const config = readConfig({ LEDGER_DATA_DIR: service.dataDir })
   const signal = new AbortController().signal
   const plan = planOf(sources.slice(0, INVOICES))
   const { runs } = await runPlan(identitiesOf(config, service.addresses, signal), plan, () => undefined)
-  const client = clientOf(service.api, await service.token({ tenant: TENANT, subject: 'reader' }))
+  const client = await clientOfDemo(service)
   const invoiceIds = runs.map(({ invoiceId }) => invoiceId)
   // The lists follow the log.
   await eventually(async () => (await client.get('/payments?state=pending')).body.items.length === 0)
-  return { ...service, client, invoiceIds }
+  return { ...service, invoiceIds }
 }
 
-/** Plays the demo once for all files of a process. */
-export const demoService = (): Promise<DemoService> => (played ??= play())
+/** Plays the demo once for all files of a process; each has a token of its own, since they expire after minutes. */
+export const demoService = async (): Promise<DemoService> => {
+  const service = await (played ??= play())
+  return { ...service, client: await clientOfDemo(service) }
+}

@@ -36,7 +36,7 @@ else
     })
     afterEach(async () => {
       expect(visitor.complaints).to.deep.equal([])
-      await visitor.context.close()
+      await visitor?.context.close()
     })
     after(() => browser.close())
 

@@ -57,8 +57,8 @@ else
       await visitor.open('/console')
     })
     after(async () => {
-      await visitor.context.close()
-      await browser.close()
+      await visitor?.context.close()
+      await browser?.close()
     })
 
     afterEach(async () => {
