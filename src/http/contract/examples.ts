@@ -122,7 +122,7 @@ export const createExamples = (document: object) => {
     const [type] = [schema['type']].flat()
     if (type === 'object') return ofObject(schema)
     if (type === 'array') return [exampleOf(schema['items'])]
-    if (type === 'integer') return (schema['minimum'] ?? 0) as Json
+    if (type === 'integer' || type === 'number') return (schema['minimum'] ?? 0) as Json
     if (type === 'boolean') return false
     return type === 'null' ? null : textFor(schema)
   }
