@@ -40,7 +40,8 @@ const ledger = new Command('ledger')
       'EVENTSTORE_URL, DATABASE_URL, KAFKA_BROKERS and OIDC_ISSUER name external dependencies. Every command has --json.\n' +
       'Each command names its target on stderr. Exit code 1: the command was executed, and found a problem. Exit code 2: it\n' +
       'could not be executed: wrong usage, a refusal, a dependency that does not answer; the reason is a sentence on stderr.\n' +
-      '\nWith npm:  npm run -s ledger -- doctor',
+      '\nWith npm:  npm run -s ledger -- doctor\n' +
+      'Settings, limits and repairs: scripts/ledger/OPERATING.md. Backup and restore: scripts/ledger/BACKUP.md.',
   )
   .showSuggestionAfterError()
   // Options after a subcommand belong to the subcommand, even if the parent has an option of the same name.
@@ -54,8 +55,12 @@ for (const [name, load] of Object.entries(COMMANDS)) if (needsAll || name === ca
 /** So that a job can tell a finding from a misspelt option. */
 const NOT_EXECUTED = 2
 
+/** `ledger -- tenants suspend`. */
+const pathOf = (command: Command): string =>
+  command.parent === null ? `${command.name()} --` : `${pathOf(command.parent)} ${command.name()}`
+
 const throwUsageErrors = (command: Command): void => {
-  command.exitOverride()
+  command.exitOverride().showHelpAfterError(`See npm run -s ${pathOf(command)} --help.`)
   for (const part of command.commands) throwUsageErrors(part)
 }
 throwUsageErrors(ledger)

@@ -6,7 +6,7 @@ import { copyFolder, isWithin, syncFolder } from './backup/copyFolder.ts'
 import { backUpPostgres } from './backup/postgresBackup.ts'
 import { findConnections } from './connections.ts'
 import { interruptible } from './interruption.ts'
-import { print, printJson } from './print.ts'
+import { counted, print, printJson } from './print.ts'
 import { progressFor } from './progress.ts'
 
 /** `backup`: a copy of the data directory of a running service with its embedded Postgres (BACKUP.md). */
@@ -105,7 +105,7 @@ const backup = async (options: Options): Promise<void> => {
   const { config, running } = await findConnections()
   if (running?.pids['postgres'] === undefined)
     throw new StartupError(
-      `No service with an embedded Postgres runs on ${config.dataDir}. BACKUP.md says how external stores are backed up.`,
+      `No service with an embedded Postgres runs on ${config.dataDir}. scripts/ledger/BACKUP.md says how external stores are backed up.`,
     )
   const dataDir = await realpath(config.dataDir)
   const out = await newFolder(options.out, dataDir)
@@ -118,7 +118,10 @@ const backup = async (options: Options): Promise<void> => {
     if (copied === undefined) return
     await complete(unfinished, out, copied)
     if (options.json) printJson({ backup: out, files: copied.files })
-    else print(`${copied.files} files in ${out}`)
+    else {
+      print(`${counted(copied.files, 'file')} in ${out}`)
+      print(`To restore it into a new folder: cp -a ${out} RESTORED && LEDGER_DATA_DIR=RESTORED npm start`)
+    }
   } finally {
     await rm(unfinished, { recursive: true, force: true })
   }
@@ -132,6 +135,6 @@ export const backupCommand = new Command('backup')
     'after',
     '\nThe copy has everything that was acknowledged before the command began. It contains keys and passwords: it is readable by\n' +
       'its owner alone, and should stay so. To restore it, copy it to a new folder and start a service with that as\n' +
-      'LEDGER_DATA_DIR (BACKUP.md). External stores are backed up by their own means.',
+      'LEDGER_DATA_DIR. External stores are backed up by their own means: scripts/ledger/BACKUP.md has the commands and their order.',
   )
   .action(backup)

@@ -68,10 +68,15 @@ const overHttp = async (options: Options, reading: Reading): Promise<void> => {
 
 const fromKafka = async ({ follow }: Options, reading: Reading): Promise<void> => {
   const { config, addresses } = await findConnections()
-  if (addresses.kafka === null) throw new StartupError('No Kafka broker is configured: set KAFKA_BROKERS.')
+  if (addresses.kafka === null) throw noBroker()
   const kafka = { ...config.kafka, brokers: addresses.kafka.split(',') }
   await consumeKafka({ kafka, follow, ...reading })
 }
+
+const noBroker = (): StartupError =>
+  new StartupError(
+    'No Kafka broker is configured: set KAFKA_BROKERS, such as 127.0.0.1:9092 (npm run kafka starts one).',
+  )
 
 const topicsOf = ({ from, topic }: Options): readonly string[] | undefined => {
   const stray = topic?.find(name => !MANIFEST_TOPICS.includes(name))
@@ -111,6 +116,7 @@ const repair = async (options: Options): Promise<boolean> => {
 const consume = async (options: Options): Promise<void> => {
   const { from, copy: folder } = options
   if (options.repair && !(await repair(options))) return
+  if (from === 'kafka' && (await findConnections()).addresses.kafka === null) throw noBroker()
   const all = from === 'kafka' ? [...MANIFEST_TOPICS, MANIFESTS_TOPIC] : MANIFEST_TOPICS
   const copy = await openCopy(folder, { from, topics: topicsOf(options) }, all)
   try {
@@ -134,11 +140,16 @@ const verifyCopy = async (options: Common, signal: AbortSignal): Promise<Verifie
 const repairCommand = ({ copy, tenant }: Common): string =>
   `npm run -s ledger -- consume --copy ${copy}${tenant === undefined ? '' : ` --tenant ${tenant}`} --repair`
 
+const remedyOf = async (options: Common): Promise<string> =>
+  (await readState(options.copy)).from === 'http'
+    ? `To repair it: ${repairCommand(options)}`
+    : `To repair it, delete ${options.copy} and consume from Kafka again, while the topics still have the facts.`
+
 const verify = async (options: Common): Promise<void> => {
   const verified = await interruptible(signal => verifyCopy(options, signal))
   if (verified === undefined) return
   printVerified(verified, options.json)
-  if (!verified.ok && !options.json) print(`Repair a copy made over HTTP: ${repairCommand(options)}`)
+  if (!verified.ok && !options.json) print(await remedyOf(options))
   process.exitCode = verified.ok ? 0 : 1
 }
 

@@ -9,7 +9,7 @@ import { StartupError } from '../../src/lib/startupError.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
 import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import { interruptible } from './interruption.ts'
-import { print, printJson } from './print.ts'
+import { counted, print, printJson } from './print.ts'
 import { progressFor } from './progress.ts'
 import { aligned } from './table.ts'
 import { findConnections, howToStart } from './connections.ts'
@@ -63,7 +63,7 @@ const cellsOf = ({ topic, sealed, to }: Line): readonly string[] => {
   if (sealed === undefined) return [topic, `nothing new since position ${to}`]
   const { from_position, to_position, count, sha256, missing = [] } = sealed
   const held = missing.length === 0 ? [] : [`${missing.length} held back`]
-  return [topic, `positions ${from_position} to ${to_position}`, `${count} facts`, `sha256 ${sha256}`, ...held]
+  return [topic, `positions ${from_position} to ${to_position}`, counted(count, 'fact'), `sha256 ${sha256}`, ...held]
 }
 
 const run = async (options: Options): Promise<void> => {

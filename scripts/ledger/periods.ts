@@ -6,6 +6,7 @@ import { createLedger } from '../../src/commands/commandHandler.ts'
 import { periodEntity } from '../../src/commands/entities.ts'
 import { type Closed, closePeriod, periodIdOf } from '../../src/commands/periods.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
+import type { Sql } from '../../src/ports.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { BOOKS } from '../../projections/books/projection.ts'
 import { endOfDay } from '../../projections/closings.ts'
@@ -17,7 +18,7 @@ import { aligned } from './table.ts'
 /** `periods`: closes accounting periods of a tenant, and lists the closed ones. */
 
 type Options = { readonly tenant: string; readonly json: boolean }
-type CloseOptions = Options & { readonly through: string; readonly reason: string }
+type CloseOptions = Options & { readonly through: string; readonly reason: string; readonly dryRun: boolean }
 
 const notOver = (through: string): StartupError => new StartupError(`${through} is not over yet (in UTC).`)
 
@@ -56,6 +57,25 @@ const lastClosed = (closed: Closed, { tenant, through }: CloseOptions) => {
   }
 }
 
+const entriesUpTo = async (sql: Sql, tenant: string, through: string): Promise<bigint> => {
+  const [row] = await sql<{ count: bigint }>(
+    'select count(*) as count from journal_entries_v1 where tenant_id = $1 and at < $2::timestamptz',
+    [tenant, endOfDay(through)],
+  )
+  return row?.count ?? 0n
+}
+
+const entriesText = (entries: bigint): string =>
+  entries === 1n ? '1 entry' : `${entries.toLocaleString('en')} entries`
+
+const printPreview = ({ tenant, through, json }: CloseOptions, entries: bigint): void => {
+  if (json) printJson({ tenant, through, entries, dry_run: true })
+  else
+    print(
+      `Nothing was changed. A closing through ${through} would close ${entriesText(entries)} of ${tenant}, permanently.`,
+    )
+}
+
 const close = async (options: CloseOptions): Promise<void> => {
   const [tenant, through] = [checkedTenant(options.tenant), checkedDay(options.through)]
   const { config, addresses } = await findConnections()
@@ -65,12 +85,14 @@ const close = async (options: CloseOptions): Promise<void> => {
   const database = openDatabase({ connectionString: postgres, applicationName: 'ledger-periods' })
   try {
     const { sql } = database
+    const entries = await entriesUpTo(sql, tenant, through)
+    if (options.dryRun) return printPreview(options, entries)
     const ledger = createLedger(store, realWorld())
     const dependencies = { ledger, sql, bookedUpTo: () => positionOf(sql, BOOKS) }
     const closed = await closePeriod(dependencies, { through, reason: options.reason }, operatorContext(tenant))
     const last = lastClosed(closed, options)
     if (options.json) printJson({ tenant, closed_through: last.through, complete_to: last.complete_to })
-    else print(`The books of ${tenant} are closed through ${last.through}.`)
+    else print(`The books of ${tenant} are closed through ${last.through}, with ${entriesText(entries)}.`)
   } finally {
     await Promise.all([store.close(), database.close()])
   }
@@ -111,10 +133,11 @@ export const periodsCommand = new Command('periods')
     ofTenant(
       'close',
       'Closes all days up to one. This cannot be undone.',
-      'print JSON: {tenant, closed_through, complete_to}',
+      'print JSON: {tenant, closed_through, complete_to}; with --dry-run {tenant, through, entries, dry_run}',
     )
       .requiredOption('--through <day>', 'the last day of the period, in UTC: YYYY-MM-DD')
       .requiredOption('--reason <text>', 'the reason, which is recorded')
+      .option('--dry-run', 'print how many entries it would close, and change nothing', false)
       .action(close),
   )
   .addCommand(

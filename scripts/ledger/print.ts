@@ -32,5 +32,9 @@ export const printNotice = (words: string): void => void process.stderr.write(`$
 export const printJson = (document: unknown): void =>
   printLines(JSON.stringify(document, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value), 2))
 
+/** `1 row`, `1,234 rows`. */
+export const counted = (count: number | bigint, noun: string): string =>
+  `${count.toLocaleString('en-US')} ${noun}${Number(count) === 1 ? '' : 's'}`
+
 /** Ends the process with its exit code when everything that was printed has been written. */
 export const exitWhenPrinted = (): void => void process.stdout.write('', () => process.exit())

@@ -4,7 +4,7 @@ import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { changeTenantStatus } from '../../src/commands/tenantStatus.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { type Database, type EventStore, Unavailable } from '../../src/ports.ts'
-import { isScope } from '../../src/identity/principal.ts'
+import { isScope, SCOPES } from '../../src/identity/principal.ts'
 import type { TenantCommand, TenantState } from '../../streams/tenant/index.ts'
 import { checkedTenant, operatorContext, withLedger } from './operatorContext.ts'
 import { print, printJson } from './print.ts'
@@ -108,7 +108,7 @@ const sentenceOf = (tenant: string, state: TenantState): string => {
 
 const checkedScope = (scope: string): string => {
   if (isScope(scope)) return scope
-  throw new StartupError(`There is no scope ${JSON.stringify(scope)}.`)
+  throw new StartupError(`There is no scope ${JSON.stringify(scope)}. The scopes are ${SCOPES.join(', ')}.`)
 }
 
 const subcommand = (name: string, description: string): Command =>

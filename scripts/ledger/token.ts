@@ -1,11 +1,20 @@
 import { Command } from 'commander'
 import { USER_LIFETIME_SECONDS, WORKLOAD_LIFETIME_SECONDS } from '../../src/embedded/issuer/lifetimes.ts'
+import { SCOPES } from '../../src/identity/principal.ts'
 import { print, printJson } from './print.ts'
 import { embeddedIssuerFor } from './apiClient.ts'
 
 /** `token`: an access token of the embedded issuer. */
 
 type Options = { tenant: string; subject: string; scope: string; user: boolean; json: boolean }
+
+const SCOPES_IN_LINE = 4
+
+const scopeLines = (): string =>
+  Array.from(
+    { length: Math.ceil(SCOPES.length / SCOPES_IN_LINE) },
+    (_, line) => `  ${SCOPES.slice(line * SCOPES_IN_LINE, (line + 1) * SCOPES_IN_LINE).join('  ')}`,
+  ).join('\n')
 
 /** A token of the embedded issuer, alone on stdout. */
 export const tokenCommand = new Command('token')
@@ -21,7 +30,7 @@ export const tokenCommand = new Command('token')
   )
   .addHelpText(
     'after',
-    '\nThe service has to run, with its embedded issuer. With OIDC_ISSUER, get tokens from that issuer.',
+    `\nThe service has to run, with its embedded issuer. With OIDC_ISSUER, get tokens from that issuer.\n\nScopes:\n${scopeLines()}`,
   )
   .action(async ({ tenant, subject, scope, user, json }: Options) => {
     const scopes = scope.split(/\s+/).filter(Boolean)

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { READ_MODEL_FOLDERS } from '../../projections/index.ts'
-import type { Database, Sql } from '../ports.ts'
+import type { Database, Sql, Unavailable } from '../ports.ts'
 import { relationExists } from '../schema/existingRelations.ts'
 import { createTables } from '../schema/tables.ts'
 
@@ -17,5 +17,7 @@ const createReadModelTables = async (sql: Sql): Promise<void> => {
     if (!(await relationExists(sql, table))) await sql(await tableFile(name))
 }
 
-export const createLedgerTables = (database: Pick<Database, 'transaction'>): Promise<void> =>
-  createTables(database, 'operationalTables', createReadModelTables)
+export const createLedgerTables = (
+  database: Pick<Database, 'transaction'>,
+  onUnanswered?: (error: Unavailable) => void,
+): Promise<void> => createTables(database, 'operationalTables', createReadModelTables, onUnanswered)

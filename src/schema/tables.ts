@@ -29,13 +29,17 @@ const UNANSWERED_MAX_MS = 30_000
 const RETRY_MS = 250
 
 /** Repeats work that may have been done already while Postgres does not answer. Throws the last Unavailable. */
-const repeatedUntilAnswered = async (work: () => Promise<void>): Promise<void> => {
+const repeatedUntilAnswered = async (
+  work: () => Promise<void>,
+  onUnanswered: (error: Unavailable) => void,
+): Promise<void> => {
   const deadlineMs = performance.now() + UNANSWERED_MAX_MS
   for (;;) {
     try {
       return await work()
     } catch (error) {
       if (!(error instanceof Unavailable) || performance.now() > deadlineMs) throw error
+      onUnanswered(error)
     }
     await sleep(RETRY_MS)
   }
@@ -44,12 +48,13 @@ const repeatedUntilAnswered = async (work: () => Promise<void>): Promise<void> =
 /**
  * Creates missing tables. The lock serializes processes that start at once. `create` runs in the same transaction; both
  * may be repeated, because these are the first statements of a start, when Postgres or the machine may be busy starting
- * too.
+ * too; `onUnanswered` gets the reason of each repetition.
  */
 export const createTables = async (
   database: Pick<Database, 'transaction'>,
   name: keyof typeof FILES & keyof typeof ADVISORY_LOCKS,
   create: (sql: Sql) => Promise<void> = async () => undefined,
+  onUnanswered: (error: Unavailable) => void = () => undefined,
 ): Promise<void> => {
   const statements = await tableStatements(name)
   const createAll = async (sql: Sql): Promise<void> => {
@@ -57,5 +62,5 @@ export const createTables = async (
     await sql(statements)
     await create(sql)
   }
-  await repeatedUntilAnswered(() => database.transaction(createAll, STATEMENT_TIMEOUT_MS))
+  await repeatedUntilAnswered(() => database.transaction(createAll, STATEMENT_TIMEOUT_MS), onUnanswered)
 }

@@ -1,9 +1,10 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { readAddresses } from '../../src/compose/addressesFile.ts'
 import { filesUnder } from '../architecture/repository.ts'
@@ -48,6 +49,19 @@ const PROMISES: Readonly<Record<string, readonly RegExp[]>> = {
   'src/processes/SUBSCRIBING.md 2': [/[1-9]\d* new facts/, /^The copy is complete\.$/m],
   'src/evidence/AUDITING.md 1': [/covered by the head of [\d,]+ events/, /^Intact\.$/m],
   'src/embedded/issuer/README.md 1': [/\/oauth\/auth\?response_type=code&client_id=web&\S*code_challenge=[\w-]{43}&/],
+}
+
+/** Every fenced block, with its language. */
+const FENCE = /^```(?<language>\w*).*\n[^]*?^```$/gm
+/** A command of the command line in a code span: its words and options. */
+const COMMAND = /`(?:npm run (?:-s )?)?ledger (?:-- )?(?<words>[a-z][a-z- ]*[a-z])(?<rest>[^`]*)`/g
+const OPTION = /--[a-z-]+/g
+
+/** The help of the longest beginning of the words that is a command. */
+const helpOf = async (words: readonly string[]): Promise<string | undefined> => {
+  const cli = join(root, 'scripts/ledger.ts')
+  const run = await promisify(execFile)(process.execPath, [cli, ...words, '--help']).catch(() => undefined)
+  return run?.stdout.startsWith(`Usage: ledger ${words.join(' ')} `) ? run.stdout : undefined
 }
 
 type Block = { readonly name: string; readonly code: string }
@@ -117,6 +131,16 @@ describe('the shell blocks of the documents', () => {
     expect([...blocks.keys()].toSorted()).to.deep.equal(named.toSorted())
   })
 
+  it('have a language for which a test exists: sh here, ts in the test of the client, none for maps', async () => {
+    const others: string[] = []
+    for (const path of filesUnder('').filter(name => name.endsWith('.md')))
+      for (const { groups } of (await readFile(join(root, path), 'utf8')).matchAll(FENCE)) {
+        const language = groups?.['language'] ?? ''
+        if (!['sh', ''].includes(language)) others.push(`${path} ${language}`)
+      }
+    expect(others).to.deep.equal(['scripts/client/README.md ts'])
+  })
+
   for (const [name, promises] of Object.entries(PROMISES))
     it(`do what they promise: ${name}`, async () => {
       const output = await run(name)
@@ -130,5 +154,28 @@ describe('the shell blocks of the documents', () => {
     const { status, headers } = await fetch(address, { redirect: 'manual' })
     expect(status).to.be.oneOf([302, 303])
     expect(headers.get('location')).to.match(/interaction/)
+  })
+})
+
+describe('the commands in the texts of the documents', () => {
+  it('exist, with their options', async () => {
+    const missing = new Set<string>()
+    const helps = new Map<string, Promise<string | undefined>>()
+    const help = (words: readonly string[]): Promise<string | undefined> => {
+      const name = words.join(' ')
+      const known = helps.get(name) ?? helpOf(words)
+      helps.set(name, known)
+      return known
+    }
+    for (const path of filesUnder('').filter(name => name.endsWith('.md')))
+      for (const [, words = '', rest = ''] of (await readFile(join(root, path), 'utf8')).matchAll(COMMAND)) {
+        const names = words.replace(/ --?[a-z-]*.*$/, '').split(' ')
+        const text = (await help(names.slice(0, 2))) ?? (await help(names.slice(0, 1)))
+        const options = [...`${words}${rest}`.matchAll(OPTION)].map(([option]) => option)
+        if (text === undefined || options.some(option => !text.includes(option)))
+          missing.add(`${path}: ${words}${rest}`)
+      }
+    expect([...missing]).to.deep.equal([])
+    expect(helps.size).to.be.above(10)
   })
 })

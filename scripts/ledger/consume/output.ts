@@ -1,4 +1,4 @@
-import { print, printJson } from '../print.ts'
+import { counted, print, printJson } from '../print.ts'
 import { aligned } from '../table.ts'
 import type { Copy } from './copy.ts'
 import type { Entry } from './fact.ts'
@@ -9,7 +9,7 @@ import type { TopicProof, Verified } from './verify.ts'
 const summaryOf = ({ counts: { taken, repeated, late }, state }: Copy): string => {
   const place = state().from === 'http' ? `, up to position ${state().position}` : ''
   const disorder = late === 0 ? '' : `, ${late} behind a later one of their key`
-  return `${taken} new facts, ${repeated} already present${disorder}${place}`
+  return `${counted(taken, 'new fact')}, ${repeated} already present${disorder}${place}`
 }
 
 export const printConsumed = (copy: Copy, folder: string, json: boolean): void => {
@@ -36,7 +36,7 @@ const printProblems = ({ topic, ranges, missing, surplus, findings }: TopicProof
   for (const finding of findings) print(`${topic}: ${finding}`)
   for (const { from, to, had, wanted } of ranges.filter(({ agrees }) => !agrees))
     print(
-      `${topic}: positions ${from} to ${to} contain ${wanted.count} facts (SHA-256 ${wanted.sha256}), the copy ${had.count}.`,
+      `${topic}: positions ${from} to ${to} contain ${counted(wanted.count, 'fact')} (SHA-256 ${wanted.sha256}), the copy ${had.count}.`,
     )
   for (const entry of missing) print(`missing: ${describe(entry)}`)
   for (const entry of surplus) print(`surplus (${entry.why}): ${describe(entry)}`)

@@ -29,7 +29,8 @@ export const neededLeases = ({ hasKafka, signs }: Record<'hasKafka' | 'signs', b
 const HELD = `select (classid::bigint << 32 | objid::bigint) as lock from pg_locks
   where locktype = 'advisory' and objsubid = 1 and granted
     and database = (select oid from pg_database where datname = current_database())`
-const LEASES = 'select name, holder, epoch, taken_at::text as since from ledger_meta.leases order by name'
+const LEASES = `select name, holder, epoch, date_trunc('second', taken_at)::text as since
+  from ledger_meta.leases order by name`
 
 type Row = { readonly name: string; readonly holder: string; readonly epoch: bigint; readonly since: string }
 

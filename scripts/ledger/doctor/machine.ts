@@ -29,7 +29,9 @@ const checkDirectory = ({ path, exists, holder_pid }: Directory): Check => {
   if (!exists) return ok('data directory', `${path} does not exist yet`)
   return ok(
     'data directory',
-    `${path}, ${holder_pid === null ? 'held by nobody' : `held by the process ${holder_pid}`}`,
+    holder_pid === null
+      ? `${path}, held by nobody`
+      : `${path}, held by the process ${holder_pid}; npm run -s ledger -- backup --out FOLDER copies it`,
   )
 }
 

@@ -124,7 +124,7 @@ const eventsOutcome = async (verifying: Verifying): Promise<Checked> => {
     check: 'events',
     detail:
       `${leaves} leaves were compared with events.jsonl and with ${compared} heads, up to that of ${manifest.head.time}; ` +
-      `${checked.withheldCount} are withheld${scopeOf(manifest)}.${trusted?.detail ?? ''}`,
+      `${checked.withheldCount} withheld${scopeOf(manifest)}.${trusted?.detail ?? ''}`,
     findings,
     counts: { events: manifest.events, leaves, heads: compared, withheld: checked.withheldCount },
   }

@@ -1,3 +1,4 @@
+import { counted } from '../print.ts'
 import { follows, type Head, headSchema, isSigned, type PublicKeys } from '../../../src/evidence/heads.ts'
 import type { Line } from '../../../src/evidence/lines.ts'
 import type { Finding, Outcome } from '../verify/check.ts'
@@ -35,7 +36,13 @@ const flawOf = (line: Line, head: Head, before: Head | undefined, keys: PublicKe
   const named = `the head of ${head.tree_size} events in line ${line.number}`
   const place = placeOf(line, head)
   if (!keys.has(head.key))
-    return { kind: 'unknown_key', detail: `The key ${head.key} of ${named} is not known.`, place }
+    return {
+      kind: 'unknown_key',
+      detail:
+        `The key ${head.key}, which signed ${named}, is not among the known keys (${[...keys.keys()].join(', ')}). ` +
+        'Pass the key of the service that wrote the heads: npm run -s ledger -- evidence key > key.pem, then --key key.pem.',
+      place,
+    }
   if (!isSigned(head, keys)) return { kind: 'edited', detail: `The signature of ${named} does not fit.`, place }
   if (before === undefined || before.generation !== head.generation) {
     const begins = head.restart?.kept_size ?? 0
@@ -72,6 +79,7 @@ export const checkHeads = async (
   { mayBeTorn = false, advance = () => undefined }: { mayBeTorn?: boolean; advance?: () => void } = {},
 ): Promise<HeadsChecked> => {
   const findings: Finding[] = []
+  const unknownKeys = new Set<string>()
   let [count, before]: [number, Head | undefined] = [0, undefined]
   for await (const line of lines) {
     if (line.flaw === 'torn' && mayBeTorn) break
@@ -85,11 +93,18 @@ export const checkHeads = async (
         })
       continue
     }
-    const flaw = flawOf(line, head, before, keys)
+    const flaw = unknownKeys.has(head.key) ? undefined : flawOf(line, head, before, keys)
+    // One finding for a key, which has usually signed all heads.
+    if (flaw?.kind === 'unknown_key') unknownKeys.add(head.key)
     if (flaw && findings.length < FINDINGS_MAX) findings.push(flaw)
     count += 1
     before = head
     advance()
   }
-  return { detail: `${count} heads were read.`, findings, counts: { heads: count }, last: before }
+  return {
+    detail: `${counted(count, 'head')} ${count === 1 ? 'was' : 'were'} read.`,
+    findings,
+    counts: { heads: count },
+    last: before,
+  }
 }

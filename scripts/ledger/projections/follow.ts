@@ -3,7 +3,7 @@ import type { Database } from '../../../src/ports.ts'
 import { rebuildById, type RebuildRow } from '../../../src/feeds/rebuild/requests.ts'
 import { StartupError } from '../../../src/lib/startupError.ts'
 import { commandLine, interruptible } from '../interruption.ts'
-import { print, printJson, printNotice } from '../print.ts'
+import { counted, print, printJson, printNotice } from '../print.ts'
 import { progressFor, type StartProgress } from '../progress.ts'
 
 /** Waits for rebuilds that a process of the service executes, and shows how they end. */
@@ -18,12 +18,12 @@ const sentencesOf = (row: RebuildRow): readonly string[] => {
   const { id, kind, projection, state, difference, parity, error } = row
   const compared = (parity?.tables ?? []).map(
     ({ table, rows, tenants }) =>
-      `  ${table}: ${rows} rows of ${tenants} tenants compared at position ${parity?.position}`,
+      `  ${table}: ${counted(rows, 'row')} of ${counted(tenants, 'tenant')} compared at position ${parity?.position}`,
   )
   const name = `${kind} ${projection} (${id})`
   if (difference !== null) {
     const { table, key, column, live, rebuilt, rows } = difference
-    const first = `  first difference: ${table} ${key ?? ''} ${column ?? ''}: live ${live ?? 'none'}, rebuilt ${rebuilt ?? 'none'}; ${rows} rows differ`
+    const first = `  first difference: ${table} ${key ?? ''} ${column ?? ''}: live ${live ?? 'none'}, rebuilt ${rebuilt ?? 'none'}; ${counted(rows, 'row')} in all`
     const next =
       state === 'refused'
         ? [

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { importJWK, SignJWT } from 'jose'
-import { isScope, TENANT_PATTERN } from '../../identity/principal.ts'
+import { isScope, SCOPES, TENANT_PATTERN } from '../../identity/principal.ts'
 import { StartupError } from '../../lib/startupError.ts'
 import { USER_LIFETIME_SECONDS, WORKLOAD_LIFETIME_SECONDS } from './lifetimes.ts'
 import { loadSigningKey } from './signingKey.ts'
@@ -36,7 +36,8 @@ const checkGrant = ({ tenant, subject, scopes, user }: DevGrant): void => {
   check(SUBJECT.test(subject), 'The subject must be 1 to 255 visible ASCII characters.')
   check(!user || subject !== CLI_CLIENT, `A user cannot be named ${CLI_CLIENT}: that is the client itself.`)
   check(scopes.length > 0, 'At least one scope is needed.')
-  for (const scope of scopes) check(isScope(scope), `There is no scope ${JSON.stringify(scope)}.`)
+  for (const scope of scopes)
+    check(isScope(scope), `There is no scope ${JSON.stringify(scope)}. The scopes are ${SCOPES.join(', ')}.`)
 }
 
 const lifetimeOf = ({ user, lifetimeSeconds }: DevGrant): number => {

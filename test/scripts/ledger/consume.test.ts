@@ -352,7 +352,7 @@ describe('ledger consume', () => {
       [['consume', 'verify', '--copy', join(folder, 'none'), '--tenant', tenant], /^There is no copy in /],
       [
         ['consume', '--copy', join(folder, 'k'), '--from', 'kafka'],
-        /^No Kafka broker is configured: set KAFKA_BROKERS\.\n$/,
+        /^No Kafka broker is configured: set KAFKA_BROKERS, such as 127\.0\.0\.1:9092 .*\n$/,
       ],
     ] as const
     for (const [args, sentence] of sentences) {
