@@ -88,8 +88,11 @@ describe('the request pipeline', () => {
     const { body: order } = await client.post('/orders', anOrder())
     const missing = await client.get(`/orders/ord_${SUFFIX}`)
     expect(missing.body).to.include({ status: 404, code: 'resource_not_found' })
-    for (const id of ['x', `inv_${SUFFIX}`, order.id.toLowerCase(), `${order.id}%00`, `..%2f${order.id}`])
-      expect(wordsOf(await client.get(`/orders/${id}`)), id).to.deep.equal(wordsOf(missing))
+    for (const id of ['x', `inv_${SUFFIX}`, order.id.toLowerCase(), `${order.id}%00`, `..%2f${order.id}`]) {
+      const answer = await client.get(`/orders/${id}`)
+      expect({ ...wordsOf(answer), detail: missing.body.detail }, id).to.deep.equal(wordsOf(missing))
+      expect(answer.body.detail).to.match(/^Expected an id, such as ord_/)
+    }
   })
 
   describe('answers 404 for a resource that the caller cannot see', () => {

@@ -75,7 +75,7 @@ describe('the bytes of tenants', () => {
     expect(bytesOf('512KiB')).to.equal(512 * KIB)
     expect(bytesOf('2TiB')).to.equal(2_048 * GIB)
     for (const value of ['0GiB', '5GB', '5', '1.5GiB', 'off'])
-      expect(() => bytesOf(value)).to.throw(/TENANT_BYTES_PER_DAY .* 5GiB/)
+      expect(() => bytesOf(value)).to.throw(/TENANT_BYTES_PER_DAY=.* 5GiB/)
   })
 
   it('cost one statement a second, however many commands and tenants there are', async () => {

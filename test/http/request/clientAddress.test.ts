@@ -82,6 +82,6 @@ describe('TRUSTED_PROXIES', () => {
   })
   for (const text of ['10.0.0.0/33', 'proxy.example', '10.0.0', '::/129', '10.0.0.0/', '*', '10.0.0.1/8/8'])
     it(`is refused as ${text}`, () => {
-      expect(() => proxies(text)).to.throw(/TRUSTED_PROXIES.* is no address and no CIDR block/)
+      expect(() => proxies(text)).to.throw(/TRUSTED_PROXIES=.* is neither an IP address nor a CIDR block/)
     })
 })

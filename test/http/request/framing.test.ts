@@ -150,7 +150,7 @@ const heads: readonly Case[] = [
 const targets: readonly Case[] = [
   ['a whole URL', at('http://{host}/orders?limit=1'), '200'],
   ['a whole URL of another host', at('HTTPS://another.example/orders?limit=1'), '200'],
-  ['a whole URL without a path', at('http://{host}'), NO_ROUTE],
+  ['a whole URL without a path', at('http://{host}'), '200'],
   ...[
     ...['ftp://{host}/orders', 'file:///etc/passwd', 'http://[/orders', 'http://a:b@{host}/orders', 'http:///orders'],
     ...['{host}', 'another.example:443', '*', 'orders', '', '/orders?limit=1#x', '/orders#x', '\\orders', '?limit=1'],

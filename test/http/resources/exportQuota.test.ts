@@ -91,6 +91,6 @@ describe('the quota of exports', () => {
   it('has a limit of bytes with a unit, 10 GiB by default', () => {
     const bytesOf = (value?: string) => readConfig(value ? { EXPORT_BYTES_PER_TENANT: value } : {}).exportBytesPerTenant
     expect([bytesOf(), bytesOf('512MiB')]).to.deep.equal([10 * 2 ** 30, 512 * 2 ** 20])
-    expect(() => bytesOf('10GB')).to.throw(/EXPORT_BYTES_PER_TENANT .* 5GiB/)
+    expect(() => bytesOf('10GB')).to.throw(/EXPORT_BYTES_PER_TENANT=10GB .* 5GiB/)
   })
 })
