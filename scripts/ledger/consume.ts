@@ -13,7 +13,7 @@ import { printConsumed, printVerified } from './consume/output.ts'
 import { print, printNotice } from './print.ts'
 import { type Verified, verifyByManifests, verifyOverHttp } from './consume/verify.ts'
 import { findConnections, howToStart } from './connections.ts'
-import { interruptible } from './interruption.ts'
+import { commandLine, interruptible } from './interruption.ts'
 import { progressFor } from './progress.ts'
 import { TOKEN_SETTING } from './tokenOption.ts'
 
@@ -138,7 +138,7 @@ const verifyCopy = async (options: Common, signal: AbortSignal): Promise<Verifie
 }
 
 const repairCommand = ({ copy, tenant }: Common): string =>
-  `npm run -s ledger -- consume --copy ${copy}${tenant === undefined ? '' : ` --tenant ${tenant}`} --repair`
+  commandLine(['consume', '--copy', copy, ...(tenant === undefined ? [] : ['--tenant', tenant]), '--repair'])
 
 const remedyOf = async (options: Common): Promise<string> =>
   (await readState(options.copy)).from === 'http'

@@ -66,11 +66,12 @@ const wordOf = ({ findings, skipped }: Outcome): string => {
   return skipped === true ? '-' : 'ok'
 }
 
-const report = (outcomes: readonly Checked[], { json }: Options): void => {
+/** `advice`: what to do about findings. */
+const report = (outcomes: readonly Checked[], { json }: Options, advice?: string): void => {
   const isCompared = outcomes.some(({ skipped }) => skipped !== true)
   const isOk = isCompared && outcomes.every(({ findings }) => findings.length === 0)
   if (json) printJson({ ok: isOk, checks: outcomes })
-  else printOutcomes(outcomes, isCompared)
+  else printOutcomes(outcomes, isCompared, advice)
   process.exitCode = isOk ? 0 : 1
 }
 
@@ -82,9 +83,10 @@ const linesOf = (outcome: Outcome & { readonly check: string }): readonly string
   return [`${wordOf(outcome)}  ${check}  ${first}`, ...others.map(reason => `   ${reason}`)]
 }
 
-const printOutcomes = (outcomes: readonly Checked[], isCompared: boolean): void => {
+const printOutcomes = (outcomes: readonly Checked[], isCompared: boolean, advice: string | undefined): void => {
   for (const line of outcomes.flatMap(linesOf)) print(line)
   const count = outcomes.reduce((sum, { findings }) => sum + findings.length, 0)
+  if (count > 0 && advice !== undefined) print(advice)
   if (count > 0) print(`Not intact: ${count} ${count === 1 ? 'finding' : 'findings'}.`)
   else print(isCompared ? 'Intact.' : 'Nothing was compared.')
 }
@@ -103,6 +105,9 @@ const verify = (folder: string | undefined, { only, key, heads, asOf, json }: Op
   }
   return verifyFolder({ folder, ...choices, startProgress, signal })
 }
+
+const NEXT_FOR_FOLDER =
+  'Keep the folder unchanged. A new export, and npm run -s ledger -- verify without a folder, show whether the log itself was changed.'
 
 const timeFrom = (text: string): number => {
   const time = timeIn(text)
@@ -135,5 +140,5 @@ export const verifyCommand = new Command('verify')
   )
   .action(async (folder: string | undefined, options: Options) => {
     const outcomes = await interruptible(signal => verify(folder, options, signal))
-    if (outcomes !== undefined) report(outcomes, options)
+    if (outcomes !== undefined) report(outcomes, options, folder === undefined ? undefined : NEXT_FOR_FOLDER)
   })

@@ -41,7 +41,8 @@ export const readManifest = async (folder: string): Promise<ReadManifest> => {
       stats => stats.isDirectory(),
       () => false,
     )
-    if (!isFolder) throw new StartupError(`There is no folder ${folder}.`)
+    if (!isFolder)
+      throw new StartupError(`There is no folder ${folder}. Name one that ledger export --evidence has written.`)
     return { unreadable: 'it does not exist: this is no folder of an export, or the export is incomplete' }
   }
   const { size } = await stat(path)

@@ -28,11 +28,15 @@ const check = (holds: boolean, sentence: string): void => {
   if (!holds) throw new StartupError(sentence)
 }
 
+const RESERVED_TENANT = 'ledger'
+
 const checkGrant = ({ tenant, subject, scopes, user }: DevGrant): void => {
   check(
-    TENANT_PATTERN.test(tenant),
-    'The tenant must be 1 to 63 characters of a-z, 0-9 and -, not begin with -, and not be "ledger", which is reserved.',
+    tenant !== RESERVED_TENANT,
+    'The tenant "ledger" is reserved for the service. Callers of the tenant OPERATORS_TENANT read its records, those of ' +
+      'operators, at GET /installation/audit-records with the scope audit:installation.',
   )
+  check(TENANT_PATTERN.test(tenant), 'The tenant must be 1 to 63 characters of a-z, 0-9 and -, and not begin with -.')
   check(SUBJECT.test(subject), 'The subject must be 1 to 255 visible ASCII characters.')
   check(!user || subject !== CLI_CLIENT, `A user cannot be named ${CLI_CLIENT}: that is the client itself.`)
   check(scopes.length > 0, 'At least one scope is needed.')

@@ -385,7 +385,9 @@ describe('ledger export --evidence and ledger verify <folder>', () => {
     const { code, stderr } = await ledger(['export', '--evidence', '--out', whole])
     expect([code, stderr]).to.deep.equal([2, `${whole} is not empty: name a folder that is, or that does not exist.\n`])
     const none = join(await emptyFolder(), 'none')
-    expect((await ledger(['verify', none])).stderr).to.equal(`There is no folder ${none}.\n`)
+    expect((await ledger(['verify', none])).stderr).to.equal(
+      `There is no folder ${none}. Name one that ledger export --evidence has written.\n`,
+    )
     expect((await ledger(['export', '--out', none])).code).to.equal(2)
     expect(await readdir(whole)).to.have.members([
       'README.md',

@@ -89,7 +89,9 @@ describe('npm run ledger -- verify', () => {
   it('takes times with their zone alone', async () => {
     const complaintAt = async (time: string): Promise<string> =>
       (await ledger(['verify', '/nothing', '--as-of', time])).stderr
-    expect(await complaintAt('2026-01-31T12:00:00+01:00')).to.equal('There is no folder /nothing.\n')
+    expect(await complaintAt('2026-01-31T12:00:00+01:00')).to.equal(
+      'There is no folder /nothing. Name one that ledger export --evidence has written.\n',
+    )
     for (const time of ['2026-01-31T12:00:00', '2026-01-31', 'Jan 31 2026'])
       expect(await complaintAt(time)).to.equal(
         `${time} is not a date and time with a time zone, such as 2026-01-31T12:00:00Z.\n`,
