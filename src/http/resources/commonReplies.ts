@@ -1,9 +1,10 @@
 import { fold, type ResourceRow } from '../../../projections/projection.ts'
-import type { Rejection } from '../../../streams/decider.ts'
+import type { AnyEvent, Rejection } from '../../../streams/decider.ts'
+import type { Recorded } from '../../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../../streams/ids.ts'
 import type { CreationResult } from '../../commands/idempotency/creation.ts'
 import type { Entity, Kind } from '../../commands/entities.ts'
-import type { Loaded } from '../../commands/aggregateRepository.ts'
+import { heapBytesOf, type Loaded } from '../../commands/aggregateRepository.ts'
 import { hasErased, NO_TEXTS, type Texts, tokensOf, withTexts } from '../../personalTexts/personalTexts.ts'
 import { etagOf, isNotModified } from '../request/entityTags.ts'
 import { problemOfKeyConflict, problemOfRejection, Problem } from '../problems/problemCatalogue.ts'
@@ -84,10 +85,18 @@ export const replyWithTag = (
 }
 
 /**
- * The events of a page. Each page is read in a turn of its own (src/fairness/turns.ts), so a long history costs its
- * own tenant time and nobody else.
+ * The events of a page at most. Each page is read in a turn of its own (src/fairness/turns.ts), so a long history costs
+ * its own tenant time and nobody else.
  */
 export const AS_OF_PAGE = 20
+/** Large events are read two at a time. With pages of 20, the p99 of others beside test/soak/attacks/histories.ts was 30 % higher. */
+const AS_OF_PAGE_BYTES = 128 * 1024
+
+/** Pages grow while the events are small. */
+const limitAfter = (page: readonly Recorded<AnyEvent>[]): number => {
+  const largest = Math.max(...page.map(({ event }) => heapBytesOf(event.data)))
+  return Math.max(1, Math.min(AS_OF_PAGE, 2 * page.length, Math.floor(AS_OF_PAGE_BYTES / largest)))
+}
 
 /** Folded from the first event, since an earlier state is stored nowhere. Throws Problem. */
 const rowAsOf = async <K extends Kind>(
@@ -101,15 +110,18 @@ const rowAsOf = async <K extends Kind>(
   if (first?.metadata.tenant !== call.principal.tenant) throw new Problem('resource_not_found')
   const untilMs = Date.parse(asOf)
   let row: K['row'] | undefined
-  for (let from = 0n; ; from += BigInt(AS_OF_PAGE)) {
+  let limit = 2
+  for (let from = 0n; ; ) {
     await call.nextTurn()
-    const page = await Array.fromAsync(aggregates.events(entity, id, { from, limit: AS_OF_PAGE }))
+    const page = await Array.fromAsync(aggregates.events(entity, id, { from, limit }))
     // The first later event ends the loop, although clocks of other machines may have given earlier times to events
     // after it: the order of the stream is the order of the decisions.
     const later = page.findIndex(({ metadata }) => Date.parse(metadata.at) > untilMs)
     for (const recorded of later < 0 ? page : page.slice(0, later))
       row = entity.projection && fold(entity.projection, row, recorded)
-    if (later >= 0 || page.length < AS_OF_PAGE) return visible(call, row)
+    if (later >= 0 || page.length < limit) return visible(call, row)
+    from += BigInt(page.length)
+    limit = limitAfter(page)
   }
 }
 

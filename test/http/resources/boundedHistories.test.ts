@@ -56,16 +56,15 @@ describe('reads of histories', () => {
   })
   after(() => variant.close())
 
-  const change = async (id: string, etag: string, description: string): Promise<Answer> =>
+  const change = async (id: string, etag: string, patch: object): Promise<Answer> =>
     own.request('PATCH', `/orders/${id}`, {
-      body: { description },
+      body: patch,
       headers: { 'if-match': etag, 'content-type': 'application/merge-patch+json' },
     })
-  const changedOrder = async (): Promise<string> => {
+  const changedOrder = async (patch = (n: number): object => ({ description: `change ${n}` })): Promise<string> => {
     const created = await own.post('/orders', anOrder())
     let etag = created.headers.get('etag') ?? ''
-    for (let n = 0; n < CHANGES; n++)
-      etag = (await change(created.body.id, etag, `change ${n}`)).headers.get('etag') ?? ''
+    for (let n = 0; n < CHANGES; n++) etag = (await change(created.body.id, etag, patch(n))).headers.get('etag') ?? ''
     return created.body.id
   }
 
@@ -196,32 +195,49 @@ describe('reads of histories', () => {
 
   it(`the number of changes is ${CHANGES_MAX}`, () => expect(CHANGES_MAX).to.equal(1_000))
 
-  it('as_of reads one page in each turn of the request, so that other tenants come in between', async () => {
-    const id = await changedOrder()
-    let isInTurn = false
-    let entered = 0
-    const pages: number[] = []
-    const enter: Turns['enter'] = async () => {
-      entered += 1
-      isInTurn = true
-      return () => (isInTurn = false)
+  describe('as_of reads one page in each turn of the request, so that other tenants come in between:', () => {
+    /** The limit of each read; a read outside a turn counts as one without a limit. */
+    const pagesOf = async (id: string): Promise<number[]> => {
+      let isInTurn = false
+      let entered = 0
+      const pages: number[] = []
+      const enter: Turns['enter'] = async () => {
+        entered += 1
+        isInTurn = true
+        return () => (isInTurn = false)
+      }
+      const variant = await startVariant(service, {
+        authenticate: async () => caller,
+        admission: { turns: { tryEnter: () => undefined, enter, isAlone: () => false }, bodies: createPendingBodies() },
+        store: real => ({
+          ...real,
+          readStream: (stream, options = {}) => {
+            if (stream === `order-${id}`) pages.push(isInTurn ? (options.limit ?? Infinity) : Infinity)
+            return real.readStream(stream, options)
+          },
+        }),
+      })
+      const answer = await clientOf(variant.api, 'own').get(`/orders/${id}?as_of=${new Date().toISOString()}`)
+      expect(answer.status).to.equal(200)
+      expect(entered).to.be.at.least(pages.length)
+      await variant.close()
+      return pages
     }
-    const variant = await startVariant(service, {
-      authenticate: async () => caller,
-      admission: { turns: { tryEnter: () => undefined, enter, isAlone: () => false }, bodies: createPendingBodies() },
-      store: real => ({
-        ...real,
-        readStream: (stream, options = {}) => {
-          if (stream === `order-${id}`) pages.push(isInTurn ? (options.limit ?? Infinity) : Infinity)
-          return real.readStream(stream, options)
-        },
-      }),
+
+    it('small events in pages that grow', async () => {
+      const pages = await pagesOf(await changedOrder())
+      expect(pages.length).to.be.greaterThan(2)
+      expect(Math.max(...pages)).to.equal(AS_OF_PAGE)
     })
-    const answer = await clientOf(variant.api, 'own').get(`/orders/${id}?as_of=${new Date().toISOString()}`)
-    expect(answer.status).to.equal(200)
-    expect(pages.length).to.be.greaterThan(2)
-    expect(Math.max(...pages)).to.be.at.most(AS_OF_PAGE)
-    expect(entered).to.be.at.least(pages.length)
-    await variant.close()
+
+    it('the largest events two at a time', async () => {
+      const keys = Array.from({ length: 50 }, (_, key) => `key_${key}`)
+      const id = await changedOrder(n => ({
+        metadata: Object.fromEntries(keys.map(key => [key, `${n}`.padEnd(480, 'x')])),
+      }))
+      const pages = await pagesOf(id)
+      expect(pages.length).to.be.greaterThan(2)
+      expect(Math.max(...pages)).to.be.at.most(2)
+    })
   })
 })
