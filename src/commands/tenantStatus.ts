@@ -23,13 +23,19 @@ export const changeTenantStatus = async (
   return changed.state
 }
 
-const TIMES: RevalidationTimes = { refreshAfterMs: 1_000, maxAgeMs: 4_000, outageMaxMs: 0, retryAfterMs: 0 }
+export const STATUS_AGE_MAX_MS = 4_000
+const TIMES: RevalidationTimes = {
+  refreshAfterMs: 1_000,
+  maxAgeMs: STATUS_AGE_MAX_MS,
+  outageMaxMs: 0,
+  retryAfterMs: 0,
+}
 const TENANTS_MAX = 10_000
 
 export type TenantStatuses = (tenant: string) => Promise<TenantState> | TenantState
 
 /**
- * The status of tenants, at most `maxAgeMs` old, so a suspension takes effect on every instance within that time.
+ * The status of tenants, at most STATUS_AGE_MAX_MS old, so a suspension takes effect on every instance within that time.
  * While the store does not answer, the last known status counts; without one it throws Unavailable.
  */
 export const createTenantStatuses = (

@@ -1,3 +1,4 @@
+import { STATUS_AGE_MAX_MS } from '../../src/commands/tenantStatus.ts'
 import { RECOVERED_WITHIN_MS } from '../../src/processes/recoveryTimes.ts'
 import { checkBooks } from './checks/books.ts'
 import { checkAnswers } from './checks/answers.ts'
@@ -115,8 +116,17 @@ const checkFinalReaders = async (run: Run, settledAt: string): Promise<readonly 
   return allPages.flatMap(({ reader }) => checkReader(service.log, reader, settledAt))
 }
 
+/** Whether an instance may still take a tenant for suspended, or a scope for revoked, that no longer is. */
+const mayRefuseFromThePast = ({ timeline, service: { log } }: Run): boolean => {
+  const since = timeOf(timeline.nowMs() - STATUS_AGE_MAX_MS)
+  return log.events.some(({ type, storedAt }) => isRelease(type) && storedAt >= since)
+}
+const isRelease = (type: string): boolean => type === 'TenantReinstated' || type === 'ScopeRestored'
+
 /** A suspended tenant is reinstated when the faults are over, so that every file can be downloaded. */
-const checkFiles = async ({ timeline, history, service, random }: Run): Promise<readonly Violation[]> => {
+const checkFiles = async (run: Run): Promise<readonly Violation[]> => {
+  const { timeline, history, service, random } = run
+  if (mayRefuseFromThePast(run)) await timeline.advance(timeline.nowMs() + STATUS_AGE_MAX_MS)
   const quiet = onlyInternalErrors(history)
   const own = random.fork('downloads')
   const client = createClient({ service, timeline, history: quiet, random: own, action: DOWNLOAD_ACTION })

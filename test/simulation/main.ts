@@ -13,6 +13,8 @@ import { runSeeds } from './workerPool.ts'
 const MS_PER_SECOND = 1_000
 /** In so many seeds every fault happens, unless the draw has a defect. */
 const SEEDS_FOR_ALL_FAULTS = 500
+/** The exit code of a process that SIGINT ended. */
+const INTERRUPTED = 130
 
 type CommandOptions = {
   readonly seeds: number
@@ -63,17 +65,21 @@ const main = async (options: CommandOptions): Promise<void> => {
   const beganMs = performance.now()
   const results = resultsBefore(options)
   const bar = startProgressBar(results, hours && hours * HOUR_MS)
+  // The seeds in progress end first; the results of those that have run are printed.
+  let isInterrupted = false
+  process.once('SIGINT', () => (isInterrupted = true))
   for await (const report of runSeeds(jobsOf(options), processes, bar.onProgress)) {
     addReport(results, report)
     bar.onEnd(report.seed)
-    if (failFast && results.failed.length > 0) break
+    if (report.failure) process.stderr.write(`\nseed ${report.seed} breaks a promise\n`)
+    if (isInterrupted || (failFast && results.failed.length > 0)) break
   }
   bar.stop()
   const isComplete = results.done >= SEEDS_FOR_ALL_FAULTS && defect === undefined
   const faultsNotSeen = isComplete ? neverHappened(results.counts) : []
   const seconds = (performance.now() - beganMs) / MS_PER_SECOND
   process.stdout.write(`${(json ? jsonOf : textOf)(results, faultsNotSeen, seconds)}\n`)
-  process.exitCode = results.failed.length + faultsNotSeen.length > 0 ? 1 : 0
+  process.exitCode = results.failed.length + faultsNotSeen.length > 0 ? 1 : isInterrupted ? INTERRUPTED : 0
 }
 
 await new Command('npm run simulate --')

@@ -48,6 +48,8 @@ const failureOf = async (outcome: Outcome, isShrunk: boolean): Promise<Failure> 
 let currentSeed: number | undefined
 // An unhandled rejection or exception is a defect of the simulation or of the service, and ends the process; the seed is named.
 process.on('uncaughtExceptionMonitor', () => void process.stderr.write(`seed ${currentSeed}: an uncaught error\n`))
+// Ctrl-C reaches every process of a terminal; the main process ends this one after its seed.
+process.on('SIGINT', () => undefined)
 process.on('message', (job: Job) => {
   currentSeed = job.seed
   void (async () => {
