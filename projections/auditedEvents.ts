@@ -67,7 +67,10 @@ const grantedPayment = (recorded: Recorded<AnyEvent>): Verdict | undefined =>
   recorded.revision === REVISION_OF_OUTCOME ? granted('create_payment')(recorded) : undefined
 
 const ON_ACCESS: VerdictMap<AccessEvent> = {
-  AccessGranted: ({ event: { data } }) => ({ ...data, decision: 'granted', check_name: 'policy', code: null }),
+  AccessGranted: ({ event: { data } }) => {
+    const { operation, resource, reason = null } = data
+    return { ...grant(operation, 'policy', resource), reason }
+  },
   AccessDenied: ({ event: { data } }) => {
     const { check, count = 1, ...denial } = data
     return { ...denial, decision: 'denied', check_name: check, count }

@@ -72,11 +72,12 @@ export type DeadLetterRow = {
   readonly reason: string
   readonly attempts: number
   readonly first_failed_at: string
+  readonly requested: 'replay' | 'discard' | null
 }
 
 /** In the order of delivery. */
 export const deadLetterPage = (id: string, after: bigint, limit: number): Query<DeadLetterRow> => ({
-  text: `select position, key, type, event_id, reason, attempts, first_failed_at from parked_facts
+  text: `select position, key, type, event_id, reason, attempts, first_failed_at, requested from parked_facts
     where delivery = $1 and position > $2 order by position limit $3`,
   values: [id, after, limit],
 })

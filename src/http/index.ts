@@ -19,6 +19,7 @@ import { operationRoutes } from './resources/operations.ts'
 import { orderRoutes } from './resources/orders.ts'
 import { paymentActionRoutes } from './resources/paymentActions.ts'
 import { paymentRoutes } from './resources/payments.ts'
+import { periodRoutes } from './resources/books/periods.ts'
 import { problemRoutes } from './contract/problemPages.ts'
 import { projectionRoutes } from './resources/projections.ts'
 import { replayRoutes } from './resources/subscriptions/replays.ts'
@@ -51,6 +52,7 @@ const resources: readonly AnyRoute[] = [
   ...deadLetterRoutes,
   ...accountRoutes,
   ...journalEntryRoutes,
+  ...periodRoutes,
   ...auditRoutes,
   ...projectionRoutes,
   ...installationRoutes,

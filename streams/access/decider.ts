@@ -4,7 +4,7 @@ import type { AccessCheck, AccessEvent } from './events.ts'
 /** The decider of access records: each is recorded once. */
 
 type AccessRequest = { readonly operation: string; readonly resource: string | null }
-export type GrantAccess = AccessRequest & { type: 'GrantAccess' }
+export type GrantAccess = AccessRequest & { type: 'GrantAccess'; reason?: string }
 export type DenyAccess = AccessRequest & { type: 'DenyAccess'; check: AccessCheck; code: string; count?: number }
 export type AccessCommand = GrantAccess | DenyAccess
 
@@ -16,7 +16,10 @@ export type AccessState = { readonly status: 'none' } | { readonly status: 'reco
 const decide = (command: AccessCommand, access: AccessState): readonly AccessEvent[] | Rejection<AccessCode> => {
   if (access.status === 'recorded') return reject('concurrent_modification')
   const { operation, resource } = command
-  if (command.type === 'GrantAccess') return [{ type: 'AccessGranted', data: { operation, resource } }]
+  if (command.type === 'GrantAccess') {
+    const given = command.reason === undefined ? {} : { reason: command.reason }
+    return [{ type: 'AccessGranted', data: { operation, resource, ...given } }]
+  }
   const { check, code, count } = command
   const counted = count === undefined ? {} : { count }
   return [{ type: 'AccessDenied', data: { operation, resource, check, code, ...counted } }]

@@ -14,7 +14,11 @@ const accessRequest = {
 
 export const accessEvents = {
   /** Granted access to a resource by an audited operation that leaves no other event. */
-  AccessGranted: z.object(accessRequest),
+  AccessGranted: z.object({
+    ...accessRequest,
+    /** As the caller gave it, where the operation takes one. */
+    reason: z.string().optional(),
+  }),
   /** `code` is the problem that the caller got; `check` is the reason, which only auditors see. */
   AccessDenied: z.object({
     ...accessRequest,

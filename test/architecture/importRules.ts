@@ -61,8 +61,9 @@ const HTTP_ROOMS = [
 /** Modules outside of src/http that each of its files may import. */
 const OUTSIDE_HTTP = [
   'src/(identity|commands|personalTexts|evidence)/.+',
-  // A list states the position up to which it is projected; operators see the lag of read models, and rebuild them.
-  'src/feeds/(accountCodes|checkpoints|lag|rebuild/requests)\\.ts',
+  // A list states the position up to which it is projected; operators see the lag of read models, and rebuild
+  // them; subscribers decide on their dead letters.
+  'src/feeds/(accountCodes|checkpoints|deadLetters|lag|rebuild/requests)\\.ts',
   // The content of an export is read where its process wrote it.
   'src/processes/exports/export(Erasures|Files)\\.ts',
   ...STREAMS,

@@ -349,10 +349,44 @@ describeWithOwnBroker('subscriptions and a real broker with an authorizer', () =
     expect((await read(client, id)).parked).to.equal(2)
 
     await limit(NORMAL_BYTES)
-    const replayed = await ledger('dead-letters', 'replay', victim, '--delivery', id, '--json')
-    expect(replayed.code, replayed.stderr).to.equal(0)
+    const reason = 'The topic takes large facts now.'
+    const replayed = await client.post(`/subscriptions/${id}/dead-letters:replay`, { subject: victim, reason })
+    expect([replayed.status, replayed.body]).to.deep.equal([202, { subject: victim, requested: 'replay', facts: 2 }])
+    await eventually(async () => (await deadLetters()).length === 0)
     await expectHolds(topic, await factsOf(client))
-    expect(await deadLetters()).to.deep.equal([])
+  })
+
+  it('never get a fact that is discarded, and get the later ones of its key when these are replayed', async () => {
+    const client = clientOf(service.api, await service.token({ tenant: 'discarded' }))
+    const { id, topic } = await subscribe(client)
+    const victim = await createOrderWithLargeFact(service, { tenant: 'discarded', customer_reference: 'x'.repeat(500) })
+    await caughtUp(client, id)
+    await withAdmin(admin =>
+      admin.alterConfigs({
+        validateOnly: false,
+        resources: [
+          {
+            type: kafkajs.ConfigResourceTypes.TOPIC,
+            name: topic,
+            configEntries: [{ name: 'max.message.bytes', value: String(SMALL_BYTES) }],
+          },
+        ],
+      }),
+    )
+    await client.post(`/subscriptions/${id}:replay`, { from: 'beginning' }, { 'idempotency-key': newKey() })
+    const ifMatch = (await client.get(`/orders/${victim}`)).headers.get('etag') ?? ''
+    await client.post(`/orders/${victim}:cancel`, {}, { 'if-match': ifMatch })
+    const path = `/subscriptions/${id}/dead-letters`
+    const items = async () => (await client.get(path)).body.items
+    await eventually(async () => (await items()).length === 2)
+    const [first] = await items()
+    const reason = 'It is too large.'
+    const body = { subject: victim, position: first.position, reason }
+    expect((await client.post(`${path}:discard`, body)).body.facts).to.equal(1)
+    await eventually(async () => (await items()).length === 1)
+    expect((await client.post(`${path}:discard`, body)).body.facts, 'once').to.equal(0)
+    await client.post(`${path}:replay`, { subject: victim, reason })
+    await eventually(async () => (await items()).length === 0)
   })
 
   it('leave no topic and no ACL behind when they are deleted', async () => {

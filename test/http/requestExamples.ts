@@ -106,6 +106,7 @@ export const examples: Readonly<Record<string, Make>> = {
   read_trial_balance: async () => ({ path: '/trial-balance' }),
   list_journal_entries: async () => ({ path: '/journal-entries' }),
   read_journal_entry: async client => ({ path: `/journal-entries/${await booked(client)}` }),
+  list_periods: async () => ({ path: '/periods' }),
   list_audit_records: async () => ({ path: '/audit-records' }),
   read_installation: async () => ({ path: '/installation' }),
   list_installation_audit_records: async () => ({ path: '/installation/audit-records' }),
@@ -202,6 +203,14 @@ export const examples: Readonly<Record<string, Make>> = {
     await client.post(`${path}:pause`, {})
     return { path: `${path}:resume`, body: {} }
   },
+  replay_dead_letters: async client => ({
+    path: `${await subscribed(client)}/dead-letters:replay`,
+    body: { subject: 'ord_01JB3N8Q6Z4T1V7W9XAC2E5GHK', reason: 'The topic exists again.' },
+  }),
+  discard_dead_letters: async client => ({
+    path: `${await subscribed(client)}/dead-letters:discard`,
+    body: { subject: 'ord_01JB3N8Q6Z4T1V7W9XAC2E5GHK', reason: 'Nobody needs it.' },
+  }),
   replay_subscription: async client => ({
     path: `${await subscribed(client)}:replay`,
     body: { from: 'beginning' },

@@ -36,7 +36,8 @@ export type Field = {
   readonly set: (value: unknown) => void
 }
 
-const resolved = (schema: Schema, schemas: Schemas): Schema => {
+/** The schema that a reference stands for. */
+export const resolved = (schema: Schema, schemas: Schemas): Schema => {
   const { $ref, ...own } = schema
   const target = $ref === undefined ? undefined : schemas[$ref.slice($ref.lastIndexOf('/') + 1)]
   return target === undefined ? schema : { ...resolved(target, schemas), ...own }

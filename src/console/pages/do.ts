@@ -1,7 +1,7 @@
 import { Task } from '@lit/task'
 import { html, nothing, type PropertyValues } from 'lit'
 import { type Answer, API_VERSION, curlOf, type Input, requestAny } from '../api.ts'
-import { type Schema, type Schemas, schemaField } from '../elements/schemaFields.ts'
+import { resolved, type Schema, type Schemas, schemaField } from '../elements/schemaFields.ts'
 import { copyButton, define, failure, shown, View } from '../elements/view.ts'
 import { hrefOf, place } from '../router.ts'
 import { may, user } from '../session.ts'
@@ -103,11 +103,8 @@ export class CommandForm extends View {
     if (!changed.has('command')) return
     const { query } = place()
     this.path = Object.fromEntries(pathNamesOf(this.command).map(name => [name, query.get(name) ?? '']))
-    const known = Object.entries(
-      bodyOf(this.command)?.$ref
-        ? (this.schemas[bodyOf(this.command)?.$ref?.split('/').at(-1) ?? '']?.properties ?? {})
-        : {},
-    ).flatMap(([name, { type }]) => {
+    const { properties = {} } = resolved(bodyOf(this.command) ?? {}, this.schemas)
+    const known = Object.entries(properties).flatMap(([name, { type }]) => {
       const text = query.get(name)
       return text === null ? [] : [[name, type === 'integer' ? Number(text) : text] as const]
     })

@@ -260,8 +260,17 @@ export class SubscriptionView extends PlacedView {
           { label: 'Reason', show: row => html`<bdi class="text">${row.reason}</bdi>`, cell: row => row.reason },
           { label: 'Attempts', isNumber: true, show: row => row.attempts, cell: row => row.attempts },
           { label: 'First failed', show: row => time(row.first_failed_at), cell: row => row.first_failed_at },
+          { label: 'Next', show: row => this.next(row), cell: row => row.requested },
         ],
       })}`
+  }
+
+  private next({ subject, position, requested }: DeadLetter): unknown {
+    if (requested !== null) return html`${requested} asked for`
+    if (!may('events:subscribe')) return '–'
+    const of = { id: this.subject, subject }
+    return html`<a href=${hrefOf('do', 'replay_dead_letters', of)}>Deliver the key again</a>
+      <a href=${hrefOf('do', 'discard_dead_letters', { ...of, position })}>Discard</a>`
   }
 
   protected override render(): unknown {

@@ -1,8 +1,9 @@
 import { Task } from '@lit/task'
 import { html, nothing } from 'lit'
-import type { Account, JournalEntry, Payment } from '../../../scripts/client/src/generated.ts'
+import type { Account, Closing, JournalEntry, Payment } from '../../../scripts/client/src/generated.ts'
 import { curlOf, read, readAll } from '../api.ts'
 import { downloadCsv } from '../csv.ts'
+import { grid } from '../elements/grid.ts'
 import '../elements/plot.ts'
 import type { Plotted } from '../elements/plot.ts'
 import { copyButton, define, PlacedView, shown } from '../elements/view.ts'
@@ -121,6 +122,21 @@ const sumsTable = ({ title, file, heads, sums, isPartial }: Table): unknown => {
 }
 
 const PAYMENT_STATES = ['pending', 'failed', 'succeeded', 'partially_refunded', 'refunded'] as const
+
+const closings = (): unknown =>
+  grid<Closing>({
+    operation: 'GET /periods',
+    items: 'closings',
+    name: 'periods',
+    empty: 'No period was ever closed; ledger periods close does it.',
+    columns: [
+      { label: 'Closed through', show: row => date(row.through), cell: row => row.through },
+      { label: 'At', show: row => time(row.closed_at), cell: row => row.closed_at },
+      { label: 'By', show: row => html`<bdi>${row.closed_by}</bdi>`, cell: row => row.closed_by },
+      { label: 'Reason', show: row => html`<bdi class="text">${row.reason}</bdi>`, cell: row => row.reason },
+      { label: 'Complete to', isNumber: true, show: row => row.complete_to, cell: row => row.complete_to },
+    ],
+  })
 
 export class MoneyPage extends PlacedView {
   static override properties = { dragged: { state: true } }
@@ -270,7 +286,8 @@ export class MoneyPage extends PlacedView {
             )
           : nothing
       }
-      ${may('ledger:read') ? shown(this.books, books => (books ? this.trialBalance(books) : nothing), { isOfSubject: true }) : nothing}`
+      ${may('ledger:read') ? shown(this.books, books => (books ? this.trialBalance(books) : nothing), { isOfSubject: true }) : nothing}
+      ${may('ledger:read') ? html`<h2>Closed periods</h2>${closings()}` : nothing}`
   }
 }
 

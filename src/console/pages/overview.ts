@@ -92,9 +92,27 @@ const invoiceTiles = async (): Promise<readonly Tile[]> => {
   ]
 }
 
+/** Calendar months that are over and not closed; of books that were never closed, at least one. */
+const periodTile = async (): Promise<Tile> => {
+  const now = new Date()
+  const monthStart = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth()))
+  const [closing] = (await read('GET /periods', { query: { limit: 1 } })).items
+  const tile = { label: 'Months not closed', href: hrefOf('money'), tone: 'bad' as const }
+  if (closing === undefined) {
+    const as_of = monthStart.toISOString()
+    const { items } = await read('GET /trial-balance', { query: { as_of, limit: 1 } })
+    return { ...tile, value: items.length, isMore: items.length > 0, says: 'No period of the books was ever closed' }
+  }
+  const open = new Date(`${closing.through}T00:00:00Z`)
+  open.setUTCDate(open.getUTCDate() + 1)
+  const months = (monthStart.getUTCFullYear() - open.getUTCFullYear()) * 12 + now.getUTCMonth() - open.getUTCMonth()
+  return { ...tile, value: Math.max(0, months), says: `The books are closed through ${closing.through}` }
+}
+
 const otherTiles = async (): Promise<readonly Tile[]> => {
   const state = { state: 'pending' }
   return [
+    ...(may('ledger:read') ? [await periodTile()] : []),
     ...(may('payments:read')
       ? [
           counted(await readAll('GET /payments', { query: state }, COUNTED_MAX), {

@@ -87,15 +87,13 @@ export const projectionSchema = z
   })
   .meta({ id: 'Projection' })
 
-const REASON_CHARS_MAX = 500
-
 export const rebuildRequest = z
   .strictObject({
     accept_differences: z
       .boolean()
       .default(false)
       .meta({ description: 'Switches the tables of the newest rebuild, which was refused.' }),
-    reason: textSchema.max(REASON_CHARS_MAX).optional().meta({ description: 'Required to accept differences.' }),
+    reason: textSchema.optional().meta({ description: 'Required to accept differences.' }),
   })
   .refine(({ accept_differences, reason }) => !accept_differences || reason !== undefined, {
     message: 'A reason is required to accept differences.',

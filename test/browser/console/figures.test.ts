@@ -169,6 +169,11 @@ else
       await tile.waitFor()
       expect(await tile.innerText()).to.match(new RegExp(`^${drafts.length}\\n`))
       expect(await page.getByRole('link', { name: 'Dead letters' }).getAttribute('class')).not.to.include('bad')
+      const open = page.getByRole('link', { name: 'Months not closed' })
+      const monthStart = `${new Date().toISOString().slice(0, 7)}-01T00:00:00Z`
+      const { body: books } = await service.client.get(`/trial-balance?as_of=${monthStart}&limit=1`)
+      expect(await open.innerText()).to.match(books.items.length > 0 ? /^1\+\n/ : /^0\n/)
+      expect(await open.innerText()).to.include('No period of the books was ever closed')
       await tile.click()
       await eventually(async () => (await cells('Invoice')).join() === drafts.map(({ id }) => id).join())
     })

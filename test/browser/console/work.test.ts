@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import type { Browser, Page } from 'playwright-core'
+import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import { addUser } from '../../../src/embedded/issuer/users.ts'
 import { SCOPES } from '../../../src/identity/principal.ts'
 import { chromiumPath, openChromium, reportMissingChromium } from '../../support/chromium.ts'
@@ -142,6 +143,24 @@ else
       await page.getByRole('button', { name: 'Pause' }).click()
       await page.getByRole('button', { name: 'Resume' }).waitFor()
       expect((await service.client.get(`/subscriptions/${created.body.id}`)).body.state).to.equal('paused')
+    })
+
+    it('asks for a dead letter to be discarded, with a reason, and shows that it was', async () => {
+      const { body } = await service.client.post('/subscriptions', { types: ['order.created'], start: 'now' })
+      const database = openDatabase({ connectionString: service.addresses.postgres, applicationName: 'console-test' })
+      await database.sql(
+        `insert into parked_facts (delivery, position, key, stream, revision, event_id, type, tenant_id, reason, attempts,
+          first_failed_at) values ($1, 7, 'ord_1', 'order-ord_1', 0, $2, 'order.created', $3, 'x', 10, now())`,
+        [body.id, randomUUID(), 'chinook'],
+      )
+      await go(`/facts/${body.id}`)
+      await page.getByRole('link', { name: 'Discard' }).click()
+      await page.getByLabel('reason').fill('Nobody needs it.')
+      expect(await send(202)).to.deep.equal({ subject: 'ord_1', requested: 'discard', facts: 1 })
+      await go(`/facts/${body.id}`)
+      await page.getByText('discard asked for').waitFor()
+      await database.sql('delete from parked_facts where delivery = $1', [body.id])
+      await database.close()
     })
 
     it('orders an export by its form and downloads the file', async () => {

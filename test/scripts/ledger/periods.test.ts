@@ -59,12 +59,34 @@ describe('npm run ledger -- periods', () => {
     expect(items).to.have.length(1)
     expect(items[0]).to.include({ through: CLOSED_DAY, reason: 'audited' })
     expect((await ledger(['periods', 'list', '--tenant', tenant])).stdout).to.include(CLOSED_DAY)
+    const { subject: closed_by, ...closing } = items[0]
+    expect((await client.get('/periods')).body.items).to.deep.equal([{ ...closing, closed_by }])
     const audited = await eventually(async () => {
       const { body } = await client.get('/audit-records?operation=close_period')
       return body.items.length > 0 && body.items
     })
     expect(audited).to.have.length(1)
     expect(audited[0]).to.include({ decision: 'granted', resource: CLOSED_DAY, authority: 'operator' })
+  })
+
+  it('are shown by the API to their tenant alone, the last one first, page by page', async () => {
+    const tenant = 'paged-periods'
+    const client = await clientFor(tenant)
+    expect((await client.get('/periods')).body).to.deep.include({ items: [] })
+    await drafts(client, 1)
+    const dependencies = { ledger: log, sql: database.sql, bookedUpTo: () => store.head() }
+    const days = [dayBefore(6), dayBefore(5), dayBefore(4)]
+    for (const through of days)
+      await closePeriod(dependencies, { through, reason: 'audited' }, contextAt(tenant, new Date().toISOString()))
+    const seen: string[] = []
+    for (let cursor = ''; ; ) {
+      const { items, page } = (await client.get(`/periods?limit=1${cursor}`)).body
+      seen.push(...items.map(({ through }: { through: string }) => through))
+      if (!page.has_more) break
+      cursor = `&cursor=${page.next_cursor}`
+    }
+    expect(seen).to.deep.equal(days.toReversed())
+    expect((await (await clientFor('strange-periods')).get('/periods')).body.items).to.deep.equal([])
   })
 
   it('are not closed before the day is over, by the clock of the command and by that of Postgres', async () => {

@@ -1,16 +1,28 @@
 import { z } from 'zod'
+import type { SubscriptionRow } from '../../../../projections/subscriptions/projection.ts'
 import { deadLetterPage, type DeadLetterRow } from '../../../../projections/subscriptions/queries.ts'
-import { idSchema } from '../../../../streams/ids.ts'
+import { idSchema, type SubscriptionId } from '../../../../streams/ids.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
+import { recordAuditedDecision } from '../../../commands/recordAuditedDecision.ts'
+import { type DeadLetterRequest, requestForDeadLetters } from '../../../feeds/deadLetters.ts'
 import { scopesOfFacts } from '../../../identity/resourceScopes.ts'
 import { statusOf } from './replayView.ts'
 import { keyInCursor, pageReply } from '../paging.ts'
 import { PRIVATE_CACHING, visibleRow } from '../commonReplies.ts'
-import { type AnyRoute, route } from '../../route.ts'
+import { type AnyRoute, type Reply, route } from '../../route.ts'
+import type { Call } from '../../services.ts'
 import { pageQuery, pageSchema } from '../paging.ts'
-import { deadLetterSchema, deadLetterView, subscriptionView } from './subscriptionSchemas.ts'
+import { permitDelivery } from './subscriptionCommands.ts'
+import {
+  deadLetterRequestSchema,
+  deadLetterSchema,
+  deadLetterView,
+  discardRequest,
+  replayRequest,
+  subscriptionView,
+} from './subscriptionSchemas.ts'
 
-/** GET /subscriptions/{id}/dead-letters: the dead letters of a subscription. */
+/** The dead letters of a subscription: they are listed, delivered again and discarded. */
 
 const cursorSchema = z.object({ after: z.string() })
 
@@ -51,4 +63,61 @@ const listDeadLetters = route({
   },
 })
 
-export const deadLetterRoutes: readonly AnyRoute[] = [listDeadLetters]
+const action = {
+  tag: 'Subscriptions',
+  rateClass: 'default',
+  scope: 'events:subscribe',
+  method: 'POST',
+  audited: 'path',
+  params: z.object({ id: idSchema('sub') }),
+  responses: {
+    202: {
+      description: 'Noted: the process that delivers the subscription carries it out. The list shows what remains.',
+      schema: deadLetterRequestSchema,
+    },
+  },
+} as const
+
+type Action = Call<{ id: SubscriptionId }, unknown, z.output<typeof discardRequest>>
+
+/** The audit record is written before the request, so that no discarded fact is without one. */
+const request = async (call: Action, row: SubscriptionRow, what: DeadLetterRequest): Promise<Reply> => {
+  const { body, ledger, context, database } = call
+  const { subject, reason, position } = body
+  const command = { type: 'GrantAccess' as const, operation: `${what}_dead_letters`, resource: row.id, reason }
+  await recordAuditedDecision(ledger, command, context)
+  const only = position === undefined ? undefined : BigInt(position)
+  const facts = await requestForDeadLetters(database.sql, { delivery: row.id, key: subject }, what, only)
+  return { status: 202, body: { subject, requested: what, facts } }
+}
+
+const replayDeadLetters = route({
+  ...action,
+  path: '/subscriptions/{id}/dead-letters:replay',
+  operationId: 'replay_dead_letters',
+  summary: 'Deliver the dead letters of a key again, in order, up to the first that fails again',
+  body: replayRequest,
+  errors: ['policy_denied'],
+  handler: async call => {
+    const row = await visibleRow(call, subscriptionEntity, call.params.id)
+    await permitDelivery(call, row)
+    return request(call, row, 'replay')
+  },
+})
+
+const discardDeadLetters = route({
+  ...action,
+  path: '/subscriptions/{id}/dead-letters:discard',
+  operationId: 'discard_dead_letters',
+  summary: 'Discard the dead letters of a key, or one of them: the subscription never gets them',
+  description: 'The facts stay in the ledger, at GET /events and in their histories.',
+  body: discardRequest,
+  errors: [],
+  handler: async call => {
+    const row = await visibleRow(call, subscriptionEntity, call.params.id)
+    call.requireScopes(scopesOfFacts(row.types))
+    return request(call, row, 'discard')
+  },
+})
+
+export const deadLetterRoutes: readonly AnyRoute[] = [listDeadLetters, replayDeadLetters, discardDeadLetters]

@@ -14,7 +14,7 @@ import { confirmByMs } from '../../../commands/subscriptions/confirmation.ts'
 import { topicNamesOf } from '../../../commands/subscriptions/topicNames.ts'
 import { scopesOfFacts, TENANT_FACT_TYPES, type TenantFactType } from '../../../identity/resourceScopes.ts'
 import { positionSchema } from '../../request/position.ts'
-import { metadataSchema, resourceShape, timeParameter, timeSchema } from '../commonSchemas.ts'
+import { metadataSchema, resourceShape, textSchema, timeParameter, timeSchema } from '../commonSchemas.ts'
 
 export const SUBSCRIBABLE_TYPES = TENANT_FACT_TYPES
 
@@ -151,8 +151,30 @@ export const deadLetterSchema = z
       .min(0)
       .meta({ description: 'The number of attempts; zero for a fact that only waits behind another one of its key.' }),
     first_failed_at: timeSchema,
+    requested: z
+      .enum(['replay', 'discard'])
+      .nullable()
+      .meta({ description: 'What was asked for and is not carried out yet; null for nothing.' }),
   })
   .meta({ id: 'DeadLetter' })
+
+const ofKey = {
+  subject: textSchema.meta({ description: 'The key of the dead letters, as the list names it.' }),
+  reason: textSchema.meta({ description: 'Why; the audit record has it.' }),
+}
+export const replayRequest = z.strictObject(ofKey).meta({ id: 'DeadLetterReplay' })
+export const discardRequest = z.strictObject({
+  ...ofKey,
+  position: positionSchema.optional().meta({ description: 'Of the only fact to discard; all of the key when absent.' }),
+})
+
+export const deadLetterRequestSchema = z
+  .object({
+    subject: z.string(),
+    requested: z.enum(['replay', 'discard']).meta({ description: 'What was asked for.' }),
+    facts: z.int().min(0).meta({ description: 'The number of dead letters that this concerns.' }),
+  })
+  .meta({ id: 'DeadLetterRequest' })
 
 export const deadLetterView = (row: DeadLetterRow): z.input<typeof deadLetterSchema> => ({
   id: row.event_id,
@@ -162,4 +184,5 @@ export const deadLetterView = (row: DeadLetterRow): z.input<typeof deadLetterSch
   reason: reasonForTenant(row.reason),
   attempts: row.attempts,
   first_failed_at: row.first_failed_at,
+  requested: row.requested,
 })

@@ -377,6 +377,62 @@ describe('subscriptions', () => {
     await database.sql('delete from parked_facts where delivery = $1', [id])
   })
 
+  it('have their dead letters replayed and discarded on request, with the reason in the audit record', async () => {
+    const tenant = 'subscribers-with-dead-letters'
+    const mine = await as({ tenant })
+    const { id } = (await mine.post('/subscriptions', aSubscription())).body
+    const path = `/subscriptions/${id}/dead-letters`
+    for (const [position, key] of [
+      [1, 'ord_1'],
+      [2, 'ord_1'],
+      [3, 'ord_2'],
+    ] as const)
+      await database.sql(
+        `insert into parked_facts (delivery, position, key, stream, revision, event_id, type, tenant_id, reason, attempts,
+          first_failed_at) values ($1, $2, $3, 'order-ord_1', 0, $4, 'order.created', $5, 'x', 10, now())`,
+        [id, position, key, `00000000-0000-8000-a000-00000000000${position}`, tenant],
+      )
+    const requested = async () =>
+      (await mine.get(path)).body.items.map(({ requested: what }: { requested: string | null }) => what)
+    const reason = 'The broker takes it now.'
+    const replayed = await mine.post(`${path}:replay`, { subject: 'ord_1', reason })
+    expect([replayed.status, replayed.body]).to.deep.equal([202, { subject: 'ord_1', requested: 'replay', facts: 2 }])
+    expect(await requested()).to.deep.equal(['replay', 'replay', null])
+    const discarded = await mine.post(`${path}:discard`, {
+      subject: 'ord_1',
+      position: '2',
+      reason: 'Nobody needs it.',
+    })
+    expect(discarded.body).to.deep.equal({ subject: 'ord_1', requested: 'discard', facts: 1 })
+    expect(await requested()).to.deep.equal(['replay', 'discard', null])
+    expect((await mine.post(`${path}:discard`, { subject: 'ord_9', reason })).body.facts, 'none of that key').to.equal(
+      0,
+    )
+    expect((await mine.post(`${path}:discard`, { subject: 'ord_1' })).body.errors[0].pointer).to.equal('/reason')
+
+    const reader = await as({ tenant, scopes: ['events:subscribe'] })
+    const stranger = await as({ tenant: 'subscribers-elsewhere' })
+    for (const action of ['replay', 'discard']) {
+      const body = { subject: 'ord_2', reason }
+      expect(outcomeOf(await reader.post(`${path}:${action}`, body))).to.deep.equal([403, 'insufficient_scope'])
+      expect(outcomeOf(await stranger.post(`${path}:${action}`, body))).to.deep.equal([404, 'resource_not_found'])
+    }
+    expect(await requested()).to.deep.equal(['replay', 'discard', null])
+    const records = async () => (await mine.get('/audit-records?decision=granted')).body.items
+    await eventually(async () =>
+      (await records()).some((record: { operation: string }) => record.operation === 'discard_dead_letters'),
+    )
+    expect(
+      (await records())
+        .filter(({ operation }: { operation: string }) => operation.endsWith('dead_letters'))
+        .map((record: Record<string, unknown>) => [record['operation'], record['resource'], record['reason']]),
+    ).to.deep.include.members([
+      ['replay_dead_letters', id, reason],
+      ['discard_dead_letters', id, 'Nobody needs it.'],
+    ])
+    await database.sql('delete from parked_facts where delivery = $1', [id])
+  })
+
   it('have audit records', async () => {
     const tenant = 'subscribers-audited'
     const mine = await as({ tenant })
