@@ -168,7 +168,7 @@ const masked = (addresses: ServiceAddresses): ServiceAddresses => ({
 const examine = async ({ withPasswords }: Options): Promise<Diagnosis> => {
   const connections = await findConnections()
   const { config, addresses } = connections
-  const { machine, checks } = await examineMachine(config.dataDir)
+  const { machine, checks } = await examineMachine(config)
   const nothingThere = Object.values(addresses).every(address => address === null)
   const dependencies = nothingThere
     ? { ...NOTHING_RUNS, checks: [finding('service', 'It is not running.', howToStart(config.dataDir))] }

@@ -39,6 +39,8 @@ import { openTokenVerifier } from '../identity/tokenVerifier.ts'
 import type { Database, RateCounter } from '../ports.ts'
 import type { CleanupStack } from '../lib/cleanupStack.ts'
 import { metricsText } from '../lib/metrics.ts'
+import { freeBytesOn } from '../lib/folders.ts'
+import { readCertificates } from '../settings/certificates.ts'
 import { createTables } from '../schema/tables.ts'
 import { openKeySecrets, verifierOf } from './apiKeys.ts'
 import type { FeedStates, CoreServices } from './feeds.ts'
@@ -185,6 +187,7 @@ const createServices = async (
   schemaBaseUrl,
   issuer: { url: issuer, metadata: embedded?.metadata },
   metrics: siblings?.metrics ?? (() => metricsText({})),
+  machine: async () => ({ freeBytes: await freeBytesOn(config.dataDir), certificates: await readCertificates(config) }),
   health: createHealth({ database, ledger, feeds, siblings }),
 })
 

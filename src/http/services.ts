@@ -60,6 +60,11 @@ export type Services = {
   readonly health: () => Promise<HealthReport>
   /** The metrics of all processes of the service on this machine, in the text format of Prometheus. */
   readonly metrics: () => Promise<string>
+  /** The machine of this process: the free space of its data directory, and the certificates that its settings name. */
+  readonly machine: () => Promise<{
+    readonly freeBytes: number
+    readonly certificates: readonly { readonly name: string; readonly expires_at: string | null }[]
+  }>
   /** Aborts when the service begins to shut down; endless responses end then. */
   readonly stopping: AbortSignal
 }

@@ -1,4 +1,4 @@
-import { mkdir, stat } from 'node:fs/promises'
+import { mkdir, stat, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { systemCode } from './startupError.ts'
 
@@ -20,5 +20,16 @@ export const createFolders = async (path: string, mode?: number): Promise<void> 
     if (systemCode(error) !== 'ENOENT' || (await isFolder(dirname(path)))) throw error
     await createFolders(dirname(path), mode)
     await mkdir(path, { mode })
+  }
+}
+
+/** The free space of the file system that has, or will have, the folder. */
+export const freeBytesOn = async (path: string): Promise<number> => {
+  try {
+    const { bavail, bsize } = await statfs(path)
+    return bavail * bsize
+  } catch (error) {
+    if (dirname(path) === path) throw error
+    return await freeBytesOn(dirname(path))
   }
 }

@@ -92,6 +92,7 @@ const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping
     schemaBaseUrl: '',
     issuer: { url: 'http://localhost/oauth', metadata: undefined },
     metrics: async () => '',
+    machine: async () => ({ freeBytes: 0, certificates: [] }),
     health: () => Promise.resolve({ ready: true, checks: {} }),
   }
 }

@@ -126,6 +126,7 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
     schemaBaseUrl: addresses.api,
     issuer: { url: addresses.issuer, metadata: undefined },
     metrics: async () => '',
+    machine: async () => ({ freeBytes: 0, certificates: [] }),
     health: async () => ({ ready: true, checks: {} }),
   }
   const services = different.services?.(usual) ?? usual

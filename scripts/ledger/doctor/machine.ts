@@ -1,9 +1,11 @@
-import { stat, statfs } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { stat } from 'node:fs/promises'
 import { holderOf } from '../../../src/embedded/dataDirectory.ts'
+import { freeBytesOn } from '../../../src/lib/folders.ts'
+import type { Config } from '../../../src/settings/config.ts'
+import { type Certificate, readCertificates } from '../../../src/settings/certificates.ts'
 import { type Check, finding, ok } from './finding.ts'
 
-/** Checks of the machine: Node, the data directory, the disk. */
+/** Checks of the machine: Node, the data directory, the disk, the files of certificates. */
 
 const NODE_MAJOR_MIN = 24
 const GIB = 1024 ** 3
@@ -35,17 +37,6 @@ const checkDirectory = ({ path, exists, holder_pid }: Directory): Check => {
   )
 }
 
-/** The free space of the file system that has, or will have, the directory. */
-const freeBytesOn = async (path: string): Promise<number> => {
-  try {
-    const { bavail, bsize } = await statfs(path)
-    return bavail * bsize
-  } catch (error) {
-    if (dirname(path) === path) throw error
-    return await freeBytesOn(dirname(path))
-  }
-}
-
 const checkDisk = (freeBytes: number): Check => {
   const free = `${(freeBytes / GIB).toFixed(1)} GiB free`
   if (freeBytes >= FREE_MIN_BYTES) return ok('disk', free)
@@ -56,14 +47,35 @@ const checkDisk = (freeBytes: number): Check => {
   )
 }
 
+const DAY_MS = 24 * 60 * 60 * 1_000
+const CERTIFICATE_DAYS_MIN = 30
+
+export const checkCertificate = ({ name, expires_at }: Certificate, nowMs: number): Check => {
+  if (expires_at === null)
+    return finding('certificate', `The file of ${name} has no certificate that can be read.`, 'Correct the path.')
+  const days = Math.floor((Date.parse(expires_at) - nowMs) / DAY_MS)
+  if (days >= CERTIFICATE_DAYS_MIN) return ok('certificate', `${name}, until ${expires_at}`)
+  const when = days < 0 ? `expired at ${expires_at}` : `expires in ${days} days, at ${expires_at}`
+  return finding('certificate', `That of ${name} ${when}.`, 'Renew it; connections fail when it has expired.')
+}
+
 export type Machine = { readonly node: string; readonly data_directory: Directory & { readonly free_bytes: number } }
 
-export const examineMachine = async (dataDir: string): Promise<{ machine: Machine; checks: readonly Check[] }> => {
+type Directories = Pick<Config, 'dataDir' | 'databaseUrl' | 'eventStoreUrl'>
+type Examined = { readonly machine: Machine; readonly checks: readonly Check[] }
+
+export const examineMachine = async ({ dataDir, ...urls }: Directories): Promise<Examined> => {
   const node = process.versions.node
   const directory = await readDirectory(dataDir)
   const free_bytes = await freeBytesOn(dataDir)
+  const certificates = await readCertificates(urls)
   return {
     machine: { node, data_directory: { ...directory, free_bytes } },
-    checks: [checkNode(node), checkDirectory(directory), checkDisk(free_bytes)],
+    checks: [
+      checkNode(node),
+      checkDirectory(directory),
+      checkDisk(free_bytes),
+      ...certificates.map(one => checkCertificate(one, Date.now())),
+    ],
   }
 }

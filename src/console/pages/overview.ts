@@ -35,15 +35,45 @@ const counted = (
 /** A tenant that does not operate the installation may have the scope, and is refused: once is enough. */
 let isOperator = true
 
-const projections = async () => {
-  if (!may('projections:operate') || !isOperator) return []
+const asOperator = async <T>(scope: string, ask: () => Promise<readonly T[]>): Promise<readonly T[]> => {
+  if (!may(scope) || !isOperator) return []
   try {
-    return (await read('GET /projections')).items
+    return await ask()
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 'policy_denied') throw error
     isOperator = false
     return []
   }
+}
+
+const projections = () => asOperator('projections:operate', async () => (await read('GET /projections')).items)
+
+const DAY_MS = 86_400_000
+const EXPIRES_WITHIN_DAYS = 30
+const GIB = 1024 ** 3
+
+/** Below one GiB Postgres and the event store may stop soon. */
+const machineTiles = async (): Promise<readonly Tile[]> => {
+  const { free_bytes: free, certificates } = await read('GET /installation')
+  const until = new Date(Date.now() + EXPIRES_WITHIN_DAYS * DAY_MS).toISOString()
+  const late = certificates.filter(({ expires_at }) => expires_at === null || expires_at < until)
+  const common = { href: hrefOf('operations'), tone: 'bad' as const }
+  return [
+    {
+      ...common,
+      label: 'Disks nearly full',
+      value: free < GIB ? 1 : 0,
+      says: `${(free / GIB).toFixed(1)} GiB are free where the data is`,
+    },
+    {
+      ...common,
+      label: 'Certificates that expire',
+      value: late.length,
+      says:
+        late.map(({ name, expires_at }) => `${name} ${expires_at ?? 'cannot be read'}`).join(', ') ||
+        `Within ${EXPIRES_WITHIN_DAYS} days, of ${certificates.length} that the settings name`,
+    },
+  ]
 }
 
 const subscriptionTiles = async (): Promise<readonly Tile[]> => {
@@ -192,7 +222,15 @@ export class OverviewPage extends View {
   private readonly tiles = new Task(this, {
     args: () => [],
     task: async () =>
-      (await Promise.all([subscriptionTiles(), invoiceTiles(), otherTiles(), installationTiles()])).flat(),
+      (
+        await Promise.all([
+          subscriptionTiles(),
+          invoiceTiles(),
+          otherTiles(),
+          installationTiles(),
+          asOperator('audit:installation', machineTiles),
+        ])
+      ).flat(),
   })
 
   private readonly facts = new Task(this, {

@@ -45,12 +45,24 @@ const durationsSchema = z.object({
     .meta({ description: 'The requests since the processes on this machine began, by outcome.' }),
 })
 
+const certificateSchema = z
+  .object({
+    name: z.string().meta({ description: 'The setting, and the parameter of its connection string.' }),
+    expires_at: timeSchema.nullable().meta({ description: 'Null if the file has no certificate that can be read.' }),
+  })
+  .meta({ id: 'Certificate' })
+
 const installationSchema = z
   .object({
     leases: z.array(leaseSchema).meta({ description: 'The work that one process does for all.' }),
     api_versions: z.array(usageSchema).meta({
       description: `Who uses which version of the contract: the ${USAGE_ROWS_MAX} most frequent, the most requests first.`,
     }),
+    free_bytes: z
+      .int()
+      .min(0)
+      .meta({ description: 'The free space of the data directory, on the machine that answers.' }),
+    certificates: z.array(certificateSchema).meta({ description: 'Those that the settings name as files.' }),
     request_durations: durationsSchema.meta({
       description: 'How requests were answered by the processes on the machine that answers this one.',
     }),
@@ -114,8 +126,7 @@ const readInstallation = route({
   method: 'GET',
   path: '/installation',
   operationId: 'read_installation',
-  summary:
-    'Read the state of the installation: who holds which lease, who uses which API version, how requests are answered',
+  summary: 'Read the state of the installation: leases, API versions in use, disk, certificates, durations of requests',
   description: 'For callers of the tenant of the operators (setting OPERATORS_TENANT).',
   tag: 'Projections',
   scope: 'audit:installation',
@@ -126,9 +137,12 @@ const readInstallation = route({
   handler: async call => {
     permitOperator(call)
     const { sql } = call.database
+    const { freeBytes, certificates } = await call.machine()
     const body: z.input<typeof installationSchema> = {
       leases: await leasesIn(sql),
       api_versions: await usesIn(sql),
+      free_bytes: freeBytes,
+      certificates: [...certificates],
       request_durations: durationsIn(await call.metrics()),
     }
     return { status: 200, body }

@@ -19,6 +19,8 @@ describe('http: the installation', () => {
     expect(refused.body.code).to.equal('unknown_parameter')
     const { body } = await operator.get('/installation')
     expect(body.leases.map(({ name }: { name: string }) => name)).to.include.members(['projector', 'worker'])
+    expect(body.free_bytes).to.be.above(0)
+    expect(body.certificates).to.deep.equal([])
     const { boundaries_seconds: boundaries, series } = body.request_durations
     expect(boundaries).to.include.members([0.002, 1, 10])
     const failed = series.find(({ error_code }: { error_code: string }) => error_code === 'unknown_parameter')

@@ -72,7 +72,7 @@ const action = {
   params: z.object({ id: idSchema('sub') }),
   responses: {
     202: {
-      description: 'Noted: the process that delivers the subscription carries it out. The list shows what remains.',
+      description: 'Noted, and carried out by the delivery; the list shows what remains.',
       schema: deadLetterRequestSchema,
     },
   },
