@@ -17,6 +17,7 @@ const DAY_MS = 86_400_000
 const ENTRIES_MAX = 1_000
 const ROWS_MAX = 2_000
 const DAYS_MAX = 3_650
+const LISTED_MAX = 10
 /** How far the slider reaches for those who may not see when the first fact was. */
 const DAYS_WITHOUT_FACTS = 90
 
@@ -122,6 +123,30 @@ const sumsTable = ({ title, file, heads, sums, isPartial }: Table): unknown => {
 }
 
 const PAYMENT_STATES = ['pending', 'failed', 'succeeded', 'partially_refunded', 'refunded'] as const
+
+const RECONCILIATION = ['settled', 'failed', 'waits up to 3 days', 'up to 10 days', 'longer', 'no reference to match']
+const WAITS_DAYS = [3, 10]
+
+/** The column of a deferred payment, which a bank statement settles by the line with its reference. */
+const reconciliationOf = ({ state: now, reference, created_at }: Payment): number => {
+  if (now !== 'pending') return now === 'failed' ? 1 : 0
+  if (reference === null) return RECONCILIATION.length - 1
+  const days = (Date.now() - Date.parse(created_at)) / DAY_MS
+  return 2 + WAITS_DAYS.filter(limit => days > limit).length
+}
+
+const reconciliation = (payments: readonly Payment[], isPartial: boolean): unknown => {
+  const deferred = payments.filter(({ settlement }) => settlement === 'deferred')
+  const longest = deferred.filter(one => reconciliationOf(one) > 2).toReversed()
+  return html`${sumsTable({
+    title: 'Bank reconciliation of deferred payments',
+    file: 'bank-reconciliation',
+    heads: RECONCILIATION,
+    sums: sumsOf(deferred, RECONCILIATION.length, reconciliationOf, one => one.amount),
+    isPartial,
+  })}
+  ${longest.slice(0, LISTED_MAX).map(one => html`<p><a class="id" href=${hrefOf('case', one.id)}>${one.id}</a> ${money(one.amount, one.currency, one.exponent)} ${one.reference === null ? 'has no reference' : html`for <bdi>${one.reference}</bdi>`}, since ${time(one.created_at)}</p>`)}`
+}
 
 const closings = (): unknown =>
   grid<Closing>({
@@ -258,7 +283,7 @@ export class MoneyPage extends PlacedView {
       ),
       isPartial: owed.hasMore,
     })}
-    ${overdue.slice(0, 10).map(one => html`<p><a class="id" href=${hrefOf('case', one.id)}>${one.id}</a> ${money(one.amount_outstanding, one.currency, one.exponent)} was due on ${date(one.due_date)}, created ${time(one.created_at)}</p>`)}`
+    ${overdue.slice(0, LISTED_MAX).map(one => html`<p><a class="id" href=${hrefOf('case', one.id)}>${one.id}</a> ${money(one.amount_outstanding, one.currency, one.exponent)} was due on ${date(one.due_date)}, created ${time(one.created_at)}</p>`)}`
   }
 
   protected override render(): unknown {
@@ -275,13 +300,13 @@ export class MoneyPage extends PlacedView {
         may('payments:read')
           ? shown(this.payments, found =>
               found
-                ? sumsTable({
+                ? html`${sumsTable({
                     title: 'What became of payments',
                     file: 'payments-by-state',
                     heads: PAYMENT_STATES.map(name => name.replaceAll('_', ' ')),
                     sums: sumsOf(found.items, PAYMENT_STATES.length, byState, one => one.amount),
                     isPartial: found.hasMore,
-                  })
+                  })}${reconciliation(found.items, found.hasMore)}`
                 : nothing,
             )
           : nothing

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import type { Browser, Page } from 'playwright-core'
 import { chromiumPath, openChromium, reportMissingChromium } from '../../support/chromium.ts'
+import { approvedInvoice, newKey, pay } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { visit, type Visitor } from './consolePage.ts'
 import { type DemoService, demoService } from './demoData.ts'
@@ -152,6 +153,34 @@ else
       expect((await cells('succeeded')).map(text => text.trim())).to.deep.equal([`${usd(sum)} ${count}`])
       await page.getByRole('slider').press('ArrowLeft')
       await page.getByText('The books had no entry then.').waitFor()
+    })
+
+    it('are those of deferred payments, settled by the bank and not', async () => {
+      const defer = async (more: object): Promise<string> => {
+        const { invoiceId } = await approvedInvoice(service.client)
+        const payment = { invoice_id: invoiceId, amount: 900, currency: 'USD', settlement: 'deferred', ...more }
+        return (await pay(service.client, payment, newKey())).body.id
+      }
+      const id = await defer({})
+      await service.client.post(`/payments/${await defer({ reference: `bank ${newKey()}` })}:settle`, {})
+      const deferred = await eventually(async () => {
+        const items = (await all('/payments')).filter(({ settlement }) => settlement === 'deferred')
+        return items.some(one => one.id === id) && items.some(({ state }) => state === 'succeeded') && items
+      })
+      await go('/money')
+      const cellOf = (head: string) =>
+        page
+          .getByRole('region', { name: 'Bank reconciliation' })
+          .locator(`td[data-label="${head}"]`)
+          .first()
+          .innerText()
+      const sumOf = (items: typeof deferred): string =>
+        `${usd(items.reduce((so, { amount }) => so + amount, 0))} ${items.length}`
+      await page.getByRole('link', { name: id }).waitFor()
+      const unmatched = deferred.filter(({ state, reference }) => state === 'pending' && reference === null)
+      expect((await cellOf('no reference to match')).trim()).to.equal(sumOf(unmatched))
+      const settled = deferred.filter(({ state }) => state !== 'pending' && state !== 'failed')
+      expect((await cellOf('settled')).trim()).to.equal(sumOf(settled))
     })
 
     it('are those of the overview: red where it is not zero, and links to the list', async () => {
