@@ -237,6 +237,10 @@ else
     it('lets operators verify a read model, and shows what they did', async () => {
       const operator = await signInAs('variants', SCOPES.join(' '))
       operator.on('dialog', dialog => void dialog.accept())
+      const disk = operator.getByRole('link', { name: 'Disks nearly full' })
+      expect(await disk.innerText()).to.match(/^0\n.*\n[\d.]+ GiB are free where the data is$/)
+      const expiring = operator.getByRole('link', { name: 'Certificates that expire' })
+      expect(await expiring.innerText()).to.match(/^0\n/)
       await operator.getByRole('link', { name: 'Operations' }).click()
       const row = operator.getByRole('row').filter({ hasText: /^orders/ })
       await row.getByRole('button', { name: 'Verify' }).click()
