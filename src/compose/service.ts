@@ -39,6 +39,7 @@ import {
   whenAborted,
 } from './machine.ts'
 import { observeProcess } from './processMetrics.ts'
+import { recordStart } from './processRecord.ts'
 import { observeService } from './serviceMetrics.ts'
 import { hasSigningKey } from './signingKey.ts'
 import { rememberSchemaBaseUrl } from './schemaBaseUrl.ts'
@@ -261,6 +262,7 @@ const startParts = async (
   warnOfSettings(config, logger)
   const dependencies = await reportingWait(names.database, starting.onWaiting, openDependencies(options, cleanup))
   const { ledger, database } = dependencies
+  cleanup.defer(await recordStart(database.sql, config.roles, logger))
   const check = (): Promise<void> => checkLogIdentity(ledger, database)
   const onUnavailable = (reason: string): void => logger.warn({ reason }, 'the event store is not responding yet')
   await reportingWait(names['event store'], starting.onWaiting, hasAnswered(check(), onUnavailable))

@@ -225,3 +225,11 @@ create table if not exists export_erasures (
   attempt integer not null,
   erased bigint not null
 );
+-- The starts and stops of the processes of the service. A process that runs, or was killed, has no stop.
+create table if not exists service_processes (
+  name text not null,
+  roles text[] not null,
+  started_at timestamptz not null default date_trunc('milliseconds', clock_timestamp()),
+  stopped_at timestamptz,
+  primary key (started_at, name)
+);

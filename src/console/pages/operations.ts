@@ -12,6 +12,7 @@ import { may } from '../session.ts'
 /** The work of the service itself: read models, exports, and what operators did. */
 
 const REFRESH_MS = 3_000
+const HAPPENED_MAX = 50
 const RUNNING = new Set(['pending', 'requested', 'running'])
 
 type Action = { readonly label: string; readonly operation: OperationName; readonly input: Input }
@@ -156,12 +157,14 @@ export class ReadModels extends View {
 
 define('read-models', ReadModels)
 
-/** Who holds which lease, and which clients use which version of the contract. */
+/** What happened to the service, who holds which lease, and which clients use which version of the contract. */
 export class InstallationState extends View {
+  private records: readonly AuditRecord[] = []
   private readonly state = new Task(this, {
     args: () => [],
     task: async () => {
       try {
+        if (may('audit:installation')) this.records = (await read('GET /installation/audit-records')).items
         return await read('GET /installation')
       } catch (error) {
         if (error instanceof ApiError && error.code === 'policy_denied') return undefined
@@ -170,8 +173,27 @@ export class InstallationState extends View {
     },
   })
 
-  private tables({ leases, api_versions: uses }: Installation): unknown {
-    return html`<h2>Leases</h2>
+  private tables({ processes, leases, api_versions: uses }: Installation): unknown {
+    const happened = [
+      ...processes.flatMap(({ name, roles, started_at: at, stopped_at }) => [
+        { at, what: `started (${roles.join(', ')})`, by: name },
+        ...(stopped_at === null ? [] : [{ at: stopped_at, what: 'stopped', by: name }]),
+      ]),
+      ...leases.map(({ name, holder, taken_at: at }) => ({ at, what: `took over: ${name}`, by: holder })),
+      ...this.records.map(one => ({
+        at: one.created_at,
+        what: `${words(one.operation)} ${one.resource ?? ''}`,
+        by: one.subject,
+      })),
+    ].toSorted((one, other) => (one.at < other.at ? 1 : -1))
+    return html`<h2>What happened</h2>
+      <div class="scroll" tabindex="0" role="region" aria-label="What happened"><table>
+        <thead><tr><th scope="col">Time</th><th scope="col">What</th><th scope="col">By</th></tr></thead>
+        <tbody>${happened.slice(0, HAPPENED_MAX).map(
+          ({ at, what, by }) => html`<tr><td data-label="Time">${time(at)}</td>
+            <td data-label="What"><bdi class="text">${what}</bdi></td><td data-label="By"><bdi>${by}</bdi></td></tr>`,
+        )}</tbody></table></div>
+      <h2>Leases</h2>
       <div class="scroll" tabindex="0" role="region" aria-label="Leases"><table>
         <thead><tr><th scope="col">Work</th><th scope="col">Holder</th><th scope="col">Since</th><th scope="col" class="number">Taken</th></tr></thead>
         <tbody>${leases.map(

@@ -9,6 +9,7 @@ import { timeSchema } from './commonSchemas.ts'
 
 const USAGE_DAYS = 30
 const USAGE_ROWS_MAX = 200
+const PROCESSES_MAX = 100
 
 const leaseSchema = z
   .object({
@@ -18,6 +19,15 @@ const leaseSchema = z
     taken_at: timeSchema.meta({ description: 'When its holder took it.' }),
   })
   .meta({ id: 'Lease' })
+
+const processSchema = z
+  .object({
+    name: z.string().meta({ description: 'The machine and the process id, as holders of leases are named.' }),
+    roles: z.array(z.string()).meta({ description: 'What it does.' }),
+    started_at: timeSchema,
+    stopped_at: timeSchema.nullable().meta({ description: 'Null while it runs, and for one that was killed.' }),
+  })
+  .meta({ id: 'Process' })
 
 const usageSchema = z
   .object({
@@ -54,6 +64,9 @@ const certificateSchema = z
 
 const installationSchema = z
   .object({
+    processes: z
+      .array(processSchema)
+      .meta({ description: `The last ${PROCESSES_MAX} processes of the service that have started, the newest first.` }),
     leases: z.array(leaseSchema).meta({ description: 'The work that one process does for all.' }),
     api_versions: z.array(usageSchema).meta({
       description: `Who uses which version of the contract: the ${USAGE_ROWS_MAX} most frequent, the most requests first.`,
@@ -102,6 +115,9 @@ const LEASES = 'select name, holder, epoch, taken_at from ledger_meta.leases ord
 /** The first process that waits for a lease creates the table. */
 const HAS_LEASES = `select to_regclass('ledger_meta.leases') is not null as has_leases`
 
+const PROCESSES = `select name, roles, started_at, stopped_at from service_processes
+  order by started_at desc, name limit ${PROCESSES_MAX}`
+
 type LeaseRow = { readonly name: string; readonly holder: string; readonly epoch: bigint; readonly taken_at: string }
 
 const leasesIn = async (sql: Sql): Promise<z.input<typeof leaseSchema>[]> => {
@@ -126,7 +142,8 @@ const readInstallation = route({
   method: 'GET',
   path: '/installation',
   operationId: 'read_installation',
-  summary: 'Read the state of the installation: leases, API versions in use, disk, certificates, durations of requests',
+  summary:
+    'Read the state of the installation: processes, leases, API versions in use, disk, certificates, durations of requests',
   description: 'For callers of the tenant of the operators (setting OPERATORS_TENANT).',
   tag: 'Projections',
   scope: 'audit:installation',
@@ -139,6 +156,7 @@ const readInstallation = route({
     const { sql } = call.database
     const { freeBytes, certificates } = await call.machine()
     const body: z.input<typeof installationSchema> = {
+      processes: await sql<z.input<typeof processSchema>>(PROCESSES),
       leases: await leasesIn(sql),
       api_versions: await usesIn(sql),
       free_bytes: freeBytes,

@@ -2,7 +2,8 @@ import { expect } from 'chai'
 import { durationsIn } from '../../../src/http/resources/installation.ts'
 import { clientOf } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
-import { sharedService } from '../../support/service.ts'
+import { removeFolder } from '../../support/folders.ts'
+import { sharedService, startProcess, temporaryDirectory } from '../../support/service.ts'
 
 /** GET /installation: what operators see of the processes. */
 
@@ -17,8 +18,17 @@ describe('http: the installation', () => {
     )
     const refused = await operator.get('/installation?nothing=1')
     expect(refused.body.code).to.equal('unknown_parameter')
-    const { body } = await operator.get('/installation')
+    // A process takes its leases once it is ready.
+    const body = await eventually(async () => {
+      const answer = await operator.get('/installation')
+      return answer.body.leases.some(({ name }: { name: string }) => name === 'worker') && answer.body
+    })
     expect(body.leases.map(({ name }: { name: string }) => name)).to.include.members(['projector', 'worker'])
+    const holder = body.leases.find(({ name }: { name: string }) => name === 'projector').holder
+    const running = body.processes.find(({ name }: { name: string }) => name === holder)
+    expect(running.roles).to.include('projector')
+    expect(running.stopped_at).to.equal(null)
+    expect(Date.parse(running.started_at)).to.be.within(Date.now() - 3_600_000, Date.now())
     expect(body.free_bytes).to.be.above(0)
     expect(body.certificates).to.deep.equal([])
     const { boundaries_seconds: boundaries, series } = body.request_durations
@@ -33,6 +43,20 @@ describe('http: the installation', () => {
     )
     expect(use.tenant_id).to.equal(OPERATORS)
     expect(use.requests).to.be.at.least(2)
+  })
+
+  it('keeps the starts and stops of processes; one that was killed has no stop', async () => {
+    const dataDir = await temporaryDirectory()
+    const outcomes: (string | null)[] = []
+    for (const signal of ['SIGTERM', 'SIGKILL', 'SIGTERM'] as const) {
+      const service = await startProcess(dataDir)
+      const token = await service.token({ tenant: OPERATORS, scopes: ['audit:installation'] })
+      const { processes } = (await clientOf(service.api, token).get('/installation')).body
+      outcomes.splice(0, Infinity, ...processes.map(({ stopped_at }: { stopped_at: string | null }) => stopped_at))
+      await service.end(signal)
+    }
+    await removeFolder(dataDir)
+    expect(outcomes.map(stopped => stopped === null)).to.deep.equal([true, true, false])
   })
 
   it('refuses callers without the scope, and callers of other tenants', async () => {
