@@ -10,33 +10,33 @@ import { recordedOf } from '../lib/storedEvents.ts'
 
 /** The aggregate repository: loads streams, folds their events and caches the states. */
 
-/** One stream folded: its state for decisions, its row for readers. */
+/** A folded stream: the state for decisions, the row for readers. */
 export type Loaded<K extends Kind> = {
   readonly state: K['state']
   readonly row: K['row'] | undefined
   readonly revision: ExpectedRevision
-  /** Of the newest event; zero when there is none. */
+  /** The position of the newest event; zero when there is none. */
   readonly position: bigint
 }
 
 /**
- * The cache is limited in bytes (estimated by `heapBytesOf`), because streams differ in size by a factor of thousands.
- * The budget holds about 50,000 payments or 500 orders of the largest size; the least recently used entries leave
- * first.
+ * The cache is limited in bytes (estimated by `heapBytesOf`), because stream sizes vary by a factor of thousands.
+ * The budget is enough for about 50,000 payments or 500 orders of the largest size; the least recently used entries are
+ * evicted first.
  */
 const CACHED_BYTES_MAX = 128 * 1024 * 1024
 
-/** Loads aggregates from their streams and caches the folded state: a stream that did not move costs one empty read. */
+/** Loads aggregates from their streams and caches the folded state: an unchanged stream costs one empty read. */
 export type AggregateRepository = {
   /** The current state, read from the store. */
   load<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>): Promise<Loaded<K>>
   /** The state that this process saw last, without a read. It may be stale; an append at its revision detects that. */
   cached<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>): Loaded<K> | undefined
-  /** Folds events that this process has just appended into the cache. */
+  /** Updates the cache with events that this process has just appended. */
   advance<K extends Kind>(entity: Entity<K>, from: Loaded<K>, events: readonly Recorded<K['event']>[]): Loaded<K>
   /**
    * The current state if the stream belongs to the tenant; otherwise undefined. A missing stream and another tenant's
-   * cause the same read, of one event, so time does not tell which it was.
+   * cost the same read of one event, so timing does not reveal which it was.
    */
   loadOwn<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>, tenant: string): Promise<Loaded<K> | undefined>
   /** The first event of the stream. */

@@ -4,39 +4,40 @@ import { FairQueue } from './fairQueue.ts'
 import { TimeShares } from './timeShares.ts'
 
 /**
- * Turns: who is next when something is scarce, the time of a process or the connections of a pool. Work begins at once
- * while fewer than `turns` are in progress, so an idle machine slows nobody down; how much an account may do in an hour is a
- * matter of its rate limits. Otherwise work waits in a fair queue: tenants take turns, then the callers of each.
+ * Turns decide who goes next when something is scarce: a process's time or a pool's connections. Work begins at once
+ * while fewer than `turns` are in progress, so nobody waits while the machine is idle; rate limits, not turns, decide how
+ * much an account may do over time. Once all turns are taken, work waits in a fair queue: tenants alternate, then the
+ * callers of each.
  *
  * Queueing alone would not help a newcomer who finds every turn held by one tenant, hence the shares: a tenant may hold
- * nearly all turns while it is alone, and a smaller part while another one was seen within the last second.
+ * nearly all turns while it is alone, and a smaller part if another tenant has been active within the last second.
  *
- * Shares alone do not help either when turns are short: within one turn of the event loop, work that ends makes room for
- * work that begins, until all that waited is done, and a request passes through many turns of the loop. So beside another
- * tenant a single piece of work begins in each turn of the loop. A quiet tenant's requests beside two that attack took 50
- * times as long without this rule, and take twice as long with it (test/faults/attackers.test.ts).
+ * Shares alone are not enough when turns are short: within one iteration of the event loop, finished work keeps making
+ * room for new work until the whole queue has drained, and a request needs many iterations. So while more than one
+ * tenant is active, only one piece of work starts per iteration. With two tenants attacking, a quiet tenant's requests took
+ * 50 times as long as when it was alone without this rule, and twice as long with it (test/faults/attackers.test.ts).
  *
- * Nor do turns help where each is expensive, so beside others a tenant uses a share of the time too
- * (src/fairness/timeShares.ts). Otherwise the largest orders that are accepted, of one tenant at its full rate, made the
- * requests of a quiet one take ten times as long (test/soak/attacks/filling.ts).
+ * Nor do turns help where each is expensive, so while others are active a tenant is also limited to a share of the time
+ * (src/fairness/timeShares.ts). Without that, one tenant sending the largest accepted orders at its full rate made a quiet
+ * tenant's requests take ten times as long (test/soak/attacks/filling.ts).
  *
- * A turn lasts `turnMaxMs` at most. Work that takes longer mostly waits, for a position, a body or a dependency that
- * hangs: it keeps its place, of which there are many, and its turn goes to the next.
+ * A turn lasts `turnMaxMs` at most. Work that takes longer is usually waiting, for a position in the log, a request body
+ * or a dependency that hangs. It keeps its place, and places are plentiful, but its turn passes to the next in line.
  */
 
 export type TurnLimits = {
-  /** How many may be in progress at once; it is asked before each turn. */
+  /** How many may be in progress at once; called before each turn. */
   readonly turns: () => number
-  /** How many may be in progress or take longer than a turn; a tenant may hold half of them. */
+  /** How many may be in progress, including those that have outlived their turn; a tenant may hold half of them. */
   readonly places: number
   readonly turnMaxMs: number
-  /** The part of the turns that one tenant may hold. */
+  /** The fraction of the turns that one tenant may hold. */
   readonly shareAlone: number
-  readonly shareBesideOthers: number
-  /** Whether a single piece of work begins in each turn of the event loop, while there are several tenants. */
-  readonly onePerLoopTurn: boolean
-  /** The part of the time that the work of one tenant may take beside others; 1 for no limit. */
-  readonly timeShareBesideOthers: number
+  readonly shareWhenContended: number
+  /** Whether only one piece of work starts per iteration of the event loop while several tenants are active. */
+  readonly onePerLoopIteration: boolean
+  /** The fraction of the time that one tenant's work may take while others are active; 1 for no limit. */
+  readonly timeShareWhenContended: number
   readonly waitMaxMs: number
   readonly waitingMax: { readonly caller: number; readonly tenant: number; readonly all: number }
 }
@@ -46,9 +47,9 @@ export const HELD_UNTIL_DONE: Omit<TurnLimits, 'turns'> = {
   places: Infinity,
   turnMaxMs: Infinity,
   shareAlone: 0.8,
-  shareBesideOthers: 0.25,
-  onePerLoopTurn: false,
-  timeShareBesideOthers: 1,
+  shareWhenContended: 0.25,
+  onePerLoopIteration: false,
+  timeShareWhenContended: 1,
   waitMaxMs: Infinity,
   waitingMax: { caller: Infinity, tenant: Infinity, all: Infinity },
 }
@@ -92,7 +93,7 @@ export class Turns {
   readonly #held = new Map<string, Holding>()
   #places = 0
   #isTicking = false
-  #hasBegunInLoopTurn = false
+  #hasBegunInIteration = false
   readonly #times: TimeShares
   /** The tenant that was seen last, and the one before it. */
   #latest: Seen = { tenant: undefined, atMs: -Infinity }
@@ -104,7 +105,7 @@ export class Turns {
   constructor(limits: TurnLimits, clock: Clock, busyMs = clock.monotonicMs) {
     this.#limits = limits
     this.#clock = clock
-    this.#times = new TimeShares(limits.timeShareBesideOthers, clock.monotonicMs, busyMs)
+    this.#times = new TimeShares(limits.timeShareWhenContended, clock.monotonicMs, busyMs)
   }
 
   /** The number of those that wait. */
@@ -177,8 +178,8 @@ export class Turns {
   #mayBegin(tenant: string): boolean {
     const { turns = 0, places = 0 } = this.#held.get(tenant) ?? {}
     const isAlone = this.isAlone(tenant)
-    if (!isAlone && (this.#hasBegunInLoopTurn || !this.#times.mayBegin(tenant, turns))) return false
-    const share = isAlone ? this.#limits.shareAlone : this.#limits.shareBesideOthers
+    if (!isAlone && (this.#hasBegunInIteration || !this.#times.mayBegin(tenant, turns))) return false
+    const share = isAlone ? this.#limits.shareAlone : this.#limits.shareWhenContended
     return turns < Math.max(1, Math.floor(this.#limits.turns() * share)) && places < this.#limits.places / 2
   }
 
@@ -196,7 +197,7 @@ export class Turns {
   }
 
   #begin(account: Account): EndTurn {
-    this.#countInLoopTurn()
+    this.#countInIteration()
     const turn = { account, sinceMs: this.#clock.monotonicMs(), charge: this.#times.begin(account) }
     const held = this.#held.get(account.tenant) ?? { turns: 0, places: 0 }
     this.#held.set(account.tenant, held)
@@ -213,11 +214,11 @@ export class Turns {
     }
   }
 
-  #countInLoopTurn(): void {
-    if (!this.#limits.onePerLoopTurn || this.#hasBegunInLoopTurn) return
-    this.#hasBegunInLoopTurn = true
+  #countInIteration(): void {
+    if (!this.#limits.onePerLoopIteration || this.#hasBegunInIteration) return
+    this.#hasBegunInIteration = true
     setImmediate(() => {
-      this.#hasBegunInLoopTurn = false
+      this.#hasBegunInIteration = false
       this.#beginNext()
     })
   }

@@ -19,12 +19,15 @@ import { Problem } from './problems/problemCatalogue.ts'
 import type { AnyRoute, Reply } from './route.ts'
 import type { Services } from './services.ts'
 
-/** The request pipeline: identification, access control and every check of a request, in the order of the contract. */
+/**
+ * The request pipeline: identification and a turn, rate limits, permissions, existence, headers and body, in the order the
+ * contract specifies; then the handler.
+ */
 
 /** Resolves to the reply of the route's handler. Throws the Problem of the first check that fails. */
 export type RequestPipeline = (req: Incoming, res: Outgoing, route: AnyRoute) => Promise<Reply>
 
-/** Long because the checks stand in the order of the contract. */
+/** Long because the checks are kept in the order the contract specifies. */
 export const createRequestPipeline = (services: Services, authenticate: Authenticate): RequestPipeline => {
   const accessControl = createAccessControl(services, authenticate)
   const identify = createIdentification(accessControl)
@@ -37,7 +40,7 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
     const correlationId = String(res.locals['correlationId'])
     const context = principal && contextOf(principal, route, { req, correlationId, world: ledger.world })
     let resource = route.audited === 'path' ? pathId(req) : null
-    // Used for the checks and for the handler separately, because the deadline covers the handler only.
+    // Wraps the checks and the handler separately, because only the handler runs under the deadline.
     const recordingDenials = <T>(work: () => Promise<T>): Promise<T> => {
       if (context === undefined || !route.audited) return work()
       const attempted = { operation: route.operationId, resource: () => resource, context }

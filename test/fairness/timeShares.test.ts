@@ -26,7 +26,7 @@ const run = async ({
   readonly isAlone?: boolean
 }): Promise<{ readonly ended: number; readonly mostLate: number }> => {
   const clock = createManualClock()
-  const turns = new Turns({ ...HELD_UNTIL_DONE, turns: () => TURNS, timeShareBesideOthers: 1 / 2 }, clock)
+  const turns = new Turns({ ...HELD_UNTIL_DONE, turns: () => TURNS, timeShareWhenContended: 1 / 2 }, clock)
   const pieces = new Set<Piece>()
   let [ended, mostLate, waiting] = [0, 0, 0]
   const add = async (n: number): Promise<void> => {
@@ -82,7 +82,7 @@ describe('the time that the work of a tenant takes', () => {
 
   it('is that in which the processor worked: work that waits for a slow store costs nothing', async () => {
     const clock = createManualClock()
-    const turns = new Turns({ ...HELD_UNTIL_DONE, turns: () => TURNS, timeShareBesideOthers: 1 / 2 }, clock, () => 0)
+    const turns = new Turns({ ...HELD_UNTIL_DONE, turns: () => TURNS, timeShareWhenContended: 1 / 2 }, clock, () => 0)
     turns.tryEnter(QUIET)?.()
     for (let n = 0; n < 20; n++) {
       const end = turns.tryEnter(busy(n))
@@ -95,7 +95,7 @@ describe('the time that the work of a tenant takes', () => {
 
   it('includes what the work costs stores and feeds later', async () => {
     const clock = createManualClock()
-    const turns = new Turns({ ...HELD_UNTIL_DONE, turns: () => TURNS, timeShareBesideOthers: 1 / 2 }, clock)
+    const turns = new Turns({ ...HELD_UNTIL_DONE, turns: () => TURNS, timeShareWhenContended: 1 / 2 }, clock)
     turns.tryEnter(QUIET)?.()
     turns.tryEnter({ ...busy(0), laterMs: 100 })?.()
     await clock.pass(40)
@@ -106,7 +106,7 @@ describe('the time that the work of a tenant takes', () => {
 
   it('gives no debt to a tenant for what it used while it was alone', async () => {
     const clock = createManualClock()
-    const turns = new Turns({ ...HELD_UNTIL_DONE, turns: () => TURNS, timeShareBesideOthers: 1 / 2 }, clock)
+    const turns = new Turns({ ...HELD_UNTIL_DONE, turns: () => TURNS, timeShareWhenContended: 1 / 2 }, clock)
     for (let n = 0; n < 100; n++) {
       const end = turns.tryEnter(busy(n))
       await clock.pass(50)

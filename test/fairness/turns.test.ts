@@ -10,9 +10,9 @@ const LIMITS: TurnLimits = {
   places: 20,
   turnMaxMs: 250,
   shareAlone: 1,
-  shareBesideOthers: 0.5,
-  onePerLoopTurn: false,
-  timeShareBesideOthers: 1,
+  shareWhenContended: 0.5,
+  onePerLoopIteration: false,
+  timeShareWhenContended: 1,
   waitMaxMs: 5_000,
   waitingMax: { caller: 10, tenant: 20, all: 30 },
 }
@@ -122,7 +122,7 @@ describe('turns', () => {
   })
 
   it('begin one in each turn of the event loop beside another tenant, whose work is next', async () => {
-    const { enter, begun, ends } = start({ turns: () => 8, onePerLoopTurn: true })
+    const { enter, begun, ends } = start({ turns: () => 8, onePerLoopIteration: true })
     enter(of('quiet'))
     await nextTurn()
     times(10, () => enter(of('busy')))
@@ -141,7 +141,7 @@ describe('turns', () => {
   })
 
   it('begin all at once for a tenant alone', async () => {
-    const { enter, begun } = start({ turns: () => 8, onePerLoopTurn: true })
+    const { enter, begun } = start({ turns: () => 8, onePerLoopIteration: true })
     times(10, () => enter(of('one')))
     await Promise.resolve()
     expect(begun).to.have.length(8)

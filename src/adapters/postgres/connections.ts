@@ -16,9 +16,9 @@ export type Connect = () => Promise<Connection>
  * Tenants take turns for the connections of a pool (src/fairness/turns.ts); the service's own work does not wait in
  * their queue. Throws Unavailable: nothing was sent, because there was no turn in time, or no connection.
  */
-export const connectInTurn = (pool: Pool, timeShareBesideOthers: number): Connect => {
+export const connectInTurn = (pool: Pool, timeShareWhenContended: number): Connect => {
   const clock = { monotonicMs: () => performance.now(), sleep: (timeMs: number) => sleep(timeMs) }
-  const limits = { ...HELD_UNTIL_DONE, timeShareBesideOthers, waitMaxMs: CONNECT_TIMEOUT_MS }
+  const limits = { ...HELD_UNTIL_DONE, timeShareWhenContended, waitMaxMs: CONNECT_TIMEOUT_MS }
   const turns = new Turns({ ...limits, turns: () => pool.options.max }, clock)
   return async () => {
     const account = currentAccount()

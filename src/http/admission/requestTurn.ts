@@ -13,9 +13,9 @@ export const REQUEST_LIMITS: Omit<TurnLimits, 'turns'> = {
   places: 1_000,
   turnMaxMs: 250,
   shareAlone: 0.9,
-  shareBesideOthers: 1 / 12,
-  onePerLoopTurn: true,
-  timeShareBesideOthers: 1 / 2,
+  shareWhenContended: 1 / 12,
+  onePerLoopIteration: true,
+  timeShareWhenContended: 1 / 2,
   waitMaxMs: 5_000,
   waitingMax: { caller: 500, tenant: 1_000, all: 2_000 },
 }

@@ -5,7 +5,7 @@ import { type ErrorCode, Problem, statusOf } from '../../../src/http/problems/pr
 import type { AnyRoute } from '../../../src/http/route.ts'
 import { errorsOf } from '../../../src/http/contract/errorCodesOfRoute.ts'
 import { PersistentMap } from '../../../streams/persistentMap.ts'
-import { type Answer, type Client, clientOf, retryWhile } from '../../support/client.ts'
+import { anOrder, type Answer, type Client, clientOf, retryWhile } from '../../support/client.ts'
 import { run } from '../../scripts/cli.ts'
 import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
@@ -63,9 +63,12 @@ describe('every error code of every endpoint', () => {
       api[name] = variant.api
     }
     await start('usual')
-    // Two records of operators, who act by commands alone.
-    for (const name of ['orders', 'invoices'])
-      await run('ledger.ts', ['projections', 'verify', name, '--no-wait'], { LEDGER_DATA_DIR: service.dataDir })
+    // Lists need two items: records of operators, who act by commands alone, and closings of books that have an order.
+    const operate = (...args: readonly string[]) => run('ledger.ts', args, { LEDGER_DATA_DIR: service.dataDir })
+    for (const name of ['orders', 'invoices']) await operate('projections', 'verify', name, '--no-wait')
+    await client.post('/orders', anOrder())
+    for (const day of ['2026-10-30', '2026-10-31'])
+      await operate('periods', 'close', '--tenant', variants.TENANT, '--through', day, '--reason', 'audited')
     // Every unfinished body waits for the whole of it.
     await start('impatient', { services: usual => ({ ...usual, bodyDeadlineMs: SHORT_BODY_DEADLINE_MS }) })
     await start('unavailable', variants.unavailable)
