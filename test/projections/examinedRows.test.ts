@@ -76,7 +76,7 @@ const PAGES: Readonly<Record<string, (filters: Filters) => Query<never>>> = {
   list_events: filters => factsPage({ tenant: TENANT, after: placeBefore(0n), limit: LIMIT, ...filters }),
 }
 /** They read one stream, or the heads of the log. */
-const OTHER_LISTS = /_history$|^list_audit_heads$/
+const OTHER_LISTS = /_history$|^list_(audit_heads|periods)$/
 
 const AT = `'2026-01-01T00:00:00Z'::timestamptz + n * interval '1 second'`
 const COMMON = `lpad(n::text, 8, '0'), '${TENANT}', 1, ${AT}, now(), 'me'`
