@@ -106,7 +106,7 @@ const replay = async (id: string, { at, json }: Options): Promise<void> => {
   } finally {
     await store.close()
   }
-  if (shown === 0) throw new StartupError(`There is no stream ${stream}.`)
+  if (shown === 0) throw new StartupError(`There is no stream ${stream}. Check the id.`)
 }
 
 export const replayCommand = new Command('replay')

@@ -103,7 +103,9 @@ const show = async (id: string, { json }: { readonly json: boolean }): Promise<v
     const entries: Entry[] = []
     for await (const event of store.readStream(stream)) entries.push(shownOf(stream, event))
     if (entries.length === 0)
-      throw new StartupError(`There is no stream ${stream} in the store at ${withoutPassword(addresses.event_store)}.`)
+      throw new StartupError(
+        `There is no stream ${stream} in the store at ${withoutPassword(addresses.event_store)}. Check the id.`,
+      )
     const look = { operation: 'show_stream', tenant: entries[0]?.tenant ?? SYSTEM_TENANT, resource: id }
     await recordLook(createLedger(store, realWorld()), look)
     if (json) return printJson({ stream, id, events: entries })

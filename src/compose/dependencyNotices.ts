@@ -66,8 +66,17 @@ const withoutGrpc = (message: string): string => /^\d+ [A-Z_]+: .*\(caused by: (
 /** The sentence that ends a start whose dependency does not answer; other errors are returned unchanged. */
 export const startRefusal = (error: unknown, names: DependencyNames): unknown =>
   error instanceof Unavailable
-    ? new StartupError(`Gave up waiting for ${names[error.dependency]}: ${causeOf(error)}`, error)
+    ? new StartupError(
+        `Gave up waiting for ${names[error.dependency]}: ${causeOf(error)}${remedyOf(names[error.dependency])}`,
+        error,
+      )
     : error
+
+/** What to do about a dependency that a setting names. */
+const remedyOf = (name: string): string => {
+  const setting = /\((\w+)\)$/.exec(name)?.[1]
+  return setting === undefined ? '' : ` Start it, or correct ${setting}.`
+}
 
 /** A failure that is over sooner is reported to nobody. */
 const OUTAGE_REPORTED_AFTER_MS = 1_000

@@ -63,7 +63,7 @@ describe('a start that waits', () => {
     const refusal = startRefusal(new Unavailable('database', { effect: 'none', cause }), NAMES)
     expect(refusal).to.be.instanceOf(StartupError)
     expect((refusal as Error).message).to.equal(
-      'Gave up waiting for Postgres at db.example:5432 (DATABASE_URL): connect ECONNREFUSED 10.0.0.7:5432.',
+      'Gave up waiting for Postgres at db.example:5432 (DATABASE_URL): connect ECONNREFUSED 10.0.0.7:5432. Start it, or correct DATABASE_URL.',
     )
   })
 

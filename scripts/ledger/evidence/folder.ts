@@ -58,7 +58,7 @@ const changedFiles = async (folder: string, { files }: Manifest, signal: AbortSi
 
 const filesOutcome = (changed: ReadonlyMap<string, string>): Checked => ({
   check: 'files',
-  detail: changed.size === 0 ? 'Each file has the hash of the manifest.' : 'Files differ from the manifest.',
+  detail: changed.size === 0 ? 'Each file has the hash that the manifest states.' : 'Files differ from the manifest.',
   findings: [...changed].map(([name, how]) => ({
     kind: 'changed_file',
     detail: `${name} ${how}.`,

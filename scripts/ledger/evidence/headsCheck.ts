@@ -33,7 +33,7 @@ export async function* headsOf(
 const placeOf = (line: Line, head: Head) => ({ line: line.number, tree_size: head.tree_size })
 
 const flawOf = (line: Line, head: Head, before: Head | undefined, keys: PublicKeys): Finding | undefined => {
-  const named = `the head of ${head.tree_size} events in line ${line.number}`
+  const named = `the head of ${counted(head.tree_size, 'event')} in line ${line.number}`
   const place = placeOf(line, head)
   if (!keys.has(head.key))
     return {

@@ -1,6 +1,7 @@
 import type { Head } from '../../../src/evidence/heads.ts'
 import type { Line } from '../../../src/evidence/lines.ts'
 import { StartupError } from '../../../src/lib/startupError.ts'
+import { counted } from '../print.ts'
 import type { Finding } from '../verify/check.ts'
 import type { Manifest } from './format.ts'
 import { headIn } from './headsCheck.ts'
@@ -53,8 +54,8 @@ const beyondFinding = ({ beyond, firstBeyond: head }: Counted, path: string, { h
         {
           kind: 'truncated',
           detail:
-            `The export ends with ${end.tree_size} events of generation ${end.generation}, and ${beyond} heads of ${path} lie beyond ` +
-            `it, the first of ${head.tree_size} events of generation ${head.generation}, signed at ${head.time}. ` +
+            `The export ends with ${end.tree_size} events of generation ${end.generation}, and ${counted(beyond, 'head')} of ${path} ` +
+            `cover more than that, the first of them ${head.tree_size} events of generation ${head.generation}, signed at ${head.time}. ` +
             'If the heads were copied after the export was made, pass the time of the export, from your own records: --as-of <time>.',
           place: { index: end.tree_size },
         },
@@ -67,7 +68,7 @@ export const readTrustedHeads = async (
   restarts: Restarts,
 ): Promise<TrustedHeads> => {
   const { path, asOfMs } = file
-  const counted: Counted = { heads: 0, abandoned: 0, later: 0, beyond: 0, firstBeyond: undefined }
+  const tally: Counted = { heads: 0, abandoned: 0, later: 0, beyond: 0, firstBeyond: undefined }
   const generations = new Set<number>()
   const flaws: Finding[] = []
   for await (const line of file.lines()) {
@@ -78,26 +79,26 @@ export const readTrustedHeads = async (
         flaws.push({ kind: 'edited', detail: `Line ${line.number} of ${path} is not a head: ${head.unreadable}.` })
       continue
     }
-    counted.heads += 1
+    tally.heads += 1
     if (head.log !== manifest.log && flaws.length === 0)
       flaws.push({ kind: 'edited', detail: `Line ${line.number} of ${path} is a head of another log, ${head.log}.` })
     const group = groupOf(head, manifest, restarts)
     if (group === 'compared') generations.add(head.generation)
-    else if (group === 'abandoned') counted.abandoned += 1
-    else if (asOfMs !== undefined && Date.parse(head.time) > asOfMs) counted.later += 1
+    else if (group === 'abandoned') tally.abandoned += 1
+    else if (asOfMs !== undefined && Date.parse(head.time) > asOfMs) tally.later += 1
     else {
-      counted.beyond += 1
-      counted.firstBeyond ??= head
+      tally.beyond += 1
+      tally.firstBeyond ??= head
     }
   }
-  if (counted.heads === 0) throw new StartupError(`${path} has no head: there is nothing to compare the export with.`)
-  const { abandoned, later } = counted
+  if (tally.heads === 0) throw new StartupError(`${path} has no head: there is nothing to compare the export with.`)
+  const { abandoned, later } = tally
   return {
     comparisons: [...generations].map(of => new RootComparison(comparable(file, of, manifest, restarts), path)),
-    findings: [...flaws, ...beyondFinding(counted, path, manifest)],
+    findings: [...flaws, ...beyondFinding(tally, path, manifest)],
     detail:
       (abandoned > 0
-        ? ` ${abandoned} heads of ${path} were abandoned by an accepted restart, and are not compared.`
-        : '') + (later > 0 ? ` ${later} heads of ${path} are later than --as-of, and are not compared.` : ''),
+        ? ` ${counted(abandoned, 'head')} of ${path} ${abandoned === 1 ? 'was' : 'were'} abandoned by an accepted restart, and not compared.`
+        : '') + (later > 0 ? ` Not compared: ${counted(later, 'head')} of ${path} later than --as-of.` : ''),
   }
 }

@@ -16,7 +16,9 @@ const QUOTA_WINDOW_SECONDS_MAX = 30 * DAY_SECONDS
 const OVERLAP_SECONDS = DAY_SECONDS
 const OVERLAP_SECONDS_MAX = 7 * DAY_SECONDS
 
-const scopeSchema = z.enum(READ_SCOPES as [ReadScope, ...ReadScope[]])
+const scopeSchema = z.enum(READ_SCOPES as [ReadScope, ...ReadScope[]], {
+  error: `API keys are read-only. Expected one of ${READ_SCOPES.join(', ')}.`,
+})
 
 const quotaSchema = z
   .strictObject({
