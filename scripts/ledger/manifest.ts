@@ -90,6 +90,6 @@ export const manifestCommand = new Command('manifest')
   .addHelpText(
     'after',
     '\nThe service does this at the end of each hour. The manifests are published on ledger.manifest.v1; those of a topic\n' +
-      'never overlap and leave no gap. Without new facts there is no manifest: sealed is null.',
+      'never overlap and leave no gap. If the log has not moved, there is no new manifest: sealed is null.',
   )
   .action(run)

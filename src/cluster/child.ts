@@ -35,7 +35,9 @@ let revoke: (name: string) => Promise<void> = () => Promise.reject(new Error('Th
 const siblingsOf = ({ apiProcesses, issuerPort }: ChildSettings, call: Primary, logger: Logger): Siblings => ({
   apiProcesses,
   issuerPort,
-  ...createChildLimits({ call }, error => logger.warn({ error }, 'limits are counted in this process only')),
+  ...createChildLimits({ call }, error =>
+    logger.warn({ error }, 'rate limits apply to this process only; their shared counter is unavailable'),
+  ),
   feeds: reported,
   areAnswering: () => notAnswering.length === 0,
   metrics: () => call('allMetrics'),
@@ -70,7 +72,7 @@ const start = async ({ signal, cleanup: last, call }: ChildContext<PrimaryOperat
   const config = { ...readConfig(), port, roles }
   observeProcess()
   const { logger, flush } = await openLog(config, name)
-  const cleanup = createCleanupStack(error => logger.error({ error }, 'a resource did not close'))
+  const cleanup = createCleanupStack(error => logger.error({ error }, 'failed to close a resource'))
   last.defer(cleanup.run)
   cleanup.defer(flush)
   signal.addEventListener('abort', () => ignoreFailure(call('ending')))

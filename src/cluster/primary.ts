@@ -44,7 +44,9 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   const metrics = await observeProcesses(config, cleanup, () => children)
   const addresses = async () =>
     addressesOf(config, { port, stores: await stores.promise, metrics, pids: children.pids() })
-  const published = createCleanupStack(error => logger.error({ error }, 'cannot remove the published addresses'))
+  const published = createCleanupStack(error =>
+    logger.error({ error }, 'cannot remove the file with the addresses of this service'),
+  )
   let isClosing = false
   const publishNow = inOrder(async () => {
     const present = await addresses()
@@ -57,12 +59,14 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
     })),
     onChange: () => {
       connections.distribute()
-      publishNow().catch((error: unknown) => logger.error({ error }, 'cannot publish the addresses'))
+      publishNow().catch((error: unknown) =>
+        logger.error({ error }, 'cannot write the file with the addresses of this service'),
+      )
     },
     ...{ onWaiting: onceEach(starting.onWaiting), onOutage: starting.onOutage, onFailed: failed.resolve },
   })
   // Closed after the children, which use the embedded services.
-  const embedded = createCleanupStack(error => logger.error({ error }, 'an embedded service did not close'))
+  const embedded = createCleanupStack(error => logger.error({ error }, 'failed to stop an embedded service'))
   cleanup.defer(embedded.run)
   cleanup.defer(children.stop)
   cleanup.defer(async () => connections.close())

@@ -112,14 +112,14 @@ export const startFeeds = async (
 const onFailure =
   (logger: Logger) =>
   (name: string, error: unknown): void =>
-    logger.error({ name, error }, 'a read model failed; it will be tried again, and the others continue')
+    logger.error({ name, error }, 'a read model failed; retrying, while the others continue')
 
 const startProcesses = (
   { manifestEveryMs }: FeedSettings,
   { database, ledger, logger }: CoreServices,
   startGroup: StartGroup,
 ): void => {
-  const onFailure = (key: string, error: unknown): void => logger.error({ key, error }, 'a task could not be finished')
+  const onFailure = (key: string, error: unknown): void => logger.error({ key, error }, 'a task failed')
   startGroup('worker', [
     feedOf(paymentRecovery(ledger), { database, ledger, onFailure }),
     feedOf(fulfilment(ledger), { database, ledger, onFailure }),

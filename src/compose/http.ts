@@ -92,10 +92,10 @@ export const startHttp = async (
     isApi && !config.issuer ? await openIssuer(config, { ...dependencies, addressOf }, revocations) : undefined
   const keySecrets = isApi ? await openKeySecrets(config) : undefined
   const stopping = new AbortController()
-  const denials = createDenials(ledger, error => logger.warn({ error }, 'cannot record the number of refusals'))
+  const denials = createDenials(ledger, error => logger.warn({ error }, 'cannot record the number of denied requests'))
   cleanup.defer(denials.close)
   const sharedCounter = await openSharedCounter(database, error =>
-    logger.warn({ error }, 'limits are counted in this process only'),
+    logger.warn({ error }, 'rate limits apply to this process only; their shared counter is unavailable'),
   )
   cleanup.defer(sharedCounter.close)
   const opened = { embedded, keySecrets, denials, stopping: stopping.signal }
@@ -137,7 +137,7 @@ const openVersions = async ({ database, ledger: { world }, logger }: HttpDepende
   const usage = createApiVersionUsage({
     database,
     world,
-    onFailure: error => logger.warn({ error }, 'cannot store the request counts of API versions; trying again'),
+    onFailure: error => logger.warn({ error }, 'cannot store request counts per API version; retrying'),
   })
   cleanup.defer(usage.close)
   const { resolveVersion, close } = await followRetiredVersions({
@@ -221,7 +221,7 @@ const openAuthentication = async (
     ...(workloadClaim === undefined ? {} : { workloadClaim }),
     isRevoked: revocations.isRevoked,
     ...(embedded ? { fetchJwks: embedded.jwks } : {}),
-    onKeysUnreachable: error => logger.warn({ error }, 'the keys of the issuer cannot be fetched'),
+    onKeysUnreachable: error => logger.warn({ error }, 'cannot fetch the keys of the issuer'),
   })
   cleanup.defer(async () => verifier.close())
   const onRefused: OnRefused = refused => logger.info(refused, 'credential refused')
@@ -234,8 +234,7 @@ const noting = (
   { database, ledger: { world }, logger }: HttpDependencies,
   cleanup: CleanupStack,
 ): Authenticate => {
-  const onFailure = (error: unknown): void =>
-    logger.warn({ error }, 'cannot store the callers that were seen; trying again')
+  const onFailure = (error: unknown): void => logger.warn({ error }, 'cannot store recently seen callers; retrying')
   const seen = openCallersSeen({ database, world, onFailure })
   cleanup.defer(seen.close)
   return async (req, beforeWork) => {

@@ -34,7 +34,7 @@ export const whenAborted = (signal: AbortSignal): Promise<never> =>
 /** Starts a service. When a step fails, or the signal aborts, everything that was started before is closed. */
 export const closingOnFailure = async <T>(start: Start<T>, signal: AbortSignal): Promise<T> => {
   let logger: Logger | undefined
-  const cleanup = createCleanupStack(error => logger?.error({ error }, 'a resource did not close'))
+  const cleanup = createCleanupStack(error => logger?.error({ error }, 'failed to close a resource'))
   try {
     // A step may wait for a dependency that never answers.
     return await Promise.race([start(cleanup, opened => void (logger = opened)), whenAborted(signal)])

@@ -14,7 +14,8 @@ export const recordStart = async (
   roles: readonly string[],
   logger: Pick<Logger, 'warn'>,
 ): Promise<() => Promise<void>> => {
-  const onFailure = (error: unknown): void => logger.warn({ error }, 'a start or stop of this process was not recorded')
+  const onFailure = (error: unknown): void =>
+    logger.warn({ error }, 'failed to record the start or stop of this process')
   // The name that the holder of a lease has.
   const name = `${hostname()}:${process.pid}`
   try {

@@ -112,7 +112,7 @@ export type ServiceOptions = {
   readonly siblings?: Siblings
   /** Called when the HTTP server listens, which may be long before the event store answers. */
   readonly onListening?: () => Promise<void>
-  /** Called when the service cannot continue, because the event log does not belong to these tables. */
+  /** Called when the service cannot continue, because event log and tables do not match. */
   readonly onRefused: (reason: Error) => void
 }
 
@@ -198,7 +198,7 @@ const openDependencies = async (options: ServiceOptions, cleanup: CleanupStack) 
   const apiProcesses = siblings?.apiProcesses ?? 1
   const world = realWorld(config.crashAt)
   const onFailure = (error: unknown): void =>
-    logger.warn({ error }, 'cannot share the counts of stored bytes; counting in this process only, and trying again')
+    logger.warn({ error }, 'cannot share stored-byte counts; using the counts of this process, and retrying')
   const bytesPerDay = config.tenantBytesPerDay
   const tenantBytes = openTenantBytes({ database: pools.database, world, bytesPerDay, onFailure })
   cleanup.defer(tenantBytes.close)
@@ -229,7 +229,7 @@ const serve = async (
 const warnOfSettings = ({ insecure, roles, evidence }: Config, logger: Logger): void => {
   for (const name of insecure) logger.warn({ exception: name }, warningOf(name))
   if (roles.includes('worker') && !hasSigningKey(evidence))
-    logger.warn({}, 'EVIDENCE_SIGNING_KEY is not set: no head of the log is signed')
+    logger.warn({}, 'EVIDENCE_SIGNING_KEY is not set; tree heads of the log are not signed')
 }
 
 /**
@@ -269,7 +269,7 @@ const startParts = async (
   // Feeds start once the identity of the log is checked. At shutdown they end after the HTTP server, whose requests may
   // wait for them.
   let states: FeedStates = new Map()
-  const feedCleanup = createCleanupStack(error => logger.error({ error }, 'a feed did not stop'))
+  const feedCleanup = createCleanupStack(error => logger.error({ error }, 'failed to stop a feed'))
   cleanup.defer(feedCleanup.run)
   const known = { publicUrl: publicUrlOf(config, port), isSet: config.publicUrl !== undefined }
   const schemaBaseUrl = await rememberSchemaBaseUrl(database, known)
@@ -282,7 +282,7 @@ const startParts = async (
   if (runsFeeds)
     states = await startAllFeeds(options, { ...dependencies, schemaBaseUrl, feedCleanup, cleanup }, starting)
   const refuse = (reason: Error): void => {
-    logger.error({ reason: reason.message }, 'the event log does not belong to these tables')
+    logger.error({ reason: reason.message }, 'event log and tables do not match')
     onRefused(reason)
   }
   feedCleanup.defer(watchLog(ledger, database, refuse))

@@ -144,7 +144,7 @@ const runWhileLogMatches = async (
 }
 
 /** Logged by a process that ends because it found the log of another ledger, or another state of its log. */
-export const OTHER_LOG = 'the event log does not belong to these tables'
+export const OTHER_LOG = 'event log and tables do not match'
 
 /** Reports the waits for turns, but those of a process that was paused meanwhile. */
 const watchedAdmission = (

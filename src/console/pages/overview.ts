@@ -10,7 +10,7 @@ import { hrefOf } from '../router.ts'
 import { may } from '../session.ts'
 import './installationPlots.ts'
 
-/** What needs somebody, and how the last hour went. */
+/** What needs attention, and how the last hour went. */
 
 type Tile = {
   readonly label: string
@@ -262,7 +262,7 @@ export class OverviewPage extends View {
 
   protected override render(): unknown {
     return html`<h1>Overview</h1>
-      <h2>What needs somebody</h2>
+      <h2>Needs attention</h2>
       ${shown(this.tiles, tiles => html`<div class="tiles">${tiles.map(tile => this.tile(tile))}</div>`)}
       ${may('events:read') || may('audit:installation') ? html`<h2>The last hour</h2>` : nothing}
       ${shown(this.facts, plotted => (plotted ? html`<time-plot .plotted=${plotted}></time-plot>` : nothing))}

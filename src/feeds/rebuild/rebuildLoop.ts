@@ -31,7 +31,7 @@ const fail = async (
   epoch: bigint,
   error: unknown,
 ): Promise<void> => {
-  logger.error({ id, projection, error }, 'a rebuild failed')
+  logger.error({ id, projection, error }, 'rebuild failed')
   await database.sql(
     `update projection_rebuilds set state = 'failed', error = $2, ended_at = now()
       where id = $1 and epoch <= $3 and state in ('pending', 'running')`,
@@ -58,9 +58,9 @@ const execute = async (
   try {
     const rebuild = await open(loop, row, held)
     const position = await takeOver(loop, row, rebuild)
-    loop.logger.info({ id, kind, projection, position }, 'a rebuild is running')
+    loop.logger.info({ id, kind, projection, position }, 'rebuild started')
     await executeRebuild(runOf(loop, rebuild, position))
-    loop.logger.info({ id, kind, projection }, 'a rebuild ended')
+    loop.logger.info({ id, kind, projection }, 'rebuild finished')
   } catch (error) {
     // The run had to end, and the error may be the consequence.
     if (held.signal.aborted || error instanceof RebuildEnded) return
@@ -93,7 +93,7 @@ const executeAll = async (loop: RebuildLoop, held: Pick<OpenRebuild, 'epoch' | '
       if (!(await executeNext(loop, held))) await loop.world.sleep(REQUESTS_POLL_MS, held.signal)
     } catch (error) {
       if (error instanceof EpochSuperseded || held.signal.aborted) return
-      loop.logger.warn({ error }, 'a rebuild was interrupted; trying again')
+      loop.logger.warn({ error }, 'rebuild interrupted; retrying')
       await loop.world.sleep(UNAVAILABLE_RETRY_MS, held.signal)
     }
   }

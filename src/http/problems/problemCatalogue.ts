@@ -55,7 +55,7 @@ export const PROBLEMS = {
   validation_failed: { status: 400, ...INVALID, title: 'The request does not match its schema.' },
   unknown_parameter: { status: 400, ...INVALID, title: 'The query has an unknown or repeated parameter.' },
   cursor_invalid: { status: 400, ...INVALID, title: 'The cursor was not issued for this list.' },
-  cursor_expired: { status: 400, ...INVALID, title: 'The cursor has expired; start the list again.' },
+  cursor_expired: { status: 400, ...INVALID, title: 'The cursor has expired; restart from the first page.' },
   idempotency_key_missing: { status: 400, ...INVALID, title: 'The Idempotency-Key header is required.' },
   idempotency_key_invalid: { status: 400, ...INVALID, title: 'The Idempotency-Key header is malformed.' },
   precondition_invalid: { status: 400, ...INVALID, title: 'The conditional header is malformed.' },
@@ -89,8 +89,8 @@ export const PROBLEMS = {
     ...CONFLICT,
     title: 'The state of the payment does not permit this operation.',
   },
-  order_has_invoices: { status: 409, ...CONFLICT, title: 'The order has an active invoice.' },
-  payment_not_allowed: { status: 409, ...CONFLICT, title: 'The invoice does not accept this payment.' },
+  order_has_invoices: { status: 409, ...CONFLICT, title: 'The order already has an active invoice.' },
+  payment_not_allowed: { status: 409, ...CONFLICT, title: 'This payment cannot be applied to the invoice.' },
   payment_exceeds_due: { status: 409, ...CONFLICT, title: 'The amount exceeds the amount still due.' },
   payment_reference_conflict: { status: 409, ...CONFLICT, title: 'Another payment already has this reference.' },
   too_many_changes: {
@@ -120,7 +120,7 @@ export const PROBLEMS = {
   },
   idempotency_key_expired: { status: 409, ...CONFLICT, title: 'The idempotency key has expired.' },
   version_retired: { status: 410, ...INVALID, title: 'This API-Version is no longer supported.' },
-  export_expired: { status: 410, ...NOT_FOUND, title: 'The file of this export is no longer available.' },
+  export_expired: { status: 410, ...NOT_FOUND, title: 'The export file is no longer available.' },
   precondition_failed: { status: 412, ...CONFLICT, title: 'The resource has changed since it was read.' },
   payload_too_large: { status: 413, ...INVALID, title: 'The body is too large.' },
   uri_too_long: { status: 414, ...INVALID, title: 'The URL is too long.' },
@@ -157,7 +157,7 @@ export const PROBLEMS = {
   projection_behind: {
     status: 503,
     ...DEPENDENCY,
-    title: 'The list has not reached that position yet.',
+    title: 'The list is not yet up to date with the requested position.',
     afterSeconds: 1,
   },
   deadline_exceeded: {

@@ -67,9 +67,11 @@ const ADVICE_OF_CODE: Readonly<Partial<Record<ErrorCode, string>>> = {
   internal_error:
     'Report the correlation_id to the operator of the service. The effect is unknown: read the state, ' +
     'or send the same request again with the same Idempotency-Key; never with a new one.',
-  dependency_unavailable: 'The request had no effect. Send it again after the pause in Retry-After.',
-  overloaded: 'The request had no effect. Send it again after the pause in Retry-After, with backoff and jitter.',
-  shutting_down: 'The request had no effect. Send it again on a new connection after the pause in Retry-After.',
+  dependency_unavailable: 'This attempt had no effect. Send the same request again after the pause in Retry-After.',
+  overloaded:
+    'This attempt had no effect. Send the same request again after the pause in Retry-After, with backoff and jitter.',
+  shutting_down:
+    'This attempt had no effect. Send the same request again on a new connection after the pause in Retry-After.',
 }
 
 /** What the caller does next, in sentences. */

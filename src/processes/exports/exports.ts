@@ -106,7 +106,7 @@ const attemptOnce = async (
     return hasEnded(await send({ type: 'CompleteExport', run, ...summary }))
   } catch (error) {
     if (signal.aborted || error instanceof Unavailable) throw error
-    dependencies.logger.error({ operation: id, attempt, error }, 'an attempt at an export failed')
+    dependencies.logger.error({ operation: id, attempt, error }, 'export attempt failed')
     await send({ type: 'FailAttempt', run, code: FAILURE_CODE })
     throw error
   }

@@ -91,7 +91,7 @@ const reconcilerOf = ({ dependencies, pausedUntilMs, roundRobin }: RunState, del
     } catch (error) {
       if (!concernsOne(error)) throw error
       pausedUntilMs.set(subscription.id, ledger.world.monotonicMs() + FAILURE_PAUSE_MS)
-      logger.warn({ subscription: subscription.id, error }, 'cannot deliver the facts of a subscription; trying again')
+      logger.warn({ subscription: subscription.id, error }, 'cannot deliver facts to a subscription; retrying')
       await deliveries.closeAfterFailure(subscription.id)
       if (isBrokerDown(error) && ++brokerFailures >= BROKER_FAILURES_MAX) throw error
       return false
