@@ -8,11 +8,14 @@ import { type Config, readConfig } from './settings/config.ts'
 import { DEFAULT_DATA_DIR } from './settings/environment.ts'
 import { withoutSecrets } from './lib/redaction.ts'
 import { sentenceOf } from './lib/startupError.ts'
+import { within } from './lib/time.ts'
 import { endTelemetry } from './telemetry.ts'
 
 /** The service: `npm start`. Prints its addresses, then `ready`; shuts down gracefully on SIGINT and SIGTERM. */
 
 const SHUTDOWN_MAX_MS = 15_000
+/** The start goes on when dependencies were tried for so long. */
+const REPORT_FIRST_MS = 1_000
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
 /** Errors of libraries may quote connection strings. */
@@ -73,7 +76,8 @@ const run = async (): Promise<void> => {
     place = config
     for (const sentence of config.unknownSettings) notify(sentence)
     await checkEvidenceSettings(config)
-    void reportUnreachable(config, notify)
+    // Before the modules of the service are loaded, which takes this process's time.
+    await within(reportUnreachable(config, notify), REPORT_FIRST_MS, () => undefined)
     const starting = start(config, { signal: ending.signal, onWaiting: notify, onOutage: notify })
     closeWithGrace({ delay: SHUTDOWN_MAX_MS, logger: false }, async ({ err }) => {
       ending.abort()

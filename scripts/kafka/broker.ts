@@ -12,7 +12,7 @@ import { type HeldPort, holdPort } from '../../src/embedded/freePorts.ts'
 import { StartupError, systemCode } from '../../src/lib/startupError.ts'
 import { ensureJars, requireJava } from './jars.ts'
 import { classpathOf, clearLeftover, LOG, PROPERTIES, startJvm } from './jvm.ts'
-import { type Ports, serverProperties, type Users, usersOf } from './settings.ts'
+import { type Certified, type Ports, serverProperties, type Users, usersOf } from './settings.ts'
 
 /** A Kafka broker for development and tests: formats its storage, starts it and stops it. */
 
@@ -22,8 +22,11 @@ export type KafkaOptions = {
   readonly dataDir: string
   /** The advertised port of the plaintext listener, for a proxy in front of it. */
   readonly advertisedPort?: number
-  /** Adds a SASL/PLAIN listener and enables ACLs. `users` are passwords by name, in addition to the default users. */
-  readonly sasl?: { readonly port?: number; readonly users?: Users } | undefined
+  /**
+   * Adds a SASL/PLAIN listener and enables ACLs. `users` are passwords by name, in addition to the default users.
+   * `certified`: adds another one that uses TLS.
+   */
+  readonly sasl?: { readonly port?: number; readonly users?: Users; readonly certified?: Certified } | undefined
   /** The folder of the jars; .data/kafka-libs of the repository by default. */
   readonly libsDir?: string
   /** Receives a line for each slow step. */
@@ -32,7 +35,13 @@ export type KafkaOptions = {
 
 export type Kafka = {
   readonly brokers: readonly string[]
-  readonly sasl?: { readonly mechanism: 'plain'; readonly brokers: readonly string[]; readonly users: Users }
+  readonly sasl?: {
+    readonly mechanism: 'plain'
+    readonly brokers: readonly string[]
+    /** Those of the listener that uses TLS. */
+    readonly secureBrokers: readonly string[]
+    readonly users: Users
+  }
   readonly pid: number
   /** Resolves when the process has ended, for any reason. */
   readonly ended: Promise<void>
@@ -80,10 +89,11 @@ const reserve = async (ports: readonly number[]): Promise<number[]> => {
 }
 
 const portsFor = async (options: KafkaOptions): Promise<Ports> => {
-  const ports = [options.port ?? 0, 0, ...(options.sasl === undefined ? [] : [options.sasl.port ?? 0])]
-  const [plain = 0, controller = 0, sasl] = await reserve(ports)
+  const ofSasl = options.sasl === undefined ? [] : [options.sasl.port ?? 0]
+  const ofTls = options.sasl?.certified === undefined ? [] : [0]
+  const [plain = 0, controller = 0, sasl, saslSsl] = await reserve([options.port ?? 0, 0, ...ofSasl, ...ofTls])
   const advertised = options.advertisedPort === undefined ? {} : { advertised: options.advertisedPort }
-  return { plain, controller, ...advertised, ...(sasl === undefined ? {} : { sasl }) }
+  return { plain, controller, ...advertised, ...(sasl && { sasl }), ...(saslSsl && { saslSsl }) }
 }
 
 /**
@@ -96,7 +106,7 @@ const formatOnce = async (dataDir: string, libsDir: string, ports: Ports): Promi
   const fresh = `${LOG_DIR}.new`
   await rm(join(dataDir, fresh), { recursive: true, force: true })
   const settings = join(dataDir, 'format.properties')
-  await writeFile(settings, serverProperties(ports, fresh, undefined))
+  await writeFile(settings, serverProperties(ports, fresh))
   const clusterId = randomBytes(CLUSTER_ID_BYTES).toString('base64url')
   // One argument, because an id may begin with a hyphen.
   const format = ['kafka.tools.StorageTool', 'format', '--standalone', `--cluster-id=${clusterId}`, '-c', settings]
@@ -167,7 +177,11 @@ export const startKafka = async (options: KafkaOptions): Promise<Kafka> => {
   await ensureJars(libsDir, options.log ?? (() => undefined))
   const users = options.sasl === undefined ? undefined : await usersOf(dataDir, options.sasl.users ?? {})
   await formatOnce(dataDir, libsDir, ports)
-  await writeFile(join(dataDir, PROPERTIES), serverProperties(ports, LOG_DIR, users), { mode: 0o600 })
+  await writeFile(
+    join(dataDir, PROPERTIES),
+    serverProperties(ports, LOG_DIR, { users, certified: options.sasl?.certified }),
+    { mode: 0o600 },
+  )
   const jvm = await startJvm(dataDir, libsDir)
   await awaitStarted(jvm, dataDir)
   return running(jvm, ports, users)
@@ -179,7 +193,14 @@ const running = (jvm: ChildProcess, ports: Ports, users: Users | undefined): Kaf
   const sasl =
     users === undefined || ports.sasl === undefined
       ? {}
-      : { sasl: { mechanism: 'plain' as const, brokers: [`127.0.0.1:${ports.sasl}`], users } }
+      : {
+          sasl: {
+            mechanism: 'plain' as const,
+            brokers: [`127.0.0.1:${ports.sasl}`],
+            secureBrokers: ports.saslSsl === undefined ? [] : [`127.0.0.1:${ports.saslSsl}`],
+            users,
+          },
+        }
   return {
     brokers: [`127.0.0.1:${ports.advertised ?? ports.plain}`],
     ...sasl,

@@ -10,9 +10,13 @@ export type Ports = {
   readonly plain: number
   readonly controller: number
   readonly sasl?: number
+  readonly saslSsl?: number
   /** The advertised port, if a proxy is in front of the plaintext listener. */
   readonly advertised?: number
 }
+
+/** A certificate and its key, in PEM. */
+export type Certified = { readonly cert: string; readonly key: string }
 
 /** The super user of the broker; other users may do only what an ACL grants. */
 export const SUPER_USER = 'ledger'
@@ -57,7 +61,8 @@ const common = (ports: Ports): Record<string, string> => ({
   'controller.listener.names': 'CONTROLLER',
   'controller.quorum.bootstrap.servers': `127.0.0.1:${ports.controller}`,
   'inter.broker.listener.name': 'PLAINTEXT',
-  'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT',
+  'listener.security.protocol.map':
+    'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL',
   'auto.create.topics.enable': 'false',
   // A single node can hold only one replica.
   'default.replication.factor': '1',
@@ -82,25 +87,38 @@ const withUsers = (users: Users): Record<string, string> => {
     'authorizer.class.name': 'org.apache.kafka.metadata.authorizer.StandardAuthorizer',
     'super.users': `User:ANONYMOUS;User:${SUPER_USER}`,
     'allow.everyone.if.no.acl.found': 'false',
-    'listener.name.sasl_plaintext.sasl.enabled.mechanisms': 'PLAIN',
+    'sasl.enabled.mechanisms': 'PLAIN',
     'listener.name.sasl_plaintext.plain.sasl.jaas.config': `${login} ${logins.join(' ')};`,
+    'listener.name.sasl_ssl.plain.sasl.jaas.config': `${login} ${logins.join(' ')};`,
   }
 }
+
+const escaped = (pem: string): string => pem.replaceAll('\n', String.raw`\n`)
+
+const withCertificate = ({ cert, key }: Certified): Record<string, string> => ({
+  'listener.name.sasl_ssl.ssl.keystore.type': 'PEM',
+  'listener.name.sasl_ssl.ssl.keystore.certificate.chain': escaped(cert),
+  'listener.name.sasl_ssl.ssl.keystore.key': escaped(key),
+})
+
+export type Security = { readonly users?: Users | undefined; readonly certified?: Certified | undefined }
 
 /**
  * The text of server.properties. `logDir` is relative to the broker's working directory, because a comma in a path
  * would separate two paths. The plaintext listener is for the operator (super user, loopback only).
  */
-export const serverProperties = (ports: Ports, logDir: string, users: Users | undefined): string => {
+export const serverProperties = (ports: Ports, logDir: string, { users, certified }: Security = {}): string => {
   const clients = [`PLAINTEXT://127.0.0.1:${ports.plain}`]
   if (ports.sasl !== undefined) clients.push(`SASL_PLAINTEXT://127.0.0.1:${ports.sasl}`)
+  if (ports.saslSsl !== undefined) clients.push(`SASL_SSL://127.0.0.1:${ports.saslSsl}`)
   const advertised = [`PLAINTEXT://127.0.0.1:${ports.advertised ?? ports.plain}`, ...clients.slice(1)]
   const settings = {
     ...common(ports),
     listeners: [...clients, `CONTROLLER://127.0.0.1:${ports.controller}`].join(','),
     'advertised.listeners': advertised.join(','),
     'log.dirs': logDir,
-    ...(users === undefined ? {} : withUsers(users)),
+    ...(users && withUsers(users)),
+    ...(certified && withCertificate(certified)),
   }
   return `${Object.entries(settings)
     .map(([name, value]) => `${name}=${value}`)

@@ -104,6 +104,6 @@ export const findConnections = async (api?: string): Promise<Connections> => {
 export const howToStart = (dataDir: string): string =>
   `No service runs on ${dataDir}. Start it with npm start, or name its data directory in LEDGER_DATA_DIR.`
 
-/** The connection string without its password, for display. */
+/** The connection string without its password, for display. That of the event store may contain `/`. */
 export const withoutPassword = (address: string): string =>
-  address.replace(/(:\/\/[^:/@]*):[^/]*@/, '$1:…@').replace(/([?&]password=)[^&]*/gi, '$1…')
+  address.replace(/(:\/\/[^:/@]*):(?:[^/]*|[^@]*)@/, '$1:…@').replace(/([?&]password=)[^&]*/gi, '$1…')

@@ -2,6 +2,7 @@ import { Command, Option } from 'commander'
 import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import { MANIFESTS_TOPIC } from '../../src/commands/manifests.ts'
 import { SCOPE_OF } from '../../src/identity/resourceScopes.ts'
+import { secretIn } from '../../src/settings/secretFiles.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { renewing } from '../demo/tokens.ts'
 import { embeddedIssuerFor } from './apiClient.ts'
@@ -36,7 +37,7 @@ const RETRY_MAX_MS = 60_000
 
 /** The given token, or tokens of the embedded issuer, renewed as needed. */
 const tokensFor = async (tenant: string | undefined): Promise<() => Promise<string>> => {
-  const token = process.env[TOKEN_SETTING] ?? ''
+  const token = secretIn(process.env, TOKEN_SETTING) ?? ''
   if (token !== '') return async () => token
   if (tenant === undefined)
     throw new StartupError(

@@ -12,7 +12,8 @@ import {
 } from './doctor/configuration.ts'
 import { checkErrors } from './doctor/errors.ts'
 import { examineFeeds, type FeedExamination, type FeedReport } from './doctor/feeds.ts'
-import { type Check, finding, notChecked, orNotChecked, reasonOf } from './doctor/finding.ts'
+import { reasonOf } from '../../src/lib/connectionFailures.ts'
+import { type Check, finding, notChecked, orNotChecked } from './doctor/finding.ts'
 import { awaitLeases, checkLocks, type LeaseReport, neededLeases } from './doctor/locks.ts'
 import { compareLogs } from './doctor/log.ts'
 import { examineMachine, type Machine } from './doctor/machine.ts'
@@ -22,7 +23,15 @@ import { checkTenants } from './doctor/tenants.ts'
 import { checkTenantBytes } from './doctor/tenantBytes.ts'
 import { checkVersions, readVersions, type Versions } from './doctor/versions.ts'
 import { hasSigningKey } from '../../src/compose/signingKey.ts'
-import { checkApi, checkIssuer, checkKafka, checkMetrics, checkPostgres, checkStore } from './doctor/dependencies.ts'
+import {
+  checkApi,
+  checkCollectors,
+  checkIssuer,
+  checkKafka,
+  checkMetrics,
+  checkPostgres,
+  checkStore,
+} from './doctor/dependencies.ts'
 import { exitWhenPrinted, print, printJson } from './print.ts'
 import { aligned } from './table.ts'
 import { findConnections, howToStart, type ServiceAddresses, type Connections, withoutPassword } from './connections.ts'
@@ -147,14 +156,15 @@ const examineStores = async (connections: Connections): Promise<Examined> => {
 const examineDependencies = async (connections: Connections): Promise<Examined> => {
   const { config, addresses } = connections
   const { api, kafka, issuer, metrics } = addresses
-  const [reached, stores, brokers, keys, operator] = await Promise.all([
+  const [reached, stores, brokers, keys, operator, collectors] = await Promise.all([
     api === null ? unknown('API', 'LEDGER_DATA_DIR') : checkApi(api),
     examineStores(connections),
     checkKafka(kafka, config),
     issuer === null ? unknown('issuer', 'OIDC_ISSUER') : checkIssuer(issuer),
     checkMetrics(metrics),
+    checkCollectors(config),
   ])
-  return { ...stores, checks: [reached, ...stores.checks, ...brokers, keys, operator] }
+  return { ...stores, checks: [reached, ...stores.checks, ...brokers, keys, operator, ...collectors] }
 }
 
 const NOTHING_RUNS: Omit<Examined, 'checks'> = { feeds: [], locks: [], versions: undefined }

@@ -1,4 +1,5 @@
 import { Option } from 'commander'
+import { secretIn } from '../../src/settings/secretFiles.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { lineFromStdin } from './embeddedIssuer.ts'
 
@@ -16,8 +17,8 @@ export const tokenOf = async ({ token, tokenStdin }: TokenOptions): Promise<stri
       `Everyone on this machine can read a command line: put the token into ${TOKEN_SETTING}, or pipe it in with ` +
         '--token-stdin. Treat the token that you passed as exposed.',
     )
-  const own = tokenStdin === true ? await lineFromStdin('token') : (process.env[TOKEN_SETTING] ?? '')
-  return own === '' ? undefined : own
+  const own = tokenStdin === true ? await lineFromStdin('token') : secretIn(process.env, TOKEN_SETTING)
+  return own || undefined
 }
 
 /** Options of every command that calls the API. `scope` is the scope that the token needs. */

@@ -1,5 +1,7 @@
 import type { FeedState } from '../feeds/feedLoop.ts'
+import { connectionFailureOf, PART_SETTINGS } from '../lib/connectionFailures.ts'
 import { sentence, StartupError } from '../lib/startupError.ts'
+import { storeAddressOf } from '../lib/storeAddress.ts'
 import { Unavailable } from '../ports.ts'
 import type { Config } from '../settings/config.ts'
 
@@ -19,13 +21,6 @@ const hostOfDatabase = (address: string): string => {
   return url?.searchParams.get('host') || url?.host || 'localhost'
 }
 
-/** The nodes of a cluster are separated by commas, which is no URL to the parser. */
-const hostsOfStore = (address: string): string =>
-  address
-    .slice(address.lastIndexOf('@') + 1)
-    .replace(/^esdb(\+discover)?:\/\//, '')
-    .split(/[/?]/)[0] ?? ''
-
 export const dependencyNames = ({
   databaseUrl,
   eventStoreUrl,
@@ -36,7 +31,7 @@ export const dependencyNames = ({
   'event store':
     eventStoreUrl === undefined
       ? 'the embedded event store'
-      : `the event store at ${hostsOfStore(eventStoreUrl)} (EVENTSTORE_URL)`,
+      : `the event store at ${storeAddressOf(eventStoreUrl).hosts.join(',')} (EVENTSTORE_URL)`,
   'fact bus': `Kafka at ${kafka?.brokers.join(', ') ?? ''} (KAFKA_BROKERS)`,
 })
 
@@ -52,12 +47,11 @@ export const reportingWait = async <T>(name: string, notify: Notify, work: Promi
   }
 }
 
-/** The innermost message, which is more specific than the errors that wrap it. */
-export const causeOf = (error: Unavailable): string => {
-  const { cause = error } = error
-  const first = cause instanceof AggregateError ? cause.errors[0] : cause
-  const message = first instanceof Error ? first.message : String(first)
-  return sentence(withoutGrpc(message))
+/** The cause and the remedy. A dependency that no setting names is embedded, and has no remedy. */
+export const reasonOf = (error: Unavailable, names: DependencyNames): string => {
+  const { cause, remedy } = connectionFailureOf(error, PART_SETTINGS[error.dependency])
+  const reason = sentence(withoutGrpc(cause))
+  return names[error.dependency].endsWith(')') ? `${reason} ${remedy}` : reason
 }
 
 /** The client of the event store wraps the error of the connection: `14 UNAVAILABLE: … (caused by: connect ECONNREFUSED …)`. */
@@ -66,16 +60,18 @@ const withoutGrpc = (message: string): string => /^\d+ [A-Z_]+: .*\(caused by: (
 /** The sentence that ends a start whose dependency does not answer; other errors are returned unchanged. */
 export const startRefusal = (error: unknown, names: DependencyNames): unknown =>
   error instanceof Unavailable
-    ? new StartupError(
-        `Gave up waiting for ${names[error.dependency]}: ${causeOf(error)}${remedyOf(names[error.dependency])}`,
-        error,
-      )
+    ? new StartupError(`Gave up waiting for ${names[error.dependency]}: ${reasonOf(error, names)}`, error)
     : error
 
-/** What to do about a dependency that a setting names. */
-const remedyOf = (name: string): string => {
-  const setting = /\((\w+)\)$/.exec(name)?.[1]
-  return setting === undefined ? '' : ` Start it, or correct ${setting}.`
+/** Reports each reason for which a login is refused, once: what does not answer is reported by other means. */
+export const reportingRefusals = (names: DependencyNames, notify: Notify): ((error: Unavailable) => void) => {
+  const reported = new Set<string>()
+  return error => {
+    if (connectionFailureOf(error, PART_SETTINGS[error.dependency]).kind !== 'login') return
+    const reason = `Waiting for ${names[error.dependency]}: ${reasonOf(error, names)}`
+    if (!reported.has(reason)) notify(reason)
+    reported.add(reason)
+  }
 }
 
 /** A failure that is over sooner is reported to nobody. */

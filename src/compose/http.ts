@@ -187,7 +187,10 @@ const createServices = async (
   schemaBaseUrl,
   issuer: { url: issuer, metadata: embedded?.metadata },
   metrics: siblings?.metrics ?? (() => metricsText({})),
-  machine: async () => ({ freeBytes: await freeBytesOn(config.dataDir), certificates: await readCertificates(config) }),
+  machine: async () => ({
+    freeBytes: await freeBytesOn(config.dataDir),
+    certificates: await readCertificates(config.certificateFiles),
+  }),
   health: createHealth({ database, ledger, feeds, siblings }),
 })
 

@@ -1,51 +1,26 @@
-import { once } from 'node:events'
-import { connect } from 'node:net'
-import { connectionParts } from '../adapters/eventstoredb/connectionString.ts'
+import { readFileSync } from 'node:fs'
+import { encryptionOf } from '../adapters/eventstoredb/session.ts'
+import { connectionFailureOf, PART_SETTINGS } from '../lib/connectionFailures.ts'
+import { type Encryption, type Place, placeIn, placeOfUrl, probe, urlEncryption } from '../lib/probe.ts'
+import { storeAddressOf } from '../lib/storeAddress.ts'
 import type { Config } from '../settings/config.ts'
-import { systemCode } from '../lib/startupError.ts'
 import { dependencyNames, type Notify } from './dependencyNotices.ts'
 
 /**
- * Tries the addresses of external dependencies at the beginning of a start: a wrong one is named at once, although the
- * start needs it seconds later or, like the issuer, with the first request.
+ * Tries the addresses of external dependencies at the beginning of a start, with their certificates: a wrong one is named
+ * at once, although the start needs it seconds later or, like the issuer, with the first request.
  */
 
-type Place = { readonly host: string; readonly port: number }
-type Dependency = { readonly name: string; readonly places: readonly Place[] }
-
-const CONNECT_MAX_MS = 1_000
-
-const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'the connection was refused',
-  ENOTFOUND: 'there is no such host',
-  EAI_AGAIN: 'the name of the host cannot be resolved',
-  EHOSTUNREACH: 'the host is unreachable',
-  ENETUNREACH: 'the network is unreachable',
+type Dependency = {
+  readonly name: string
+  readonly part: keyof typeof PART_SETTINGS
+  readonly places: readonly Place[]
+  readonly encryption: Encryption | undefined
 }
 
-/** Resolves to the reason why no connection was made. */
-const failureAt = async ({ host, port }: Place): Promise<string | undefined> => {
-  const socket = connect({ host, port })
-  try {
-    await once(socket, 'connect', { signal: AbortSignal.timeout(CONNECT_MAX_MS) })
-    return undefined
-  } catch (error) {
-    const code = systemCode(error)
-    return REASONS[code ?? ''] ?? (code?.startsWith('E') ? code : `no answer within ${CONNECT_MAX_MS / 1_000} s`)
-  } finally {
-    socket.destroy()
-  }
-}
-
-const placeIn = (address: string, defaultPort: number): readonly Place[] => {
-  const { hostname, port } = new URL(`tcp://${address}`)
-  return hostname === '' ? [] : [{ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port) || defaultPort }]
-}
-
+const CONNECT_MAX_MS = 3_000
 const POSTGRES_PORT = 5432
 const EVENT_STORE_PORT = 2113
-const HTTPS_PORT = 443
-const HTTP_PORT = 80
 
 const placesOfDatabase = (address: string): readonly Place[] => {
   const url = URL.parse(address)
@@ -54,33 +29,68 @@ const placesOfDatabase = (address: string): readonly Place[] => {
   return placeIn(url.host, POSTGRES_PORT)
 }
 
-/** With `esdb+discover` the host may be a name with several addresses, of which the client chooses one. */
-const placesOfStore = (address: string): readonly Place[] =>
-  connectionParts(address).hosts.flatMap(host => placeIn(host, EVENT_STORE_PORT))
+/** In node-postgres these three verify the certificate and the host name. */
+const VERIFYING = ['verify-full', 'verify-ca', 'require']
 
-const placesOfIssuer = (address: string): readonly Place[] => {
-  const { host, protocol } = new URL(address)
-  return placeIn(host, protocol === 'https:' ? HTTPS_PORT : HTTP_PORT)
+const databaseEncryption = (address: string): Encryption | undefined => {
+  const { sslmode = '', sslrootcert, uselibpqcompat } = Object.fromEntries(URL.parse(address)?.searchParams ?? [])
+  if (!VERIFYING.includes(sslmode) || uselibpqcompat === 'true') return undefined
+  return { begins: 'by asking Postgres', ...(sslrootcert && { ca: readFileSync(sslrootcert) }) }
 }
 
-const externalDependencies = (config: Config): readonly Dependency[] => {
-  const names = dependencyNames(config)
-  const { databaseUrl, eventStoreUrl, kafka, issuer } = config
+const databaseOf = ({ databaseUrl }: Config, name: string): readonly Dependency[] => {
+  if (databaseUrl === undefined) return []
   return [
-    { name: names.database, places: databaseUrl === undefined ? [] : placesOfDatabase(databaseUrl) },
-    { name: names['event store'], places: eventStoreUrl === undefined ? [] : placesOfStore(eventStoreUrl) },
-    { name: names['fact bus'], places: kafka?.brokers.flatMap(broker => placeIn(broker, 0)) ?? [] },
-    { name: `the issuer ${issuer} (OIDC_ISSUER)`, places: issuer === undefined ? [] : placesOfIssuer(issuer) },
+    { name, part: 'database', places: placesOfDatabase(databaseUrl), encryption: databaseEncryption(databaseUrl) },
   ]
 }
 
-/** Names each external dependency none of whose addresses accepts a connection. Does not reject. */
+/** With `+discover` the host may be a name with several addresses, of which the client chooses one. */
+const storeOf = ({ eventStoreUrl }: Config, name: string): readonly Dependency[] => {
+  if (eventStoreUrl === undefined) return []
+  const address = storeAddressOf(eventStoreUrl)
+  const places = address.hosts.flatMap(host => placeIn(host, EVENT_STORE_PORT))
+  return [{ name, part: 'event store', places, encryption: encryptionOf(address) }]
+}
+
+const brokersOf = ({ kafka }: Config, name: string): readonly Dependency[] => {
+  if (kafka === undefined) return []
+  const places = kafka.brokers.flatMap(broker => placeIn(broker, 0))
+  return [{ name, part: 'fact bus', places, encryption: kafka.ssl === true ? {} : kafka.ssl || undefined }]
+}
+
+const issuerOf = ({ issuer }: Config): readonly Dependency[] => {
+  if (issuer === undefined) return []
+  const name = `the issuer ${issuer} (OIDC_ISSUER)`
+  return [{ name, part: 'issuer', places: placeOfUrl(issuer), encryption: urlEncryption(issuer) }]
+}
+
+const collectorsOf = ({ telemetry }: Config): readonly Dependency[] =>
+  telemetry.map(({ setting, url, ca }) => ({
+    name: `the collector ${url} (${setting})`,
+    part: 'telemetry',
+    places: placeOfUrl(url),
+    encryption: urlEncryption(url, ca),
+  }))
+
+const externalDependencies = (config: Config): readonly Dependency[] => {
+  const names = dependencyNames(config)
+  return [
+    ...databaseOf(config, names.database),
+    ...storeOf(config, names['event store']),
+    ...brokersOf(config, names['fact bus']),
+    ...issuerOf(config),
+    ...collectorsOf(config),
+  ]
+}
+
+/** Names each external dependency none of whose addresses can be used. */
 export const reportUnreachable = async (config: Config, notify: Notify): Promise<void> => {
-  const report = async ({ name, places }: Dependency): Promise<void> => {
-    const failures = await Promise.all(places.map(failureAt))
-    const [failure] = failures
-    if (failure !== undefined && !failures.includes(undefined))
-      notify(`Cannot connect to ${name}: ${failure}. Trying again.`)
+  const report = async ({ name, part, places, encryption }: Dependency): Promise<void> => {
+    const failures = await Promise.all(places.map(place => probe(place, { encryption, timeoutMs: CONNECT_MAX_MS })))
+    if (failures.length === 0 || failures.includes(undefined)) return
+    const { cause, remedy } = connectionFailureOf(failures[0], PART_SETTINGS[part])
+    notify(`Cannot connect to ${name}: ${cause}. ${remedy} Trying again.`)
   }
   await Promise.all(externalDependencies(config).map(report))
 }

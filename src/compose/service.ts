@@ -16,11 +16,12 @@ import { StartupError } from '../lib/startupError.ts'
 import { metricsText } from '../lib/metrics.ts'
 import { openPools, poolSizesOf } from './databasePools.ts'
 import {
-  causeOf,
   createOutageNotices,
   type DependencyNames,
   dependencyNames,
   type Notify,
+  reasonOf,
+  reportingRefusals,
   reportingWait,
   startRefusal,
 } from './dependencyNotices.ts'
@@ -130,13 +131,13 @@ const checkLogIdentity = async (ledger: Ledger, database: Database): Promise<voi
 }
 
 /** Resolves to whether the work was done; false when a dependency did not answer. */
-const hasAnswered = async (work: Promise<void>, onUnavailable: (reason: string) => void): Promise<boolean> => {
+const hasAnswered = async (work: Promise<void>, onUnavailable: (error: Unavailable) => void): Promise<boolean> => {
   try {
     await work
     return true
   } catch (error) {
     if (!(error instanceof Unavailable)) throw error
-    onUnavailable(causeOf(error))
+    onUnavailable(error)
     return false
   }
 }
@@ -148,14 +149,15 @@ const hasAnswered = async (work: Promise<void>, onUnavailable: (reason: string) 
 const untilAnswered = async (
   check: () => Promise<void>,
   logger: Logger,
-  { signal, onWaiting, name }: Starting & { readonly name: string },
+  { signal, onWaiting, names }: Named,
 ): Promise<void> => {
   let reported = ''
-  const report = (reason: string): void => {
+  const report = (error: Unavailable): void => {
+    const reason = reasonOf(error, names)
     if (reason === reported) return
     reported = reason
     logger.warn({ reason }, 'the event store is not responding yet')
-    onWaiting(`Waiting for ${name}: ${reason}`)
+    onWaiting(`Waiting for ${names['event store']}: ${reason}`)
   }
   while (!(await hasAnswered(check(), report))) {
     await realWorld().sleep(STORE_POLL_MS, signal)
@@ -187,13 +189,17 @@ const watchLog = (ledger: Ledger, database: Database, onRefused: (reason: Error)
   }
 }
 
-const openDependencies = async (options: ServiceOptions, cleanup: CleanupStack) => {
+const openDependencies = async (
+  options: ServiceOptions,
+  cleanup: CleanupStack,
+  onUnanswered: (error: Unavailable) => void,
+) => {
   const { config, logger, databaseUrl, eventStoreUrl, siblings } = options
   const pools = openPools(databaseUrl, poolSizesOf(siblings?.apiProcesses ?? 1), cleanup)
   const opened = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: APPEND_DEADLINE_MS })
   const store = withTracedAppends(opened)
   cleanup.defer(() => store.close())
-  await createLedgerTables(pools.database)
+  await createLedgerTables(pools.database, onUnanswered)
   await createTables(pools.database, 'evidence')
   const apiProcesses = siblings?.apiProcesses ?? 1
   const world = realWorld(config.crashAt)
@@ -260,11 +266,14 @@ const startParts = async (
   const { config, logger, port, onRefused } = options
   const { names } = starting
   warnOfSettings(config, logger)
-  const dependencies = await reportingWait(names.database, starting.onWaiting, openDependencies(options, cleanup))
+  const onUnanswered = reportingRefusals(names, starting.onWaiting)
+  const opening = openDependencies(options, cleanup, onUnanswered)
+  const dependencies = await reportingWait(names.database, starting.onWaiting, opening)
   const { ledger, database } = dependencies
   cleanup.defer(await recordStart(database.sql, config.roles, logger))
   const check = (): Promise<void> => checkLogIdentity(ledger, database)
-  const onUnavailable = (reason: string): void => logger.warn({ reason }, 'the event store is not responding yet')
+  const onUnavailable = (error: Unavailable): void =>
+    logger.warn({ reason: reasonOf(error, names) }, 'the event store is not responding yet')
   await reportingWait(names['event store'], starting.onWaiting, hasAnswered(check(), onUnavailable))
   // Feeds start once the identity of the log is checked. At shutdown they end after the HTTP server, whose requests may
   // wait for them.
@@ -278,7 +287,7 @@ const startParts = async (
   const observed = { database, ledger, runsFeeds, bytesPerDay: config.tenantBytesPerDay }
   const stopObserving = observeService({ ...observed, feeds: () => states.values() })
   cleanup.defer(async () => stopObserving())
-  await untilAnswered(check, logger, { ...starting, name: names['event store'] })
+  await untilAnswered(check, logger, starting)
   if (runsFeeds)
     states = await startAllFeeds(options, { ...dependencies, schemaBaseUrl, feedCleanup, cleanup }, starting)
   const refuse = (reason: Error): void => {

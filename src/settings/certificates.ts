@@ -1,7 +1,10 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import { readSettingFile } from './settingFile.ts'
+import { StartupError } from '../lib/startupError.ts'
+import { parseStoreAddress } from '../lib/storeAddress.ts'
 
-/** The certificates that the connection strings name as files. */
+/** The certificates that the settings name as files. */
 
 export type Certificate = {
   /** The setting, and the parameter of its connection string. */
@@ -10,32 +13,51 @@ export type Certificate = {
   readonly expires_at: string | null
 }
 
-const PARAMETERS = { eventStoreUrl: ['tlsCAFile', 'userCertFile'], databaseUrl: ['sslrootcert', 'sslcert'] } as const
-const SETTINGS = { eventStoreUrl: 'EVENTSTORE_URL', databaseUrl: 'DATABASE_URL' } as const
-type Urls = { readonly [U in keyof typeof PARAMETERS]?: string }
+export type CertificateFile = { readonly name: string; readonly path: string }
+
+type Settings = { readonly [S in 'EVENTSTORE_URL' | 'DATABASE_URL' | 'KAFKA_SSL_CA_FILE']?: string | undefined }
 
 const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
+const certificatesOf = (text: string): readonly X509Certificate[] =>
+  (text.match(PEM) ?? []).map(certificate => new X509Certificate(certificate))
+
+const fileOf = (name: string, path: string | null | undefined): readonly CertificateFile[] =>
+  path ? [{ name, path }] : []
+
+const STORE_PARAMETERS = ['tlsCAFile', 'userCertFile'] as const
+const DATABASE_PARAMETERS = ['sslrootcert', 'sslcert'] as const
+
+/** The files of certificates in these settings. */
+export const certificateFilesOf = (settings: Settings): readonly CertificateFile[] => {
+  const store = parseStoreAddress(settings.EVENTSTORE_URL ?? '')
+  const database = URL.parse((settings.DATABASE_URL ?? '').replace('@/', '@missing.invalid/'))?.searchParams
+  return [
+    ...STORE_PARAMETERS.flatMap(name => fileOf(`EVENTSTORE_URL ${name}`, store?.setting(name.toLowerCase()))),
+    ...DATABASE_PARAMETERS.flatMap(name => fileOf(`DATABASE_URL ${name}`, database?.get(name))),
+    ...fileOf('KAFKA_SSL_CA_FILE', settings.KAFKA_SSL_CA_FILE),
+  ]
+}
+
+/** The text of a file of certificates. Throws a StartupError if there is none in it. */
+export const certificatesIn = (name: string, path: string): string => {
+  const text = readSettingFile(name, path)
+  try {
+    if (certificatesOf(text).length > 0) return text
+  } catch {
+    // What looks like one cannot be read.
+  }
+  throw new StartupError(`${name}=${path} has no certificate that can be read: expected PEM.`)
+}
+
 const firstExpiryIn = async (path: string): Promise<string | null> => {
   try {
-    const times = ((await readFile(path, 'utf8')).match(PEM) ?? []).map(text => new X509Certificate(text).validToDate)
+    const times = certificatesOf(await readFile(path, 'utf8')).map(({ validToDate }) => validToDate)
     return times.toSorted((a, b) => Number(a) - Number(b))[0]?.toISOString() ?? null
   } catch {
     return null
   }
 }
 
-/** The names of parameters are compared without regard to case, as the client of the event store does. */
-const filesIn = (url: string): ReadonlyMap<string, string> =>
-  new Map([...new URLSearchParams(url.split('?')[1])].map(([name, value]) => [name.toLowerCase(), value]))
-
-export const readCertificates = async (urls: Urls): Promise<Certificate[]> => {
-  const named = (['eventStoreUrl', 'databaseUrl'] as const).flatMap(key => {
-    const files = filesIn(urls[key] ?? '')
-    return PARAMETERS[key].flatMap(parameter => {
-      const file = files.get(parameter.toLowerCase())
-      return file === undefined ? [] : [{ name: `${SETTINGS[key]} ${parameter}`, file }]
-    })
-  })
-  return Promise.all(named.map(async ({ name, file }) => ({ name, expires_at: await firstExpiryIn(file) })))
-}
+export const readCertificates = (files: readonly CertificateFile[]): Promise<Certificate[]> =>
+  Promise.all(files.map(async ({ name, path }) => ({ name, expires_at: await firstExpiryIn(path) })))

@@ -7,6 +7,9 @@ import { type InsecurityName, usedExceptions } from './insecureSettings.ts'
 import type { ConcurrencyLimitSettings, RateLimitSettings } from './limits.ts'
 import { type Environment, environment, type Role, SETTINGS } from './environment.ts'
 import { DEVELOPMENT_OPERATORS } from '../identity/principal.ts'
+import { type CertificateFile, certificateFilesOf, certificatesIn } from './certificates.ts'
+import { type Collector, collectorFilesIn, collectorsIn } from './collectors.ts'
+import { fileSettingOf, withSecretFiles } from './secretFiles.ts'
 import { StartupError } from '../lib/startupError.ts'
 import { namesLikeSettings } from './unknownSettings.ts'
 
@@ -77,6 +80,10 @@ export type Config = {
   }
   /** Addresses and CIDR blocks of the proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[]
+  /** The files of certificates that the settings name. */
+  readonly certificateFiles: readonly CertificateFile[]
+  /** Where OpenTelemetry sends traces and metrics. */
+  readonly telemetry: readonly Collector[]
   readonly logLevel: string
   /** The exceptions of ALLOW_INSECURE that are in use: production would refuse to start without them. */
   readonly insecure: readonly InsecurityName[]
@@ -105,24 +112,28 @@ const NEEDED_IN_PRODUCTION = [
 ] as const satisfies readonly (keyof Environment)[]
 
 /** The command line reads it. */
-const TOKEN_OF_COMMANDS = 'LEDGER_TOKEN'
+const TOKENS_OF_COMMANDS = ['LEDGER_TOKEN', fileSettingOf('LEDGER_TOKEN')]
 
 /** A sentence for each variable whose name resembles a setting and is none, so it has no effect. */
 export const unknownSettingsIn = (env: NodeJS.ProcessEnv): readonly string[] =>
-  namesLikeSettings(env, new Set([...SETTINGS, TOKEN_OF_COMMANDS])).map(
+  namesLikeSettings(env, new Set([...SETTINGS, ...TOKENS_OF_COMMANDS])).map(
     ({ name, meant }) =>
       `${name} is not a setting of the service and has no effect.${meant === undefined ? '' : ` Did you mean ${meant}?`}`,
   )
 
 const DEVELOPMENT_AUDIENCE = 'payment-ledger'
 
-const parse = (env: NodeJS.ProcessEnv): Environment => {
+const parse = (own: NodeJS.ProcessEnv): Environment => {
+  const env = withSecretFiles(own)
   const parsed = environment.safeParse(env)
   if (parsed.success) return parsed.data
   const sentences = parsed.error.issues.map(({ path: [name = ''], message }) => {
     const setting = String(name)
     const value = MAY_BE_SECRET.test(setting) ? '' : `=${shortened(env[setting] ?? '')}`
-    return `${setting}${value} is not valid: ${message}.`
+    // An unset setting is not examined, so this one is in its file.
+    const path = own[setting] === undefined ? own[fileSettingOf(setting)] : undefined
+    const source = path === undefined ? `${setting}${value}` : `${setting} in ${fileSettingOf(setting)}=${path}`
+    return `${source} is not valid: ${message}.`
   })
   throw new StartupError([...new Set(sentences)].join(' '))
 }
@@ -204,6 +215,8 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
       'OIDC_ISSUER is plain http, and NODE_ENV is production: an attacker on the network could substitute signing keys. Use https.',
     )
   const kafka = kafkaOf(settings)
+  const certificateFiles = certificateFilesOf(settings)
+  for (const { name, path } of certificateFiles) certificatesIn(name, path)
   return {
     port: settings.PORT,
     host: settings.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
@@ -235,6 +248,8 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
       headsEveryMs: settings.EVIDENCE_HEADS_EVERY,
     },
     trustedProxies: settings.TRUSTED_PROXIES,
+    certificateFiles: [...certificateFiles, ...collectorFilesIn(env)],
+    telemetry: collectorsIn(env),
     logLevel: settings.LOG_LEVEL,
     needsAuthorizer: production && !settings.ALLOW_INSECURE.includes('kafka-no-authorizer'),
     unknownSettings: unknownSettingsIn(env),

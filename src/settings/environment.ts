@@ -26,6 +26,7 @@ import {
 import { CRASH_POINTS } from '../lib/crashPoints.ts'
 import { INSECURITY_NAMES } from './insecureSettings.ts'
 import { DEFAULT_BYTES } from './limits.ts'
+import { fileSettingOf, SECRETS } from './secretFiles.ts'
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../lib/time.ts'
 
 /** The settings of the environment, with their formats and defaults. */
@@ -49,6 +50,7 @@ export const environment = z.object({
   DATABASE_URL: databaseUrl.optional(),
   KAFKA_BROKERS: list.pipe(z.array(broker).min(1)).optional(),
   KAFKA_SSL: flag.default(false),
+  KAFKA_SSL_CA_FILE: z.string().min(1).optional(),
   KAFKA_SASL_MECHANISM: oneOf(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
   KAFKA_SASL_USERNAME: z.string().min(1).optional(),
   KAFKA_SASL_PASSWORD: z.string().min(1).optional(),
@@ -100,4 +102,4 @@ export const environment = z.object({
 export type Environment = z.output<typeof environment>
 
 /** The names of all settings. */
-export const SETTINGS: readonly string[] = Object.keys(environment.shape)
+export const SETTINGS: readonly string[] = [...Object.keys(environment.shape), ...SECRETS.map(fileSettingOf)]

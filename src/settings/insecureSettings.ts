@@ -1,5 +1,6 @@
 import { isIPv4 } from 'node:net'
 import { StartupError } from '../lib/startupError.ts'
+import { parseStoreAddress } from '../lib/storeAddress.ts'
 
 /** The insecure settings that production refuses, unless ALLOW_INSECURE names them. */
 
@@ -41,17 +42,11 @@ const postgresIsPlaintext = ({ DATABASE_URL: url }: Settings): boolean => {
   return !ENCRYPTED.has(sslmode)
 }
 
-/**
- * The client ignores case, `_` and `-` in names, takes the last of a repeated one, and has TLS by default.
- * `tlsVerifyCert` has no effect in it, and it refuses the schemes of KurrentDB. Discovery leads to other hosts.
- */
+/** The client has TLS by default. Discovery leads to other hosts. */
 const eventStoreIsPlaintext = ({ EVENTSTORE_URL: url = '' }: Settings): boolean => {
-  const [, discover, hosts = '', query = ''] =
-    /^esdb(\+discover)?:\/\/(?:[^:]+:[^@]+@)?([^/?]*)\/?\??(.*)$/.exec(url.trim()) ?? []
-  const parameters = query.split('&').map(parameter => parameter.split('=', 2))
-  const tls = parameters.findLast(([name = '']) => name.trim().toLowerCase().replaceAll(/[_-]/g, '') === 'tls')
-  if (tls?.[1]?.trim() !== 'false') return false
-  return discover !== undefined || !hosts.split(',').every(host => isLoopback(host.trim().replace(/:\d+$/, '')))
+  const address = parseStoreAddress(url)
+  if (address?.setting('tls') !== 'false') return false
+  return address.discovers || !address.hosts.every(host => isLoopback(host.replace(/:\d+$/, '')))
 }
 
 const publicUrlIsHttp = ({ PUBLIC_URL: url }: Settings): boolean =>

@@ -8,7 +8,9 @@ import {
   rateLimitsWith,
 } from './limits.ts'
 import type { RateLimit } from '../ports.ts'
+import { certificatesIn } from './certificates.ts'
 import { StartupError } from '../lib/startupError.ts'
+import { parseStoreAddress, type StoreAddress } from '../lib/storeAddress.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../lib/time.ts'
 
 /** The formats of the values of settings. */
@@ -167,15 +169,30 @@ export const broker = z
   .regex(/^[^\s:]+:\d+$/, 'expected host:port, or a list of them separated by commas')
   .refine(text => isPort(text.slice(text.lastIndexOf(':') + 1)), `expected a port from 1 to ${PORT_MAX}`)
 
-/** The client ignores a port that does not exist. */
-export const eventStoreUrl = z
-  .string()
-  .regex(/^esdb(\+discover)?:\/\/[^/?]/, 'expected a URL such as esdb://host:2113')
-  .refine(
-    text => (text.split('?')[0] ?? '').matchAll(/:(\d+)(?=[,/]|$)/g).every(([, digits = '']) => isPort(digits)),
-    `expected a port from 1 to ${PORT_MAX}`,
-  )
-  .refine(text => !/[?&]tls=(?!(true|false)(&|$))/i.test(text), 'expected tls=true or tls=false')
+/** The parameters that the client of the event store knows, in small letters. */
+const STORE_PARAMETERS: ReadonlySet<string> = new Set([
+  ...['tls', 'tlsverifycert', 'tlscafile', 'usercertfile', 'userkeyfile', 'nodepreference', 'connectionname'],
+  ...['maxdiscoverattempts', 'discoveryinterval', 'gossiptimeout', 'keepaliveinterval', 'keepalivetimeout'],
+  ...['defaultdeadline', 'throwonappendfailure'],
+])
+
+/** What the client would ignore; it would also print the whole address, with the password, to complain. */
+const flawOf = ({ hosts, parameters, setting }: StoreAddress): string | undefined => {
+  if (!hosts.every(host => isPort(/:(\d+)$/.exec(host)?.[1] ?? '1'))) return `expected a port from 1 to ${PORT_MAX}`
+  const unknown = parameters.find(([name]) => !STORE_PARAMETERS.has(name))
+  if (unknown !== undefined) return `it has no parameter ${unknown[0]}`
+  if (!['true', 'false'].includes(setting('tls') ?? 'true')) return 'expected tls=true or tls=false'
+  if (setting('tlsverifycert') === 'false')
+    return 'certificates are always verified, so remove tlsVerifyCert=false and name the file of your authority in tlsCAFile'
+  return undefined
+}
+
+/** EventStoreDB has the scheme `esdb`, KurrentDB `kurrentdb` and `kdb` too. */
+export const eventStoreUrl = z.string().superRefine((text, context) => {
+  const address = parseStoreAddress(text)
+  const message = address === undefined ? 'expected a URL such as esdb://host:2113' : flawOf(address)
+  if (message !== undefined) context.addIssue({ code: 'custom', message })
+})
 
 /** The forms that node-postgres has: it takes any other scheme for its own, and a text without one for a database. */
 export const databaseUrl = z
@@ -229,7 +246,8 @@ export const defaultProcesses = (
 
 export type KafkaConfig = {
   readonly brokers: readonly string[]
-  readonly ssl: boolean
+  /** `ca`: the certificates that are trusted instead of those of Node. */
+  readonly ssl: boolean | { readonly ca: string }
   readonly sasl?: {
     readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
     readonly username: string
@@ -240,18 +258,22 @@ export type KafkaConfig = {
 type KafkaSettings = {
   readonly KAFKA_BROKERS?: readonly string[] | undefined
   readonly KAFKA_SSL: boolean
+  readonly KAFKA_SSL_CA_FILE?: string | undefined
   readonly KAFKA_SASL_MECHANISM?: 'plain' | 'scram-sha-256' | 'scram-sha-512' | undefined
   readonly KAFKA_SASL_USERNAME?: string | undefined
   readonly KAFKA_SASL_PASSWORD?: string | undefined
 }
 
 export const kafkaOf = (env: KafkaSettings): KafkaConfig | undefined => {
-  const { KAFKA_BROKERS: brokers, KAFKA_SSL: ssl } = env
+  const { KAFKA_BROKERS: brokers, KAFKA_SSL, KAFKA_SSL_CA_FILE: caFile } = env
   const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = env
   const hasSasl = mechanism !== undefined || username !== undefined || password !== undefined
-  if (brokers === undefined && (ssl || hasSasl))
+  if (caFile !== undefined && !KAFKA_SSL)
+    throw new StartupError('KAFKA_SSL_CA_FILE is set and KAFKA_SSL is not: without TLS it has no effect.')
+  if (brokers === undefined && (KAFKA_SSL || hasSasl))
     throw new StartupError('KAFKA_SSL and KAFKA_SASL_* need KAFKA_BROKERS: without it nothing is published.')
   if (brokers === undefined) return undefined
+  const ssl = caFile === undefined ? KAFKA_SSL : { ca: certificatesIn('KAFKA_SSL_CA_FILE', caFile) }
   if (!hasSasl) return { brokers, ssl }
   if (mechanism === undefined || username === undefined || password === undefined)
     throw new StartupError(

@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { ServerCredentials, status } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
@@ -6,7 +8,9 @@ import { type EventStore, type FeedItem, Unavailable } from '../../src/ports.ts'
 import { all, event, newStream } from '../contracts/eventStoreFixtures.ts'
 import { type RefusingStore, startRefusingStore } from '../support/refusingStore.ts'
 import { rejectionOf } from '../support/rejection.ts'
+import { removeFolder } from '../support/folders.ts'
 import { selfSigned } from '../support/selfSigned.ts'
+import { temporaryDirectory } from '../support/service.ts'
 
 /** The first item of a subscription, or its failure. */
 const firstOf = async (store: EventStore): Promise<FeedItem | undefined> => {
@@ -82,6 +86,24 @@ describe('EventStoreDB adapter, when the store', () => {
       expect(item?.kind).to.equal('interrupted')
       expect(item).to.have.property('error').instanceOf(StoreRefused).and.to.include({ refused })
     })
+
+  it('is a cluster without a leader whose authority is trusted, does not blame its certificate', async () => {
+    const { cert, key } = selfSigned()
+    const folder = await temporaryDirectory()
+    const caFile = join(folder, 'ca.pem')
+    await writeFile(caFile, cert)
+    const credentials = ServerCredentials.createSsl(null, [
+      { cert_chain: Buffer.from(cert), private_key: Buffer.from(key) },
+    ])
+    refusing = await startRefusingStore({ code: status.OK, details: 'not reached', credentials })
+    const discovery = 'maxDiscoverAttempts=1&discoveryInterval=50'
+    const connectionString = `kdb+discover://localhost:${refusing.port}?tls_ca_file=${encodeURIComponent(caFile)}&${discovery}`
+    store = openEventStore({ connectionString })
+    const failure = await rejectionOf(store.head())
+    expect(failure.cause).to.be.instanceOf(Error).and.not.to.be.instanceOf(StoreRefused)
+    expect(failure.cause).to.have.property('message').that.includes('Failed to discover')
+    await removeFolder(folder)
+  })
 
   it('refuses a subscription, throws its error', async () => {
     const details = 'Exception was thrown by handler.'

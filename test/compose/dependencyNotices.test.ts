@@ -33,6 +33,8 @@ describe('the names of dependencies', () => {
     ['esdb://admin:secret@a.example:2113?tls=true', 'a.example:2113'],
     ['esdb://admin:se/cr?et@a.example:2113,b.example:2113?tls=true', 'a.example:2113,b.example:2113'],
     ['esdb+discover://cluster.example', 'cluster.example'],
+    ['kurrentdb+discover://admin:secret@cluster.example', 'cluster.example'],
+    ['kdb://a.example:2113,b.example', 'a.example:2113,b.example'],
   ]
   for (const [eventStoreUrl, hosts] of stores)
     it(`have the hosts of ${eventStoreUrl} and no password`, () => {
@@ -63,7 +65,7 @@ describe('a start that waits', () => {
     const refusal = startRefusal(new Unavailable('database', { effect: 'none', cause }), NAMES)
     expect(refusal).to.be.instanceOf(StartupError)
     expect((refusal as Error).message).to.equal(
-      'Gave up waiting for Postgres at db.example:5432 (DATABASE_URL): connect ECONNREFUSED 10.0.0.7:5432. Start it, or correct DATABASE_URL.',
+      'Gave up waiting for Postgres at db.example:5432 (DATABASE_URL): the connection was refused (ECONNREFUSED). Start it, or correct DATABASE_URL.',
     )
   })
 

@@ -2,34 +2,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { expect } from 'chai'
-import { eventually } from '../support/eventually.ts'
 import { removeFolder } from '../support/folders.ts'
 import { temporaryDirectory } from '../support/service.ts'
-
-const main = new URL('../../src/main.ts', import.meta.url).pathname
-
-/** Starts the service until its output has the text, and resolves to the output. */
-const outputUntil = async (text: string, env: Readonly<Record<string, string>>): Promise<string> => {
-  const folder = await temporaryDirectory()
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', main], {
-    env: { ...process.env, PORT: '0', LEDGER_PROCESSES: '1', LEDGER_DATA_DIR: folder, METRICS_PORT: 'off', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk: Buffer) => {
-      output += chunk.toString()
-    })
-  const ended = once(child, 'close')
-  try {
-    await eventually(() => output.includes(text))
-    return output
-  } finally {
-    child.kill('SIGKILL')
-    await ended
-    await removeFolder(folder)
-  }
-}
+import { main, outputUntil } from './starts.ts'
 
 /** A start gives up waiting for Postgres after half a minute, and a process that does not close is ended after 15 s. */
 const GIVEN_UP_AFTER_MS = 14_000
@@ -126,7 +101,9 @@ describe('a start whose dependency does not answer', () => {
   it('names an address that refuses connections before it is needed', async () => {
     const setting = '127.0.0.1:1 (DATABASE_URL)'
     const output = await outputUntil('\n', { DATABASE_URL: 'postgres://ann:opensesame@127.0.0.1:1/ledger' })
-    expect(output).to.equal(`Cannot connect to Postgres at ${setting}: the connection was refused. Trying again.\n`)
+    expect(output).to.equal(
+      `Cannot connect to Postgres at ${setting}: the connection was refused (ECONNREFUSED). Start it, or correct DATABASE_URL. Trying again.\n`,
+    )
   })
 
   it('names a misspelt setting', async () => {

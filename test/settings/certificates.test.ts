@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { checkCertificate } from '../../scripts/ledger/doctor/machine.ts'
-import { readCertificates } from '../../src/settings/certificates.ts'
+import { certificateFilesOf, readCertificates } from '../../src/settings/certificates.ts'
 import { removeFolder } from '../support/folders.ts'
 import { selfSigned } from '../support/selfSigned.ts'
 
@@ -24,11 +24,12 @@ describe('the certificates that the settings name', () => {
     const expires_at = new X509Certificate(cert).validToDate.toISOString()
     const eventStoreUrl = `esdb://a:2113,b:2113?tls=true&TlsCaFile=${encodeURIComponent(file)}`
     const databaseUrl = `postgres://db/ledger?sslmode=verify-full&sslrootcert=${join(folder, 'missing.pem')}`
-    expect(await readCertificates({ eventStoreUrl, databaseUrl })).to.deep.equal([
+    const files = certificateFilesOf({ EVENTSTORE_URL: eventStoreUrl, DATABASE_URL: databaseUrl })
+    expect(await readCertificates(files)).to.deep.equal([
       { name: 'EVENTSTORE_URL tlsCAFile', expires_at },
       { name: 'DATABASE_URL sslrootcert', expires_at: null },
     ])
-    expect(await readCertificates({})).to.deep.equal([])
+    expect(certificateFilesOf({})).to.deep.equal([])
   })
 
   it('are a finding of doctor from 30 days before they expire, and when they cannot be read', () => {

@@ -13,6 +13,13 @@ const REFUSED: Readonly<Record<string, readonly Readonly<Record<string, string>>
   EVIDENCE_HEADS_EVERY: ['2d', '999999d'].map(value => ({ EVIDENCE_HEADS_EVERY: value })),
   MANIFEST_EVERY: [{ MANIFEST_EVERY: '0h' }],
   SUBSCRIPTION_CONFIRMATION: [{ SUBSCRIPTION_CONFIRMATION: '0d' }],
+  KAFKA_SSL_CA_FILE: [
+    { KAFKA_BROKERS: 'kafka:9092', KAFKA_SSL_CA_FILE: '/ca.pem' },
+    { KAFKA_BROKERS: 'kafka:9092', KAFKA_SSL: 'true', KAFKA_SSL_CA_FILE: '/nowhere/ca.pem' },
+  ],
+  OTEL_EXPORTER_OTLP_CERTIFICATE: [
+    { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector:4318', OTEL_EXPORTER_OTLP_CERTIFICATE: '/nowhere/ca.pem' },
+  ],
   KAFKA_BROKERS: [
     { KAFKA_SSL: 'true' },
     SASL,
@@ -21,11 +28,15 @@ const REFUSED: Readonly<Record<string, readonly Readonly<Record<string, string>>
   ],
   TRUSTED_PROXIES: ['0.0.0.0/0', '::/0', '10.0.0.7,0.0.0.0/1', '2000::/3'].map(value => ({ TRUSTED_PROXIES: value })),
   DATABASE_URL: [
+    'postgres://u:hunter2@db/ledger?sslmode=verify-full&sslrootcert=/nowhere/ca.pem',
     ...['mysql://u:hunter2@db/ledger', 'http://db/ledger', 'db/ledger', 'postgres://u:hunter2@db:99999/ledger'],
   ].map(value => ({ DATABASE_URL: value })),
   EVENTSTORE_URL: [
-    ...['http://store:2113', 'kurrentdb://store:2113', 'store:2113', 'esdb://u:hunter2@store:99999?tls=false'],
+    'esdb://u:hunter2@store?tlsCAFile=/nowhere/ca.pem',
+    ...['http://store:2113', 'kurrentdbs://store:2113', 'store:2113', 'esdb://u:hunter2@store:99999?tls=false'],
     'esdb://one:2113,two:99999',
+    ...['tls=maybe', 'tlsVerifyCert=false', 'tlsCaFil=/ca.pem', 'tls'].map(one => `kdb://u:hunter2@store:2113?${one}`),
+    'esdb://u:%hunter2@store:2113',
   ].map(value => ({ EVENTSTORE_URL: value })),
   OIDC_ISSUER: [{ OIDC_ISSUER: 'ftp://issuer.example', OIDC_AUDIENCE: 'ledger' }],
   PORT: [{ PORT: '99999' }],
@@ -34,6 +45,13 @@ const REFUSED: Readonly<Record<string, readonly Readonly<Record<string, string>>
   CONCURRENCY_LIMITS: [{ CONCURRENCY_LIMITS: 'streams=1,streams=2' }],
   APPROVAL_FOUR_EYES: [{ APPROVAL_FOUR_EYES: 'acme=USD:1,acme=USD:2' }],
 }
+
+const KURRENT = [
+  'kurrentdb://u:p%40@store:2113',
+  'kurrentdb+discover://store',
+  'kdb://a,b:2113',
+  'kdb+discover://store',
+]
 
 const ACCEPTED: readonly Readonly<Record<string, string>>[] = [
   ...['production', 'development', 'test', ''].map(NODE_ENV => (NODE_ENV === 'production' ? {} : { NODE_ENV })),
@@ -49,7 +67,7 @@ const ACCEPTED: readonly Readonly<Record<string, string>>[] = [
     '/run/postgresql ledger',
     'socket:/run/postgresql?db=ledger',
   ].map(DATABASE_URL => ({ DATABASE_URL })),
-  ...['esdb://u:99999@store:2113?tls=true', 'esdb://one:2113,two:2113,three', 'esdb+discover://store'].map(
+  ...['esdb://u:99999@store:2113?tls=true', 'esdb://one:2113,two:2113,three', 'esdb+discover://store', ...KURRENT].map(
     EVENTSTORE_URL => ({ EVENTSTORE_URL }),
   ),
 ]

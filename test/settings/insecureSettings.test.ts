@@ -56,9 +56,17 @@ const CASES: Readonly<
       'esdb://u:p@store:2113/?nodePreference=leader&TLS=false',
       'esdb://store?tls=true&tls=false',
       'esdb+discover://localhost?tls=false',
+      'kurrentdb://store:2113?tls=false',
+      'kdb+discover://localhost?tls=false',
       'esdb://127.0.0.1:2113,store:2113?tls=false',
     ].map(store),
-    accepted: ['esdb://store?tls=true', 'esdb://localhost:2113?tls=false', 'esdb://u:p@127.0.0.1?tls=false'].map(store),
+    accepted: [
+      'esdb://store?tls=true',
+      'kurrentdb://store',
+      'kdb://localhost:2113?tls=false',
+      'esdb://localhost:2113?tls=false',
+      'esdb://u:p@127.0.0.1?tls=false',
+    ].map(store),
   },
   'public-url-http': {
     setting: 'PUBLIC_URL',

@@ -15,11 +15,14 @@ import { checkMessage } from './factSchemaCheck.ts'
 import { removeFolder } from './folders.ts'
 import { startBroker } from './preparedBroker.ts'
 import { findWorkingProgram, whyNoBroker } from './programs.ts'
+import { newAuthority } from './selfSigned.ts'
 
 export type KafkaForTests = {
   readonly brokers: readonly string[]
   /** Only of a real broker that the tests started. */
   readonly sasl?: Kafka['sasl']
+  /** The certificate of the authority of its listener that uses TLS. */
+  readonly authority?: string
 }
 
 /** `given`: KAFKA_BROKERS · `real`: started by the tests · `mock`: kcat's, which cannot create topics · `none`. */
@@ -70,9 +73,11 @@ const startReal = async (): Promise<KafkaForTests> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'ledger-kafka-'))
   stops.push(() => removeFolder(dataDir))
   useClassArchive()
-  const kafka = await startBroker({ dataDir, sasl: {}, log: line => process.stdout.write(`${line}\n`) })
+  const authority = newAuthority('The authority of Kafka')
+  const certified = authority.issue(['localhost', '127.0.0.1'])
+  const kafka = await startBroker({ dataDir, sasl: { certified }, log: line => process.stdout.write(`${line}\n`) })
   stops.push(() => kafka.stop())
-  return kafka
+  return { ...kafka, authority: authority.cert }
 }
 
 const addressOf = (mock: ChildProcess): Promise<string> => {

@@ -1,5 +1,7 @@
-import { createServer } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import type { Certified } from './selfSigned.ts'
 
 /** A span as OTLP has it in JSON; ids are hexadecimal. */
 export type ExportedSpan = {
@@ -27,10 +29,11 @@ const spansIn = (body: Buffer): readonly ExportedSpan[] =>
     scopeSpans.flatMap(({ spans }) => spans),
   )
 
-export const openOtlpCollector = async (): Promise<OtlpCollector> => {
+/** With a certificate it is reached over TLS. */
+export const openOtlpCollector = async (certified?: Certified): Promise<OtlpCollector> => {
   const chunks: Buffer[] = []
   const spans: ExportedSpan[] = []
-  const server = createServer((req, res) => {
+  const receive: RequestListener = (req, res) => {
     const body: Buffer[] = []
     req.on('data', (chunk: Buffer) => {
       chunks.push(chunk)
@@ -43,11 +46,12 @@ export const openOtlpCollector = async (): Promise<OtlpCollector> => {
         .writeHead(200, { 'content-type': req.headers['content-type'] ?? 'application/x-protobuf' })
         .end(isJson ? '{}' : '')
     })
-  })
+  }
+  const server = certified === undefined ? createServer(receive) : createSecureServer(certified, receive)
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: certified === undefined ? `http://127.0.0.1:${port}` : `https://localhost:${port}`,
     text: () => Buffer.concat(chunks).toString('latin1'),
     spans: () => spans,
     close: () => void server.close(),

@@ -1,3 +1,4 @@
+import { fileSettingOf, SECRETS } from '../../../src/settings/secretFiles.ts'
 import { SETTINGS, unknownSettingsIn } from '../../../src/settings/config.ts'
 import { INSECURITIES, type InsecurityName, warningOf } from '../../../src/settings/insecureSettings.ts'
 import { withoutSecrets } from '../../../src/lib/redaction.ts'
@@ -23,7 +24,15 @@ export const SHOWN: ReadonlySet<string> = new Set([
     'CONSOLE_SCOPE',
     'CONSOLE_ENVIRONMENT',
   ],
-  ...['KAFKA_BROKERS', 'KAFKA_SSL', 'KAFKA_SASL_MECHANISM', 'KAFKA_SASL_USERNAME', 'TRUSTED_PROXIES', 'CRASH_AT'],
+  ...[
+    'KAFKA_BROKERS',
+    'KAFKA_SSL',
+    'KAFKA_SSL_CA_FILE',
+    'KAFKA_SASL_MECHANISM',
+    'KAFKA_SASL_USERNAME',
+    'TRUSTED_PROXIES',
+    'CRASH_AT',
+  ],
   ...['IDEMPOTENCY_RETENTION', 'APPROVAL_FOUR_EYES', 'RATE_LIMITS', 'API_KEYS_PER_TENANT', 'OPERATORS_TENANT'],
   ...[
     'ALLOW_INSECURE',
@@ -37,6 +46,7 @@ export const SHOWN: ReadonlySet<string> = new Set([
     'EVIDENCE_HEADS_FILE',
     'EVIDENCE_HEADS_EVERY',
   ],
+  ...SECRETS.map(fileSettingOf),
 ])
 const NAMES: ReadonlySet<string> = new Set([...SETTINGS, TOKEN_SETTING])
 

@@ -1,24 +1,48 @@
 import { z } from 'zod'
 import { openClient, refusalOf } from '../../../src/adapters/kafka/client.ts'
+import {
+  type ConnectionFailure,
+  connectionFailureOf,
+  PART_SETTINGS,
+  type PartSettings,
+  reasonOf,
+} from '../../../src/lib/connectionFailures.ts'
+import { placeOfUrl, probe, urlEncryption } from '../../../src/lib/probe.ts'
 import type { Config } from '../../../src/settings/config.ts'
 import { fetchJwksFrom } from '../../../src/identity/fetchJwks.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
 import { withoutPassword } from '../connections.ts'
-import { type Check, finding, notUsed, ok, orNotChecked, reasonOf, answered } from './finding.ts'
+import { type Check, finding, notUsed, ok, orNotChecked, answered } from './finding.ts'
 import { checkTopics } from './topics.ts'
 
 /** Checks whether each dependency responds, by the same clients that the service uses. */
 
-type Attempt<T> = { readonly value: T; readonly took: string } | { readonly failed: string }
+type Attempt<T> = { readonly value: T; readonly took: string } | { readonly failed: string; readonly error: unknown }
 
-const attempt = async <T>(work: () => Promise<T>, explain = reasonOf): Promise<Attempt<T>> => {
+const attempt = async <T>(work: () => Promise<T>): Promise<Attempt<T>> => {
   const startedAtMs = performance.now()
   try {
     const value = await answered(work())
     return { value, took: `${Math.round(performance.now() - startedAtMs)} ms` }
   } catch (error) {
-    return { failed: explain(error) }
+    return { failed: reasonOf(error), error }
   }
+}
+
+type Part = { readonly check: string; readonly address: string; readonly settings: PartSettings }
+
+/** What a server does that cannot be used: it may well answer. */
+const PREDICATES: Readonly<Record<ConnectionFailure['kind'], string>> = {
+  certificate: 'cannot be used',
+  login: 'cannot be used',
+  unreachable: 'cannot be reached',
+  other: 'does not answer',
+}
+
+/** `until`: what follows from it. */
+const unusable = ({ check, address, settings }: Part, error: unknown, until: string): Check => {
+  const { kind, cause, remedy } = connectionFailureOf(error, settings)
+  return finding(check, `${address} ${PREDICATES[kind]}: ${cause}`, `${remedy} ${until}`)
 }
 
 const get = async (url: string): Promise<{ status: number; body: unknown }> => {
@@ -69,19 +93,17 @@ export const checkStore = async (
       check: ok('event store', `${withoutPassword(address)} at position ${tried.value}, ${tried.took}`),
       head: tried.value,
     }
-  const detail = `${withoutPassword(address)} does not answer: ${tried.failed}`
-  return {
-    check: finding('event store', detail, 'Start it, or correct EVENTSTORE_URL; until then nothing can be written.'),
-  }
+  const part = { check: 'event store', address: withoutPassword(address), settings: PART_SETTINGS['event store'] }
+  return { check: unusable(part, tried.error, 'Until then nothing can be written.') }
 }
 
 export const checkPostgres = async (address: string, database: Database): Promise<Check> => {
   const tried = await attempt(() => database.sql('select 1 as one'))
   if ('value' in tried) return ok('Postgres', `${withoutPassword(address)}, ${tried.took}`)
-  return finding(
-    'Postgres',
-    `${withoutPassword(address)} does not answer: ${tried.failed}`,
-    'Start it, or correct DATABASE_URL. Until then lists fail, and with the embedded event store, which needs Postgres, commands too.',
+  return unusable(
+    { check: 'Postgres', address: withoutPassword(address), settings: PART_SETTINGS.database },
+    tried.error,
+    'Until then lists fail, and with the embedded event store, which needs Postgres, commands too.',
   )
 }
 
@@ -104,18 +126,15 @@ export const checkKafka = async (address: string | null, { kafka }: Config): Pro
     return (await admin.describeCluster()).brokers.length
   }
   try {
-    const tried = await attempt(describe, error => refusalOf(error, options) ?? reasonOf(error))
+    const tried = await attempt(describe)
     if ('value' in tried) {
       const broker = ok('Kafka', `${address}, brokers: ${tried.value}, ${tried.took}`)
       return [broker, await orNotChecked('topics', () => checkTopics(admin))]
     }
-    return [
-      finding(
-        'Kafka',
-        `${address} does not answer: ${tried.failed}`,
-        'Start it, or correct KAFKA_BROKERS and KAFKA_SASL_*; the API keeps working, and the publisher catches up later.',
-      ),
-    ]
+    const refusal = refusalOf(tried.error, options)
+    const error = refusal === undefined ? tried.error : new Error(refusal)
+    const part = { check: 'Kafka', address, settings: PART_SETTINGS['fact bus'] }
+    return [unusable(part, error, 'The API keeps working, and the publisher catches up later.')]
   } finally {
     client.drop()
   }
@@ -126,12 +145,27 @@ const keysSchema = z.object({ keys: z.array(z.object({ kid: z.string() })).min(1
 export const checkIssuer = async (issuer: string): Promise<Check> => {
   const tried = await attempt(async () => keysSchema.parse(await fetchJwksFrom(issuer)()).keys.length)
   if ('value' in tried) return ok('issuer', `${issuer}, keys: ${tried.value}, ${tried.took}`)
-  return finding(
-    'issuer',
-    `The keys of ${issuer} cannot be fetched: ${tried.failed}`,
-    'Start it, or correct OIDC_ISSUER; tokens signed with keys that are already known are accepted until then.',
+  return unusable(
+    { check: 'issuer', address: issuer, settings: PART_SETTINGS.issuer },
+    tried.error,
+    'Tokens signed with keys that are already known are accepted until then.',
   )
 }
+
+const COLLECTOR_MAX_MS = 5_000
+
+/** Connects to each collector of OpenTelemetry, whose exporter keeps failures to itself. */
+export const checkCollectors = ({ telemetry }: Config): Promise<readonly Check[]> =>
+  Promise.all(
+    telemetry.map(async ({ setting, url, ca }) => {
+      const [place] = placeOfUrl(url)
+      const encryption = urlEncryption(url, ca)
+      const error = place && (await probe(place, { encryption, timeoutMs: COLLECTOR_MAX_MS }))
+      if (error === undefined) return ok('telemetry', `${url} accepts connections`)
+      const settings = { ...PART_SETTINGS.telemetry, address: setting }
+      return unusable({ check: 'telemetry', address: url, settings }, error, 'The service itself keeps working.')
+    }),
+  )
 
 export const checkMetrics = async (metrics: string | null): Promise<Check> => {
   if (metrics === null) return notUsed('metrics', 'the address is not known here; METRICS_PORT sets it')

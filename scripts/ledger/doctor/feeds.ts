@@ -3,7 +3,8 @@ import { books, journals, projections } from '../../../projections/index.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
 import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { aggregates } from '../../../streams/index.ts'
-import { type Check, finding, notUsed, ok, reasonOf } from './finding.ts'
+import { reasonOf } from '../../../src/lib/connectionFailures.ts'
+import { type Check, finding, notUsed, ok } from './finding.ts'
 
 /** The progress of each feed, as the number of events that it still has to process. */
 

@@ -1,3 +1,4 @@
+import { reasonOf } from '../../../src/lib/connectionFailures.ts'
 import { withoutSecrets } from '../../../src/lib/redaction.ts'
 import { sentence } from '../../../src/lib/startupError.ts'
 import { within } from '../../../src/lib/time.ts'
@@ -34,14 +35,6 @@ export const notChecked = (check: string, reason: string): Check => ({
   detail: withoutSecrets(sentence(reason)),
   way_out: 'Repair the dependencies that findings name, then run doctor again.',
 })
-
-/** The innermost cause, which is more specific than the errors that wrap it. */
-export const reasonOf = (error: unknown): string => {
-  let reason = error
-  while (reason instanceof Error && reason.cause instanceof Error) reason = reason.cause
-  if (reason instanceof AggregateError && reason.errors[0] instanceof Error) return reason.errors[0].message
-  return reason instanceof Error ? reason.message : String(reason)
-}
 
 const CHECK_MAX_MS = 8_000
 

@@ -61,14 +61,14 @@ export const checkCertificate = ({ name, expires_at }: Certificate, nowMs: numbe
 
 export type Machine = { readonly node: string; readonly data_directory: Directory & { readonly free_bytes: number } }
 
-type Directories = Pick<Config, 'dataDir' | 'databaseUrl' | 'eventStoreUrl'>
+type Directories = Pick<Config, 'dataDir' | 'certificateFiles'>
 type Examined = { readonly machine: Machine; readonly checks: readonly Check[] }
 
-export const examineMachine = async ({ dataDir, ...urls }: Directories): Promise<Examined> => {
+export const examineMachine = async ({ dataDir, certificateFiles }: Directories): Promise<Examined> => {
   const node = process.versions.node
   const directory = await readDirectory(dataDir)
   const free_bytes = await freeBytesOn(dataDir)
-  const certificates = await readCertificates(urls)
+  const certificates = await readCertificates(certificateFiles)
   return {
     machine: { node, data_directory: { ...directory, free_bytes } },
     checks: [

@@ -1,7 +1,8 @@
 import { aggregates } from '../../../streams/index.ts'
 import { StoreRefused } from '../../../src/adapters/eventstoredb/refusals.ts'
 import type { EventStore } from '../../../src/ports.ts'
-import { type Check, finding, ok, reasonOf } from './finding.ts'
+import { reasonOf } from '../../../src/lib/connectionFailures.ts'
+import { type Check, finding, ok } from './finding.ts'
 
 /** The check of the rights that the service needs on a secured event store. */
 

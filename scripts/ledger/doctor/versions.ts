@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { serverVersionOf } from '../../../src/adapters/eventstoredb/serverVersion.ts'
 import type { Database } from '../../../src/ports.ts'
-import { type Check, finding, ok, reasonOf, answered } from './finding.ts'
+import { reasonOf } from '../../../src/lib/connectionFailures.ts'
+import { type Check, finding, ok, answered } from './finding.ts'
 
 /** The check of versions: of this build, and of the servers that it stands on. */
 

@@ -2,6 +2,7 @@ import { EventStoreDBClient, jsonEvent } from '@eventstore/db-client'
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js'
 import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
 import { status } from '@grpc/grpc-js'
+import { asEsdb } from '../../lib/storeAddress.ts'
 import type { Appended } from '../../ports.ts'
 import { answerOf, type Decode } from './answers.ts'
 import { AppendCall, type Sending } from './appendCall.ts'
@@ -30,7 +31,7 @@ export class Client {
 
   /** Throws the library's error for a connection string that cannot be parsed. */
   constructor(connectionString: string) {
-    this.library = EventStoreDBClient.connectionString(connectionString)
+    this.library = EventStoreDBClient.connectionString(asEsdb(connectionString))
     this.connect = sessionsOf(connectionString, this.library.connectionName)
   }
 

@@ -8,7 +8,7 @@ import { head, readStream } from './read.ts'
 const DEFAULT_APPEND_DEADLINE_MS = 3000
 
 export type EventStoreOptions = {
-  /** `esdb://…`; `esdb+discover://…` for a cluster. */
+  /** `esdb://…`, `kurrentdb://…` or `kdb://…`; `esdb+discover://…` and so on for a cluster. */
   readonly connectionString: string
   readonly appendDeadlineMs?: number
 }

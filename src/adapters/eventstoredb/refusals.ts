@@ -1,6 +1,7 @@
-import { connect } from 'node:tls'
-import { connectionParts } from './connectionString.ts'
+import { placeIn, probe } from '../../lib/probe.ts'
+import { storeAddressOf } from '../../lib/storeAddress.ts'
 import { causeOf } from './errors.ts'
+import { encryptionOf } from './session.ts'
 
 /** Refusals of this service by an event store, and how they are recognized. */
 
@@ -43,37 +44,17 @@ export const refusalOf = (error: unknown): StoreRefused | undefined => {
   return CERTIFICATE.test(error.message) ? new StoreRefused('certificate', error.message) : undefined
 }
 
-type Node = { readonly host: string; readonly port: number }
-
-/** The nodes in the connection string, if it asks for TLS with verified certificates. */
-const nodesIn = (connectionString: string): readonly Node[] => {
-  const { hosts, setting } = connectionParts(connectionString)
-  if (setting('tls') === 'false' || setting('tlsverifycert') === 'false') return []
-  return hosts.map(named => {
-    const { hostname, port } = new URL(`https://${named}`)
-    return { host: hostname, port: port === '' ? DEFAULT_PORT : Number(port) }
-  })
-}
-
-/** The error of a TLS handshake with this node; undefined if there was none in time. */
-const handshake = ({ host, port }: Node): Promise<Error | undefined> =>
-  new Promise(resolve => {
-    const socket = connect({ host, port, servername: host, ALPNProtocols: ['h2'] })
-    const end = (error?: Error): void => {
-      socket.destroy()
-      resolve(error)
-    }
-    socket.setTimeout(HANDSHAKE_MAX_MS, () => end())
-    socket.once('secureConnect', () => end())
-    socket.once('error', end)
-  })
-
 /**
  * The refusal behind an error. A client that discovers its cluster hides the reason for which no node can be reached, so
  * each node is connected to once for its certificate.
  */
 export const refusalBehind = async (connectionString: string, error: unknown): Promise<StoreRefused | undefined> => {
   if (!(error instanceof Error && error.message.startsWith(NOT_DISCOVERED))) return refusalOf(error)
-  const failures = await Promise.all(nodesIn(connectionString).map(handshake))
+  const address = storeAddressOf(connectionString)
+  const encryption = encryptionOf(address)
+  if (encryption === undefined) return undefined
+  const options = { encryption: { ...encryption, ALPNProtocols: ['h2'] }, timeoutMs: HANDSHAKE_MAX_MS }
+  const places = address.hosts.flatMap(host => placeIn(host, DEFAULT_PORT))
+  const failures = await Promise.all(places.map(place => probe(place, options)))
   return failures.map(refusalOf).find(refused => refused?.refused === 'certificate')
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from 'node:http2'
-import { connectionParts } from './connectionString.ts'
+import type { Encryption } from '../../lib/probe.ts'
+import { type StoreAddress, storeAddressOf } from '../../lib/storeAddress.ts'
 
 /**
  * A connection to the node that the official client has chosen, beside the client's own. Calls on it are made without the
@@ -34,12 +35,19 @@ export const keepAlive = (http2: ClientHttp2Session, { intervalMs, timeoutMs } =
   http2.once('close', () => clearInterval(interval))
 }
 
-/** Returns a function that connects to a node, `host:port`. Requests can be made at once; they fail if the node cannot be reached. */
-export const sessionsOf = (connectionString: string, connectionName: string): ((node: string) => Session) => {
-  const { credentials, setting } = connectionParts(connectionString)
-  const isSecure = setting('tls') !== 'false'
+/** How a connection is encrypted; undefined for `tls=false`. */
+export const encryptionOf = ({ setting }: StoreAddress): Encryption | undefined => {
+  if (setting('tls') === 'false') return undefined
   const ca = fileIn(setting('tlscafile'))
   const identity = { cert: fileIn(setting('usercertfile')), key: fileIn(setting('userkeyfile')) }
+  return { ...(ca && { ca }), ...identity }
+}
+
+/** Returns a function that connects to a node, `host:port`. Requests can be made at once; they fail if the node cannot be reached. */
+export const sessionsOf = (connectionString: string, connectionName: string): ((node: string) => Session) => {
+  const address = storeAddressOf(connectionString)
+  const { credentials } = address
+  const encryption = encryptionOf(address)
   const login = credentials && Buffer.from(`${credentials.user}:${credentials.password}`).toString('base64')
   const headers = {
     ':method': 'POST',
@@ -49,12 +57,12 @@ export const sessionsOf = (connectionString: string, connectionName: string): ((
     // A follower may lag, and a node that was the leader keeps its connections: both would answer from the past. They
     // refuse such a call, and name the leader.
     'requires-leader': 'true',
-    ...(isSecure && login !== undefined && { authorization: `Basic ${login}` }),
+    ...(encryption && login !== undefined && { authorization: `Basic ${login}` }),
   }
   return node => {
-    const http2 = connect(`${isSecure ? 'https' : 'http'}://${node}`, {
+    const http2 = connect(`${encryption ? 'https' : 'http'}://${node}`, {
       settings: { initialWindowSize: WINDOW_BYTES, enablePush: false },
-      ...(isSecure && { ...(ca && { ca }), ...identity }),
+      ...encryption,
     })
     http2.once('connect', () => http2.setLocalWindowSize(WINDOW_BYTES))
     // Each call reports the failure; without a listener it would end the process.

@@ -239,6 +239,8 @@ describe('npm run ledger -- doctor', () => {
     expect(Object.keys(findings)).to.deep.equal(['API', 'event store', 'Postgres', 'Kafka', 'issuer'])
     for (const [part, detail] of Object.entries(findings)) expect(detail, part).to.include('ECONNREFUSED')
     const { stdout } = await ledger(['doctor'], folder)
+    for (const setting of ['EVENTSTORE_URL', 'DATABASE_URL', 'KAFKA_BROKERS', 'OIDC_ISSUER'])
+      expect(stdout).to.match(new RegExp(`: Start it, or correct ${setting}\\.`))
     expect(stdout)
       .to.match(/^FINDING +event store /m)
       .and.not.to.include('secret')

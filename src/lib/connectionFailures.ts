@@ -1,0 +1,162 @@
+import { systemCode } from './startupError.ts'
+
+/** Why another server cannot be used, and what an operator does about it: by the errors of its client. */
+
+export type ConnectionFailure = {
+  /** A certificate, a refused login, no connection; `other`: the words of the client. */
+  readonly kind: 'certificate' | 'login' | 'unreachable' | 'other'
+  /** Without a full stop. */
+  readonly cause: string
+  /** A sentence. */
+  readonly remedy: string
+}
+
+/** The settings that remedies name. */
+export type PartSettings = {
+  readonly address: string
+  readonly login: string
+  /** Where the file with the certificate of the authority is set. */
+  readonly authority: string
+}
+
+export const PART_SETTINGS = {
+  'event store': {
+    address: 'EVENTSTORE_URL',
+    login: 'the user and the password in EVENTSTORE_URL',
+    authority: 'tlsCAFile in EVENTSTORE_URL',
+  },
+  database: {
+    address: 'DATABASE_URL',
+    login: 'the user and the password in DATABASE_URL',
+    authority: 'sslrootcert in DATABASE_URL',
+  },
+  'fact bus': {
+    address: 'KAFKA_BROKERS',
+    login: 'KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD',
+    authority: 'KAFKA_SSL_CA_FILE',
+  },
+  issuer: { address: 'OIDC_ISSUER', login: 'OIDC_ISSUER', authority: 'NODE_EXTRA_CA_CERTS' },
+  telemetry: {
+    address: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    login: 'OTEL_EXPORTER_OTLP_HEADERS',
+    authority: 'OTEL_EXPORTER_OTLP_CERTIFICATE',
+  },
+} as const satisfies Readonly<Record<string, PartSettings>>
+
+type Rule = {
+  readonly kind: ConnectionFailure['kind']
+  /** Of the code and the message of an error: some clients keep only the message. */
+  readonly pattern: RegExp
+  readonly cause: (message: string) => string
+  readonly remedy: (settings: PartSettings) => string
+}
+
+/** `Host: a. is not in the cert's altnames: DNS:b, DNS:c` and `IP: 10.0.0.1 is not in the cert's list: 10.0.0.2`. */
+const OTHER_NAME =
+  /(?:Host: (\S+?)\.? is not in the cert's altnames|IP: (\S+) is not in the cert's list): ?((?:(?:DNS|IP Address):)?[^\s,)]+(?:, (?:DNS|IP Address):[^\s,)]+)*)?/
+
+const otherNames = (message: string): string => {
+  const [, host, address, names = ''] = OTHER_NAME.exec(message) ?? []
+  const others = names.replaceAll(/DNS:|IP Address:/g, '').replace(/\.$/, '')
+  return `its certificate is ${others === '' ? '' : `for ${others}, `}not for ${host ?? address ?? 'this host name'}`
+}
+
+const startIt = ({ address }: PartSettings): string => `Start it, or correct ${address}.`
+
+const unreachable = (code: string, cause: string): Rule => ({
+  kind: 'unreachable',
+  pattern: new RegExp(`\\b${code}\\b`),
+  cause: () => `${cause} (${code})`,
+  remedy: startIt,
+})
+
+const RULES: readonly Rule[] = [
+  {
+    kind: 'certificate',
+    pattern: /ALTNAME_INVALID|certificate's altnames/,
+    cause: otherNames,
+    remedy: ({ address }) => `Use a name of the certificate in ${address}, or have one issued for this name.`,
+  },
+  {
+    kind: 'certificate',
+    pattern: /CERT_HAS_EXPIRED|certificate has expired/,
+    cause: () => 'its certificate has expired',
+    remedy: () => 'Renew it at the server; if it is still valid, correct the clock of this machine.',
+  },
+  {
+    kind: 'certificate',
+    pattern: /CERT_NOT_YET_VALID|certificate is not yet valid/,
+    cause: () => 'its certificate is not valid yet',
+    remedy: () => 'Correct the clock of this machine, or wait.',
+  },
+  {
+    kind: 'certificate',
+    pattern:
+      /UNABLE_TO_(?:VERIFY|GET_ISSUER)|SELF_SIGNED|CERT_SIGNATURE_FAILURE|self-signed certificate|unable to (?:verify|get (?:local )?issuer)|certificate signature failure/,
+    cause: () => 'its certificate was issued by an authority that is not trusted here',
+    remedy: ({ authority }) => `Set ${authority} to the file with the certificate of that authority.`,
+  },
+  {
+    kind: 'certificate',
+    pattern: /wrong version number|packet length too long|does not support SSL connections/,
+    cause: () => 'it does not speak TLS at this port',
+    remedy: ({ address }) => `Correct the port in ${address}, or turn on TLS at the server.`,
+  },
+  {
+    kind: 'certificate',
+    pattern: /before secure TLS connection was established/,
+    cause: () => 'it closed the connection during the TLS handshake',
+    remedy: ({ address }) => `Correct the port in ${address}, or turn on TLS at the server.`,
+  },
+  {
+    kind: 'login',
+    pattern: /\b28P01\b|refuses the user name or the password|refused the login/,
+    cause: message => message,
+    remedy: ({ login }) => `Correct ${login}.`,
+  },
+  {
+    kind: 'login',
+    pattern: /denies the user in EVENTSTORE_URL/,
+    cause: message => message,
+    remedy: () => 'Permit it to that user: scripts/ledger/OPERATING.md says how.',
+  },
+  {
+    kind: 'login',
+    pattern: /\b28000\b/,
+    cause: message => message,
+    remedy: ({ address }) => `Permit the user at the server (pg_hba.conf), or correct ${address}.`,
+  },
+  {
+    kind: 'login',
+    pattern: /\b3D000\b/,
+    cause: message => message,
+    remedy: ({ address }) => `Create it, or correct ${address}.`,
+  },
+  unreachable('ECONNREFUSED', 'the connection was refused'),
+  unreachable('ENOTFOUND', 'there is no such host'),
+  unreachable('EAI_AGAIN', 'the name of the host cannot be resolved'),
+  unreachable('EHOSTUNREACH', 'the host is unreachable'),
+  unreachable('ENETUNREACH', 'the network is unreachable'),
+]
+
+/** The error, its causes, and of an error for several addresses the first. The innermost is last. */
+const chainOf = (error: unknown): readonly Error[] => {
+  if (!(error instanceof Error)) return []
+  const inner = error instanceof AggregateError ? error.errors[0] : error.cause
+  return [error, ...chainOf(inner)]
+}
+
+/** The innermost message, which is more specific than the errors that wrap it. */
+export const reasonOf = (error: unknown): string => chainOf(error).at(-1)?.message ?? String(error)
+
+export const connectionFailureOf = (error: unknown, settings: PartSettings): ConnectionFailure => {
+  for (const { code, message } of chainOf(error).toReversed().map(withCode))
+    for (const { kind, pattern, cause, remedy } of RULES)
+      if (pattern.test(`${code} ${message}`)) return { kind, cause: cause(message), remedy: remedy(settings) }
+  return { kind: 'other', cause: reasonOf(error), remedy: startIt(settings) }
+}
+
+const withCode = (error: Error): { readonly code: string; readonly message: string } => ({
+  code: systemCode(error) ?? '',
+  message: error.message,
+})
