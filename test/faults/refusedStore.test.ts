@@ -68,7 +68,7 @@ describe('a service whose event store refuses it', () => {
   it('is not ready, and responds to a command with 503 without effect', async () => {
     expect(isReady).to.equal(false)
     expect(reasons.at(-1)).to.match(
-      /^Waiting for the event store at 127\.0\.0\.1:\d+ \(EVENTSTORE_URL\): The event store refuses the user name or the password/,
+      /^Waiting for the event store at 127\.0\.0\.1:\d+ \(EVENTSTORE_URL\): The event store refuses the user name or the password in EVENTSTORE_URL\..* Correct the user and the password in EVENTSTORE_URL\.$/,
     )
     expect(await post(dataDir)).to.deep.equal({ status: 503, code: 'dependency_unavailable' })
     const addresses = await readAddresses(dataDir)
