@@ -77,9 +77,11 @@ const run = async (): Promise<void> => {
     const starting = start(config, { signal: ending.signal, onWaiting: notify, onOutage: notify })
     closeWithGrace({ delay: SHUTDOWN_MAX_MS, logger: false }, async ({ err }) => {
       ending.abort()
+      print('stopping')
       if (err) process.stderr.write(`${err.stack ?? err.message}\n`)
       await (await starting.catch(() => undefined))?.close()
       await endTelemetry()
+      print('stopped')
       // The signal of this process to itself after a failure must exit with 1; the library exits with 0 after a signal.
       if (process.exitCode !== undefined) process.exit()
     })
@@ -98,4 +100,6 @@ const run = async (): Promise<void> => {
   }
 }
 
+// A reader that has gone, as in `npm start | head`, must not end the service.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
 await main()

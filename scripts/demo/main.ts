@@ -65,7 +65,7 @@ const demo = async (config: Config, options: Options, signal: AbortSignal): Prom
   printLine(`The invoices of a music shop, ${plan.length} of them, as the tenant ${TENANT}.`)
   // A service that ends with the demo needs no known port.
   const port = options.keep || config.port !== PORT_DEFAULT ? config.port : 0
-  const onStarting = (): void => printLine(`No service runs on ${config.dataDir}: starting one.`)
+  const onStarting = (): void => printLine(`No service is running on ${config.dataDir}; starting one.`)
   const service = await findOrStart(config, { port, signal, onStarting })
   const stays = (): boolean => !service.startedHere || (options.keep && !signal.aborted)
   try {

@@ -40,7 +40,7 @@ const exists = (path: string): Promise<boolean> =>
   )
 
 const isThere = (out: string): StartupError =>
-  new StartupError(`${out} already exists: name a new folder for the backup.`)
+  new StartupError(`${out} already exists. Name a new folder for the backup.`)
 
 type Content = { readonly files: number; readonly bytes: number }
 

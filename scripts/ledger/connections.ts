@@ -102,7 +102,7 @@ export const findConnections = async (api?: string): Promise<Connections> => {
 
 /** Instructions for the case that no service is known. */
 export const howToStart = (dataDir: string): string =>
-  `No service runs on ${dataDir}. Start it with npm start, or name its data directory in LEDGER_DATA_DIR.`
+  `No service is running on ${dataDir}. Run npm start, or set LEDGER_DATA_DIR to the data directory of the running service.`
 
 /** The connection string without its password, for display. */
 export const withoutPassword = (address: string): string =>

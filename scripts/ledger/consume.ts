@@ -75,7 +75,7 @@ const fromKafka = async ({ follow }: Options, reading: Reading): Promise<void> =
 
 const noBroker = (): StartupError =>
   new StartupError(
-    'No Kafka broker is configured: set KAFKA_BROKERS, such as 127.0.0.1:9092 (npm run kafka starts one).',
+    'No Kafka broker is configured. Set KAFKA_BROKERS for this command, such as KAFKA_BROKERS=127.0.0.1:9092 (npm run kafka starts one).',
   )
 
 const topicsOf = ({ from, topic }: Options): readonly string[] | undefined => {
@@ -107,7 +107,7 @@ const repair = async (options: Options): Promise<boolean> => {
   if (verified === undefined) return false
   if (verified.ok) printNotice('The copy is complete up to its position.')
   else {
-    printNotice('The copy is not complete: copying every fact anew.')
+    printNotice('The copy is incomplete: copying every fact again.')
     await emptyCopy(options.copy)
   }
   return true
@@ -142,7 +142,7 @@ const repairCommand = ({ copy, tenant }: Common): string =>
 
 const remedyOf = async (options: Common): Promise<string> =>
   (await readState(options.copy)).from === 'http'
-    ? `To repair it: ${repairCommand(options)}`
+    ? `To repair it, run: ${repairCommand(options)}`
     : `To repair it, delete ${options.copy} and consume from Kafka again, while the topics still have the facts.`
 
 const verify = async (options: Common): Promise<void> => {

@@ -68,7 +68,7 @@ const examineDatabase = async (
     orNotChecked('clock', () => checkClock(database)),
     orNotChecked('locks', locks),
     orNotChecked('dead letters', () => checkDeadLetters(database)),
-    orNotChecked('bytes of tenants', () => checkTenantBytes(database, config.tenantBytesPerDay)),
+    orNotChecked('tenant storage', () => checkTenantBytes(database, config.tenantBytesPerDay)),
     orNotChecked('failed feeds', () => checkErrors(database)),
   ])
   return { checks, leases }
@@ -87,7 +87,7 @@ const withoutAnswer = (names: readonly string[], who: string): readonly Check[] 
   names.map(name => notChecked(name, `${who} does not answer`))
 
 const NO_STORE = withoutAnswer(['event store rights', 'tenants'], 'the event store')
-const DATABASE_CHECKS = ['clock', 'locks', 'dead letters', 'bytes of tenants', 'failed feeds']
+const DATABASE_CHECKS = ['clock', 'locks', 'dead letters', 'tenant storage', 'failed feeds']
 const NO_DATABASE: OfDatabase = { checks: withoutAnswer(DATABASE_CHECKS, 'Postgres'), leases: [] }
 const NO_FEEDS: Pick<Examined, 'checks' | 'feeds'> = {
   checks: withoutAnswer(['log', 'feeds'], 'the event store or Postgres'),

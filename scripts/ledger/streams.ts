@@ -79,7 +79,9 @@ export const streamNamed = (id: string): string => {
   const owner = AGGREGATES.find(({ prefix }) => isId(prefix, id))
   if (owner !== undefined) return streamOf(owner, id as Id<IdPrefix>)
   const forms = AGGREGATES.map(({ prefix }) => `${prefix}_…`).join(', ')
-  throw new StartupError(`${JSON.stringify(id)} is not a stream id. It needs a prefix and 26 characters: ${forms}.`)
+  throw new StartupError(
+    `${JSON.stringify(id)} is not a stream id. An id is a prefix and 26 characters: ${forms}. npm run -s ledger -- tenants list prints those of tenants.`,
+  )
 }
 
 const INDENT = '   '

@@ -37,8 +37,8 @@ const refuseUnknown = async (given: string): Promise<void> => {
   if (event_store === null) throw new StartupError(howToStart(config.dataDir))
   if (await isKnown(tenant, { event_store, postgres })) return
   throw new StartupError(
-    `No tenant ${tenant} exists: it has no data, and no operator has decided anything about it. ` +
-      'See npm run -s ledger -- tenants list, or suspend it in advance with --force.',
+    `There is no tenant named ${tenant}. To see all, run npm run -s ledger -- tenants list; ` +
+      'to suspend one before it exists, add --force.',
   )
 }
 

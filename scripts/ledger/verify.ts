@@ -107,7 +107,7 @@ const verify = (folder: string | undefined, { only, key, heads, asOf, json }: Op
 }
 
 const NEXT_FOR_FOLDER =
-  'Keep the folder unchanged. A new export, and npm run -s ledger -- verify without a folder, show whether the log itself was changed.'
+  'Do not change this folder. To see whether the log itself was changed, make a new export, and run npm run -s ledger -- verify without a folder.'
 
 const timeFrom = (text: string): number => {
   const time = timeIn(text)

@@ -76,7 +76,10 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   })
   const issuerPort =
     config.issuer === undefined ? await serveIssuer(config, { port, logger, children }, embedded) : undefined
-  stores.resolve({ ...(await openStores(config, embedded, logger, failed.resolve)), issuerPort })
+  stores.resolve({
+    ...(await openStores(config, embedded, logger, { onExit: failed.resolve, onOutage: starting.onOutage })),
+    issuerPort,
+  })
   await children.ready
   return { addresses: await addresses(), logs: place, failed: failed.promise, close: cleanup.run }
 }

@@ -4,7 +4,7 @@ import { type CleanupStack, createCleanupStack } from '../lib/cleanupStack.ts'
 import type { Config } from '../settings/config.ts'
 import { openDataDirectory } from '../embedded/dataDirectory.ts'
 import { holdFreePort, holdPort } from '../embedded/freePorts.ts'
-import { startEmbeddedServices } from '../embedded/startEmbedded.ts'
+import { type RequestedServices, startEmbeddedServices } from '../embedded/startEmbedded.ts'
 import { StartupError } from '../lib/startupError.ts'
 import type { Logger } from '../ports.ts'
 import { openOperatorPort } from './operatorPort.ts'
@@ -49,7 +49,7 @@ export const openDirectoryAndLog = async (config: Config, cleanup: CleanupStack,
   if (isEmbedded(config)) {
     const directory = await openDataDirectory(config.dataDir).catch((error: unknown) => {
       throw error instanceof StartupError
-        ? new StartupError(`${error.message} To use another directory, set LEDGER_DATA_DIR.`, error)
+        ? new StartupError(`${error.message} To use a different directory, set LEDGER_DATA_DIR.`, error)
         : error
     })
     cleanup.defer(() => directory.release())
@@ -74,14 +74,14 @@ export const openStores = async (
   config: Config,
   cleanup: CleanupStack,
   logger: Logger,
-  onExit: (reason: Error) => void,
+  notices: Pick<RequestedServices, 'onExit' | 'onOutage'>,
 ): Promise<Stores> => {
   const embedded = await startEmbeddedServices({
     dataDir: config.dataDir,
     database: config.databaseUrl === undefined,
     eventStore: config.eventStoreUrl === undefined,
     log: line => logger.info({ line }, 'output of an embedded service'),
-    onExit,
+    ...notices,
   })
   cleanup.defer(embedded.stop)
   return {

@@ -89,7 +89,10 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   const listening = await chooseListeningPlace(config, cleanup)
   observeProcess()
   const metrics = await serveMetrics(config, cleanup, () => metricsText({ process: 'service' }))
-  const stores = await openStores(config, cleanup, logger, failed.resolve)
+  const stores = await openStores(config, cleanup, logger, {
+    onExit: failed.resolve,
+    onOutage: starting.onOutage,
+  })
   const addresses = addressesOf(config, { port: listening.port, stores, metrics, pids: { service: process.pid } })
   const onListening = (): Promise<void> => publish(config, addresses, cleanup)
   await startService(

@@ -53,8 +53,10 @@ const tryLock = (path: string): FileLock | undefined => {
 
 const heldBy = async (path: string): Promise<StartupError> => {
   const pid = await readFile(join(path, HOLDER_FILE), 'utf8').catch(() => '')
-  const holder = pid === '' ? 'another process' : `the process with pid ${pid.trim()}`
-  return new StartupError(`The data directory ${path} is in use by ${holder}.`)
+  const holder = pid === '' ? 'another process' : `process ${pid.trim()}`
+  return new StartupError(
+    `The data directory ${path} is in use by ${holder}, which runs a service on it. Stop it first.`,
+  )
 }
 
 /** The pid of the process that holds the directory; undefined while none does, also if a killed one has left its pid. */

@@ -21,6 +21,8 @@ export type RequestedServices = {
   readonly eventStore: boolean
   readonly eventStorePort?: number
   readonly log: (line: string) => void
+  /** Called with a sentence for a person when a service has stopped or does not respond. */
+  readonly onOutage?: (sentence: string) => void
   /** Called when a service has ended for good, so the ledger cannot continue. */
   readonly onExit: (reason: Error) => void
 }
@@ -62,10 +64,14 @@ const passwordOf = (address: string): string => decodeURIComponent(new URL(addre
  * Long because its functions share the running children.
  */
 export const startEmbeddedServices = async (request: RequestedServices): Promise<EmbeddedServices> => {
-  const { log, onExit, eventStorePort = 0 } = request
+  const { log, onOutage, onExit, eventStorePort = 0 } = request
   const running: Child[] = []
   const stop = async (): Promise<void> => {
     for (const child of running.toReversed()) await child.stop()
+  }
+  const report = (sentence: string): void => {
+    log(sentence)
+    onOutage?.(sentence)
   }
   const start = async (options: Supervision<ChildOperations>): Promise<string> => {
     const { name } = options
@@ -74,8 +80,8 @@ export const startEmbeddedServices = async (request: RequestedServices): Promise
       nodeOptions: [],
       startMaxMs: START_MAX_MS,
       log,
-      onSilent: () => log(`The process ${name} is not responding.`),
-      onEnded: how => log(`The process ${name} ended unexpectedly and is started again: ${how}`),
+      onSilent: () => report(`The embedded ${name} is not responding.`),
+      onEnded: how => report(`The embedded ${name} has stopped and is being restarted: ${how}`),
       onGivenUp: onExit,
       ...options,
     })

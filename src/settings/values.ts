@@ -48,7 +48,7 @@ export const approvalAmounts = list.transform((rules, context) => {
     if (amount === undefined)
       context.addIssue({
         code: 'custom',
-        message: `${rule} is not of the form tenant=CURRENCY:amount, such as acme=USD:100000`,
+        message: `${rule} does not have the form tenant=CURRENCY:amount, such as acme=USD:100000`,
       })
     else if (amounts.has(key)) context.addIssue({ code: 'custom', message: `${tenant} has two amounts in ${currency}` })
     else amounts.set(key, BigInt(amount))
@@ -69,7 +69,7 @@ const namedValues = <T>(names: readonly string[], form: string, read: (text: str
       if (value === undefined)
         context.addIssue({
           code: 'custom',
-          message: `${rule} is not of the form ${form}, where policy is one of ${names.join(', ')}`,
+          message: `${rule} does not have the form ${form}, where policy is one of ${names.join(', ')}`,
         })
       else if (name in values) context.addIssue({ code: 'custom', message: `${name} is named twice` })
       else values[name] = value

@@ -75,6 +75,7 @@ describe('the service as a process', () => {
     stopped = true
     await Promise.all(load)
     expect(code, service.output()).to.equal(0)
+    expect(service.output()).to.match(/\nstopping\nstopped\n$/)
     expect(unexpected).to.deep.equal([])
     const streamed = await listener
     expect(streamed.endsWith('\n\n'), 'the event stream ends after a complete event').to.equal(true)
@@ -150,6 +151,12 @@ describe('the service as a process', () => {
       return items.length > 0 && items
     })
     expect(next.map(({ subject }: { subject: string }) => subject)).to.deep.equal([order.body.id])
+  })
+
+  it('shuts down gracefully also when the reader of its output has gone', async () => {
+    const service = await start()
+    service.closeOutput()
+    expect(await service.end('SIGTERM')).to.equal(0)
   })
 
   it('names a variable that resembles a setting', async () => {

@@ -39,8 +39,9 @@ const requireSameLog = async (api: Api, copy: Copy): Promise<void> => {
   const digest = await api.manifest(topicOf(newest), { from: position, to: position })
   if (!isSame(digest, digestOf([entryOf(newest)])))
     throw new StartupError(
-      `The ledger does not have the newest fact of this copy, ${newest.id} at position ${position}: it is another tenant or ` +
-        'log, or was restored from an older backup. Correct --tenant or --api, or use another folder.',
+      `This copy is of tenant ${newest.tenantid}, and the ledger has no fact ${newest.id} of the named tenant at position ${position}. ` +
+        'If --tenant or --api is wrong, correct it. If they are right, the ledger was restored from an older backup: keep this ' +
+        'folder, and copy into a new one.',
     )
 }
 

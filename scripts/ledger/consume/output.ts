@@ -19,7 +19,7 @@ export const printConsumed = (copy: Copy, folder: string, json: boolean): void =
 }
 
 const describe = ({ type, subject, position, id, tenantid }: Entry): string =>
-  `${type} of ${subject} at position ${position}, tenant ${tenantid}, id ${id}`
+  `${type} for ${subject} at position ${position}, tenant ${tenantid}, id ${id}`
 
 const cellsOf = ({ ranges, topic, unproved, ...proof }: TopicProof): readonly string[] => {
   const had = ranges.reduce((sum, range) => sum + range.had.count, 0)
@@ -36,7 +36,7 @@ const printProblems = ({ topic, ranges, missing, surplus, findings }: TopicProof
   for (const finding of findings) print(`${topic}: ${finding}`)
   for (const { from, to, had, wanted } of ranges.filter(({ agrees }) => !agrees))
     print(
-      `${topic}: positions ${from} to ${to} contain ${counted(wanted.count, 'fact')} (SHA-256 ${wanted.sha256}), the copy ${had.count}.`,
+      `${topic}: the ledger has ${counted(wanted.count, 'fact')} at positions ${from} to ${to} (SHA-256 ${wanted.sha256}), and the copy ${had.count}.`,
     )
   for (const entry of missing) print(`missing: ${describe(entry)}`)
   for (const entry of surplus) print(`surplus (${entry.why}): ${describe(entry)}`)
@@ -46,5 +46,5 @@ export const printVerified = (verified: Verified, json: boolean): void => {
   if (json) return printJson(verified)
   for (const line of aligned(verified.topics.map(cellsOf))) print(line)
   for (const proof of verified.topics) printProblems(proof)
-  print(verified.ok ? 'The copy is complete.' : 'The copy is not complete.')
+  print(verified.ok ? 'The copy is complete.' : 'The copy is incomplete.')
 }

@@ -67,7 +67,10 @@ export const checkConfiguration = (env: NodeJS.ProcessEnv): Check => {
 export const checkApproval = (env: NodeJS.ProcessEnv): Check => {
   const amounts = readConfiguration(env)['APPROVAL_FOUR_EYES']
   return amounts === undefined
-    ? notUsed('approval', 'four eyes is off: the creator of an invoice may approve it (APPROVAL_FOUR_EYES)')
+    ? notUsed(
+        'approval',
+        'four-eyes approval is off: users may approve invoices that they created (APPROVAL_FOUR_EYES)',
+      )
     : ok('approval', `four eyes from ${amounts}`)
 }
 

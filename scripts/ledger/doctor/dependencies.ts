@@ -54,7 +54,7 @@ export const checkApi = async (api: string): Promise<Check> => {
   return finding(
     'API',
     `${api} is not ready: ${failingChecks(ready.value.body)}`,
-    'Repair the part that it names; the service then recovers by itself.',
+    'Repair the dependency that it names; the service then recovers by itself.',
   )
 }
 
@@ -81,7 +81,7 @@ export const checkPostgres = async (address: string, database: Database): Promis
   return finding(
     'Postgres',
     `${withoutPassword(address)} does not answer: ${tried.failed}`,
-    'Start it, or correct DATABASE_URL. Until then lists fail, and with the embedded event store, which needs Postgres, commands too.',
+    'Start it, or correct DATABASE_URL; if the service runs the embedded one, restart the service. Until then lists fail, and with the embedded event store, which needs Postgres, commands fail too.',
   )
 }
 
@@ -89,7 +89,7 @@ const silent = { warn: () => undefined, info: () => undefined, debug: () => unde
 
 /** The checks of the broker and, if it responds, of the topics. */
 export const checkKafka = async (address: string | null, { kafka }: Config): Promise<readonly Check[]> => {
-  if (address === null) return [notUsed('Kafka', 'none is configured; the same facts are at GET /events')]
+  if (address === null) return [notUsed('Kafka', 'not configured; the same facts are at GET /events')]
   const options = {
     brokers: address.split(','),
     ssl: kafka?.ssl,

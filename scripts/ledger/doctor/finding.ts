@@ -32,7 +32,7 @@ export const notChecked = (check: string, reason: string): Check => ({
   check,
   status: 'not_checked',
   detail: withoutSecrets(sentence(reason)),
-  way_out: 'Repair the dependencies that findings name, then run doctor again.',
+  way_out: 'Repair the findings above, then run doctor again.',
 })
 
 /** The innermost cause, which is more specific than the errors that wrap it. */

@@ -32,8 +32,8 @@ const checkDirectory = ({ path, exists, holder_pid }: Directory): Check => {
   return ok(
     'data directory',
     holder_pid === null
-      ? `${path}, held by nobody`
-      : `${path}, held by the process ${holder_pid}; npm run -s ledger -- backup --out FOLDER copies it`,
+      ? `${path}, in use by no process`
+      : `${path}, in use by process ${holder_pid}; to back it up: npm run -s ledger -- backup --out FOLDER`,
   )
 }
 

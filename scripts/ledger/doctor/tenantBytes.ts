@@ -6,7 +6,7 @@ import { type Check, finding, ok } from './finding.ts'
 
 /** The check of the bytes that tenants have stored today. */
 
-const CHECK = 'bytes of tenants'
+const CHECK = 'tenant storage'
 const NEAR_SHARE = 0.8
 
 /** Names the tenants that have used 80 % of their quota, which is before their commands are refused. */

@@ -12,5 +12,5 @@ const described = ({ tenant, last }: TenantStatus): string =>
 export const checkTenants = async (store: EventStore): Promise<Check> => {
   const suspended = (await decidedStatuses(store)).values().filter(({ state }) => state.isSuspended)
   const named = [...suspended].map(described)
-  return ok(CHECK, named.length === 0 ? 'none is suspended' : `suspended: ${named.join('; ')}`)
+  return ok(CHECK, named.length === 0 ? 'none suspended' : `suspended: ${named.join('; ')}`)
 }

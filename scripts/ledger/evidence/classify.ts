@@ -84,7 +84,7 @@ export const classify = async (files: Files, difference: Difference): Promise<Fi
   const place = { line: line.number, index: leaf.index, event_id: leaf.id ?? null, position: leaf.position ?? null }
   const edited = (): Finding => ({
     kind: 'edited',
-    detail: `Line ${line.number} of events.jsonl is not ${nameOf(leaf)} as it was signed${reasonOf(line)}.`,
+    detail: `Line ${line.number} of events.jsonl does not match ${nameOf(leaf)} as it was signed${reasonOf(line)}.`,
     place,
   })
   const leafOfLine = await leafOf(files, line)

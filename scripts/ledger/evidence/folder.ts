@@ -50,7 +50,8 @@ const changedFiles = async (folder: string, { files }: Manifest, signal: AbortSi
     if (!Object.values(FILES).includes(name as FileName)) continue
     const hash = await hashOfFile(folder, name, signal)
     if (hash === undefined) changed.set(name, 'is not there')
-    else if (hash !== sha256) changed.set(name, 'has changed since it was exported')
+    else if (hash !== sha256)
+      changed.set(name, 'does not match its hash in the manifest: it was changed after the export')
   }
   for (const name of Object.values(FILES)) if (files[name] === undefined) changed.set(name, 'is not in the manifest')
   return changed
@@ -58,7 +59,7 @@ const changedFiles = async (folder: string, { files }: Manifest, signal: AbortSi
 
 const filesOutcome = (changed: ReadonlyMap<string, string>): Checked => ({
   check: 'files',
-  detail: changed.size === 0 ? 'Each file has the hash that the manifest states.' : 'Files differ from the manifest.',
+  detail: changed.size === 0 ? 'All file hashes match the manifest.' : 'Files differ from the manifest.',
   findings: [...changed].map(([name, how]) => ({
     kind: 'changed_file',
     detail: `${name} ${how}.`,
@@ -133,9 +134,9 @@ const eventsOutcome = async (verifying: Verifying): Promise<Checked> => {
 /** Heads from elsewhere say nothing of the keys that an export brings, with which the heads after them could be forged. */
 const keyOutcome = (keys: PublicKeys, { keys: keyFiles, heads }: FolderOptions): Checked => {
   const ids = [...keys.keys()].join(', ')
-  if (keyFiles !== undefined) return { check: 'key', detail: `${ids}: given with --key.`, findings: [] }
-  const detail = `${ids}: brought by the export. Compare with the key of the service, from elsewhere, and pass that with --key.`
-  const unknown = `The heads are signed by an unknown key, which the export itself brings (${ids}): pass the key of the service, from elsewhere, with --key.`
+  if (keyFiles !== undefined) return { check: 'key', detail: `${ids}, from --key.`, findings: [] }
+  const detail = `${ids}, from the export itself. Get the public key of the service by another way, and pass it with --key.`
+  const unknown = `The only copy of the signing key (${ids}) is in the export itself, so it proves nothing. Get the public key of the service from its operator, by another way than this export (npm run -s ledger -- evidence key prints it), and pass it with --key.`
   return { check: 'key', detail, findings: heads === undefined ? [] : [{ kind: 'unknown_key', detail: unknown }] }
 }
 

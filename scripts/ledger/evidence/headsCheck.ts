@@ -39,8 +39,9 @@ const flawOf = (line: Line, head: Head, before: Head | undefined, keys: PublicKe
     return {
       kind: 'unknown_key',
       detail:
-        `The key ${head.key}, which signed ${named}, is not among the known keys (${[...keys.keys()].join(', ')}). ` +
-        'Pass the key of the service that wrote the heads: npm run -s ledger -- evidence key > key.pem, then --key key.pem.',
+        `Key ${head.key}, which signed ${named}, is not among the known keys (${[...keys.keys()].join(', ')}). ` +
+        'Get the key of the service that signed the heads: npm run -s ledger -- evidence key > key.pem, then --key key.pem. ' +
+        'If that is the key that you passed, the heads are forged.',
       place,
     }
   if (!isSigned(head, keys)) return { kind: 'edited', detail: `The signature of ${named} does not fit.`, place }

@@ -107,10 +107,9 @@ const checkScopes = (principal: Principal, { scope, orScopes = [], kinds }: AnyR
   if (orScopes.some(other => !('refused' in authorize(principal, { scope: other })))) return
   const decision = authorize(principal, { scope, ...(kinds ? { kinds } : {}) })
   if (!('refused' in decision)) return
+  if (decision.check === 'scope') throw insufficientScope([scope], `This operation requires ${scopesText([scope])}.`)
   // Without declared kinds only API keys are refused, since they only read.
-  const needs =
-    decision.check === 'credential'
-      ? `a credential of the kind ${(kinds ?? ['user', 'workload']).join(' or ')}`
-      : scopesText([scope])
-  throw new Problem(decision.refused, { detail: `This operation requires ${needs}.`, scopes: [scope] })
+  const permitted = (kinds ?? ['user', 'workload']).join(' or ')
+  const detail = `This operation requires a credential of the kind ${permitted}.`
+  throw new Problem(decision.refused, { detail, scopes: [scope] })
 }

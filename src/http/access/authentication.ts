@@ -73,7 +73,7 @@ export const createAuthentication = ({ tokens, apiKeys, onRefused = () => {} }: 
     const token = BEARER.exec(authorization)?.[1]
     if (token === undefined)
       throw new Problem('token_invalid', {
-        detail: 'Expected the header Authorization: Bearer, followed by one token.',
+        detail: 'The Authorization header must be Bearer, followed by one token.',
       })
     return admitted(req, await tokens.verify(token, beforeWork))
   }

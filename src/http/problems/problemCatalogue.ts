@@ -52,7 +52,7 @@ export const PROBLEMS = {
   invalid_json: { status: 400, ...INVALID, title: 'The body is not valid JSON.' },
   duplicate_json_key: { status: 400, ...INVALID, title: 'The body contains a duplicate member name.' },
   json_limits_exceeded: { status: 400, ...INVALID, title: 'The body is nested too deeply or has too many members.' },
-  validation_failed: { status: 400, ...INVALID, title: 'The request does not match its schema.' },
+  validation_failed: { status: 400, ...INVALID, title: 'The request failed validation.' },
   unknown_parameter: { status: 400, ...INVALID, title: 'The query has an unknown or repeated parameter.' },
   cursor_invalid: { status: 400, ...INVALID, title: 'The cursor was not issued for this list.' },
   cursor_expired: { status: 400, ...INVALID, title: 'The cursor has expired; restart from the first page.' },
@@ -69,7 +69,7 @@ export const PROBLEMS = {
   insufficient_scope: {
     status: 403,
     ...FORBIDDEN,
-    title: 'The credential lacks a scope that this operation requires.',
+    title: 'The credential lacks a required scope.',
   },
   credential_not_permitted: { status: 403, ...FORBIDDEN, title: 'This kind of credential is not permitted here.' },
   policy_denied: { status: 403, ...FORBIDDEN, title: 'A policy forbids this operation.' },
@@ -91,7 +91,7 @@ export const PROBLEMS = {
   },
   order_has_invoices: { status: 409, ...CONFLICT, title: 'The order already has an active invoice.' },
   payment_not_allowed: { status: 409, ...CONFLICT, title: 'This payment cannot be applied to the invoice.' },
-  payment_exceeds_due: { status: 409, ...CONFLICT, title: 'The amount exceeds the amount still due.' },
+  payment_exceeds_due: { status: 409, ...CONFLICT, title: 'The payment exceeds the amount due.' },
   payment_reference_conflict: { status: 409, ...CONFLICT, title: 'Another payment already has this reference.' },
   too_many_changes: {
     status: 409,
@@ -228,7 +228,10 @@ export const scopesText = (scopes: readonly string[]): string =>
 
 /** The problem of a caller who lacks these scopes. */
 export const insufficientScope = (scopes: readonly string[], detail: string): Problem =>
-  new Problem('insufficient_scope', { detail, scopes })
+  new Problem('insufficient_scope', {
+    detail: `${detail} /problems/insufficient_scope says how to get a token with it.`,
+    scopes,
+  })
 
 /** `allow`: the methods of the path, as the header Allow has them. */
 export const methodNotAllowed = (allow: string): Problem =>
@@ -267,7 +270,7 @@ const explained = ({ rejected, params = {} }: Rejection): Pick<ProblemExtras, 'd
   if (rejected === 'payment_not_allowed' && 'state' in params) return { detail: paymentNotAllowed(params) }
   if (rejected === 'payment_exceeds_due' && 'still_due' in params)
     return {
-      detail: `Still due: ${params['still_due']} of ${params['amount_due']} ${params['currency']}, in minor units.`,
+      detail: `Still due, in minor units of ${params['currency']}: ${params['still_due']} of ${params['amount_due']}. Pay at most that, with a new Idempotency-Key.`,
       members: { still_due: Number(params['still_due']), currency: String(params['currency']) },
     }
   const detail = sentencesOn(rejected, params)
@@ -313,7 +316,7 @@ export const problemOfKeyConflict = (conflict: KeyConflict, path: string): Probl
 
 const keyReused = (pointers: readonly string[]): Problem =>
   new Problem('idempotency_key_reused', {
-    detail: `The first request with this key differs in ${placesText(pointers)}. Use a new key for a new intent.`,
+    detail: `${placesText(pointers)} ${pointers.length === 1 ? 'differs' : 'differ'} from the first request with this key. To retry, repeat that request unchanged; for a new intent, use a new key.`,
     errors: pointers.map(pointer => ({ pointer, code: 'differs', detail: 'Differs from the first request.' })),
   })
 

@@ -34,8 +34,7 @@ const STAR = /^[ \t]*\*[ \t]*$/
 
 const malformed = (): Problem =>
   new Problem('precondition_invalid', {
-    detail:
-      'Expected an entity tag in double quotes, exactly as the ETag header gave it, or a comma-separated list of them.',
+    detail: 'Send the ETag exactly as its header had it, including the double quotes; separate several by commas.',
   })
 
 const tagsOf = (header: string): '*' | readonly Tag[] => {

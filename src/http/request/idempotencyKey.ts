@@ -22,7 +22,7 @@ export const KEY_HEADER = /^(?:[!#-~]{1,255}|"(?:[!#-[\]-~]|\\["\\]){1,255}")$/
 export const parseKey = (header: string): string => {
   if (!KEY_HEADER.test(header))
     throw new Problem('idempotency_key_invalid', {
-      detail: 'Expected 1 to 255 visible ASCII characters, with or without double quotes around them.',
+      detail: 'Must be 1 to 255 visible ASCII characters, with or without double quotes around them.',
     })
   return header.startsWith('"') ? header.slice(1, -1).replaceAll(/\\(["\\])/g, '$1') : header
 }

@@ -44,7 +44,7 @@ const invalid = (reader: Reader, expected: string): Problem =>
     detail:
       reader.text.trim() === ''
         ? 'The body is empty; a JSON value is required.'
-        : `Expected ${expected} at character ${reader.at}.`,
+        : `Expected ${expected} at character ${reader.at}, counted from 0.`,
   })
 
 const limits = (detail: string): Problem => new Problem('json_limits_exceeded', { detail })

@@ -29,7 +29,7 @@ export const minPositionOf = (header: string | undefined): bigint | undefined =>
   const position = positionSchema.safeParse(header)
   if (!position.success)
     throw new Problem('precondition_invalid', {
-      detail: 'Expected in If-Min-Position a position, as a Ledger-Position header gave it.',
+      detail: 'If-Min-Position must be a position, as a Ledger-Position header gave it.',
     })
   return BigInt(position.data)
 }

@@ -4,8 +4,11 @@ import { AMOUNT_MAX, currencySchema } from '../../../streams/money.ts'
 
 /** Schemas that several resources share. */
 
+/** Decimal amounts are the usual mistake. */
+const MINOR_UNITS = 'Must be a whole number of minor units, such as 1099 for 10.99 USD.'
+
 export const amountSchema = z
-  .int()
+  .int({ error: ({ code, input }) => (code === 'invalid_type' && typeof input === 'number' ? MINOR_UNITS : undefined) })
   .min(1)
   .max(Number(AMOUNT_MAX))
   .meta({ description: 'An amount in minor units of the currency: 1099 in USD is 10.99 dollars.' })
@@ -22,9 +25,9 @@ export const exponentSchema = z
   .meta({ description: 'Number of digits after the decimal point of the currency: 2 for USD, 0 for JPY.' })
 
 const hasYear = (text: string): boolean => !text.startsWith('0000')
-const NO_YEAR = { message: 'Expected a year from 0001 to 9999.' }
+const NO_YEAR = { message: 'Must have a year from 0001 to 9999.' }
 /** With nanoseconds. Limited, since the text becomes a parameter of a query. */
-const SECOND_DIGITS = 'Expected at most nine decimal places of a second.'
+const SECOND_DIGITS = 'Must have at most nine decimal places of a second.'
 const TIME_CHARS_MAX = '2026-01-01T00:00:00.123456789Z'.length
 
 export const timeSchema = z.iso.datetime().max(TIME_CHARS_MAX, SECOND_DIGITS).refine(hasYear, NO_YEAR).meta({
@@ -70,7 +73,7 @@ const METADATA_VALUE_CHARS_MAX = 500
 const metadataKey = z.string().min(1).max(METADATA_KEY_CHARS_MAX)
 const metadataValue = z.string().max(METADATA_VALUE_CHARS_MAX)
 
-export const TOO_MANY_KEYS = `Expected at most ${ANNOTATIONS_MAX} keys.`
+export const TOO_MANY_KEYS = `Must have at most ${ANNOTATIONS_MAX} keys.`
 export const metadataSchema = z
   .record(metadataKey, metadataValue)
   .refine(metadata => Object.keys(metadata).length <= ANNOTATIONS_MAX, { message: TOO_MANY_KEYS })

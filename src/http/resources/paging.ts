@@ -15,7 +15,7 @@ const PAGE_LIMIT = 25
 const numberQuery = ({ minimum, maximum, usual }: { minimum: number; maximum: number; usual: number }) =>
   z
     .string()
-    .regex(/^\d{1,9}$/, `Expected a whole number from ${minimum} to ${maximum}.`)
+    .regex(/^\d{1,9}$/, `Must be a whole number from ${minimum} to ${maximum}.`)
     .transform(Number)
     .pipe(z.int().min(minimum).max(maximum))
     .default(usual)

@@ -86,7 +86,7 @@ const failPayment = route({
     .strictObject({
       code: z
         .string()
-        .regex(FAILURE_CODE, 'Expected a code of at most 64 characters a-z, 0-9 and _, such as card_declined.')
+        .regex(FAILURE_CODE, 'Must be a code of at most 64 characters a-z, 0-9 and _, such as card_declined.')
         .default('declined')
         .meta({ description: 'The reason of the failure, as a code of the system that settles payments.' }),
     })
@@ -105,7 +105,7 @@ const REMAINING = 'remaining'
 const refundedAmount = z
   .union([amountSchema, z.literal(REMAINING)], {
     error: ({ input }) =>
-      input === undefined ? undefined : `Expected an amount in minor units of the currency, or "${REMAINING}".`,
+      input === undefined ? undefined : `Must be an amount in minor units of the currency, or "${REMAINING}".`,
   })
   .meta({ description: `The amount to refund; "${REMAINING}" for the whole amount that is not yet refunded.` })
 

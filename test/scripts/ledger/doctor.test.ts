@@ -85,7 +85,7 @@ describe('npm run ledger -- doctor', () => {
     })
     for (const part of PARTS) expect(stdout).to.match(new RegExp(`^ok +${part} `, 'm'))
     expect(stdout)
-      .to.include(`held by the process ${service.addresses.pids['service']}`)
+      .to.include(`in use by process ${service.addresses.pids['service']}`)
       .and.to.include('No problems were found.')
     expect(stdout).not.to.include(new URL(service.addresses.postgres).password)
   })
@@ -221,7 +221,7 @@ describe('npm run ledger -- doctor', () => {
       metrics: null,
     })
     expect(findingsIn(ended)).to.deep.equal({ service: 'It is not running.' })
-    expect((await ledger(['doctor'], folder)).stdout).to.match(/^service: No service runs on .*npm start/m)
+    expect((await ledger(['doctor'], folder)).stdout).to.match(/^service: No service is running on .*npm start/m)
   })
 
   it('reports each dependency that does not respond', async () => {

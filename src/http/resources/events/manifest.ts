@@ -94,7 +94,7 @@ const boundOf = async (call: ManifestCall, { from, to }: Range): Promise<bigint>
 /** Throws Problem for a position that the log does not have yet: no wait and no retry would help. */
 const requireWithinLog = async ({ ledger: { store, world } }: ManifestCall, to: bigint): Promise<void> => {
   if (await reaches(store, to, world)) return
-  const detail = `The log ends at position ${await store.head()}. Name a position up to it, or leave \`to\` out.`
+  const detail = `The log ends at position ${await store.head()}. Send a position up to that, or omit \`to\`.`
   throw new Problem('validation_failed', { errors: [{ pointer: '?to', code: 'too_big', detail }] })
 }
 
