@@ -75,7 +75,8 @@ const fromKafka = async ({ follow }: Options, reading: Reading): Promise<void> =
 
 const noBroker = (): StartupError =>
   new StartupError(
-    'No Kafka broker is configured. Set KAFKA_BROKERS for this command, such as KAFKA_BROKERS=127.0.0.1:9092 (npm run kafka starts one).',
+    'The service publishes to no Kafka broker. Use --from http; or start a broker (npm run kafka), restart the service with ' +
+      'KAFKA_BROKERS=127.0.0.1:9092, and repeat this command.',
   )
 
 const topicsOf = ({ from, topic }: Options): readonly string[] | undefined => {

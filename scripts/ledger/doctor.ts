@@ -89,10 +89,10 @@ const withoutAnswer = (names: readonly string[], who: string): readonly Check[] 
 const NO_STORE = withoutAnswer(['event store rights', 'tenants'], 'the event store')
 const DATABASE_CHECKS = ['clock', 'locks', 'dead letters', 'tenant storage', 'failed feeds']
 const NO_DATABASE: OfDatabase = { checks: withoutAnswer(DATABASE_CHECKS, 'Postgres'), leases: [] }
-const NO_FEEDS: Pick<Examined, 'checks' | 'feeds'> = {
-  checks: withoutAnswer(['log', 'feeds'], 'the event store or Postgres'),
+const noFeeds = (who: string): Pick<Examined, 'checks' | 'feeds'> => ({
+  checks: withoutAnswer(['log', 'feeds'], who),
   feeds: [],
-}
+})
 
 type Stores = { readonly store: EventStore | undefined; readonly database: Database | undefined }
 
@@ -110,7 +110,9 @@ const examineOpened = async (
   const { event_store, postgres, kafka } = addresses
   const [stored, postgresCheck, versions] = await Promise.all([
     store ? checkStore(event_store ?? '', store) : { check: unknown('event store', 'EVENTSTORE_URL') },
-    database ? checkPostgres(postgres ?? '', database) : unknown('Postgres', 'DATABASE_URL'),
+    database
+      ? checkPostgres(postgres ?? '', database, running?.pids['postgres'] !== undefined)
+      : unknown('Postgres', 'DATABASE_URL'),
     readVersions(database, event_store ?? undefined),
   ])
   const hasKafka = kafka !== null
@@ -119,7 +121,7 @@ const examineOpened = async (
     database && postgresCheck.status === 'ok' ? examineDatabase(database, { config, addresses }) : NO_DATABASE,
     store && database && 'head' in stored && postgresCheck.status === 'ok'
       ? examineBoth({ store, database, hasKafka, isEmbedded: running?.pids['eventstore'] !== undefined }, stored.head)
-      : NO_FEEDS,
+      : noFeeds('head' in stored ? 'Postgres' : 'the event store'),
   ])
   const checks = [
     stored.check,

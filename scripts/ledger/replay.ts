@@ -106,7 +106,10 @@ const replay = async (id: string, { at, json }: Options): Promise<void> => {
   } finally {
     await store.close()
   }
-  if (shown === 0) throw new StartupError(`There is no stream ${stream}. Check the id.`)
+  if (shown === 0)
+    throw new StartupError(
+      `There is no stream ${stream} in the event store named above. Check the id; the API lists those that exist, such as GET /orders.`,
+    )
 }
 
 export const replayCommand = new Command('replay')

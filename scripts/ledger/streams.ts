@@ -80,7 +80,7 @@ export const streamNamed = (id: string): string => {
   if (owner !== undefined) return streamOf(owner, id as Id<IdPrefix>)
   const forms = AGGREGATES.map(({ prefix }) => `${prefix}_…`).join(', ')
   throw new StartupError(
-    `${JSON.stringify(id)} is not a stream id. An id is a prefix and 26 characters: ${forms}. npm run -s ledger -- tenants list prints those of tenants.`,
+    `${JSON.stringify(id)} is not a stream id. An id is a prefix and 26 characters: ${forms}. For the ids of tenants, run npm run -s ledger -- tenants list.`,
   )
 }
 

@@ -107,7 +107,8 @@ const verify = (folder: string | undefined, { only, key, heads, asOf, json }: Op
 }
 
 const NEXT_FOR_FOLDER =
-  'Do not change this folder. To see whether the log itself was changed, make a new export, and run npm run -s ledger -- verify without a folder.'
+  'Keep this folder as it is. Where the service runs, npm run -s ledger -- verify compares the log itself with the signed heads, and\n' +
+  'npm run -s ledger -- export --evidence --out FOLDER makes a new export: if both are intact, only this copy was changed.'
 
 const timeFrom = (text: string): number => {
   const time = timeIn(text)

@@ -36,7 +36,7 @@ const siblingsOf = ({ apiProcesses, issuerPort }: ChildSettings, call: Primary, 
   apiProcesses,
   issuerPort,
   ...createChildLimits({ call }, error =>
-    logger.warn({ error }, 'rate limits apply to this process only; their shared counter is unavailable'),
+    logger.warn({ error }, 'the shared rate-limit counter is unavailable; each process enforces the limits by itself'),
   ),
   feeds: reported,
   areAnswering: () => notAnswering.length === 0,

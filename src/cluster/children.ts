@@ -98,7 +98,7 @@ export const startChildren = (config: Config, childrenOptions: ChildrenOptions) 
   known.catch(() => undefined)
   const options: ServiceChildOptions = {
     ...{ settings: known, limits: createSharedLimits(), notAnswering, onChange, onFailed },
-    onSilent: name => logger.error({ name }, 'a process is not responding; no new connections are sent to it'),
+    onSilent: name => logger.error({ name }, 'a process is not responding; no new connections will be sent to it'),
     onEnded: ({ name, roles }, how, pauseMs) => {
       logger.error({ name, how, pauseMs }, 'a process has exited and is being restarted')
       if (!roles.includes('api')) feeds.interrupted()

@@ -44,9 +44,7 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   const metrics = await observeProcesses(config, cleanup, () => children)
   const addresses = async () =>
     addressesOf(config, { port, stores: await stores.promise, metrics, pids: children.pids() })
-  const published = createCleanupStack(error =>
-    logger.error({ error }, 'cannot remove the file with the addresses of this service'),
-  )
+  const published = createCleanupStack(error => logger.error({ error }, 'cannot remove the address file'))
   let isClosing = false
   const publishNow = inOrder(async () => {
     const present = await addresses()
@@ -59,9 +57,7 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
     })),
     onChange: () => {
       connections.distribute()
-      publishNow().catch((error: unknown) =>
-        logger.error({ error }, 'cannot write the file with the addresses of this service'),
-      )
+      publishNow().catch((error: unknown) => logger.error({ error }, 'cannot write the address file'))
     },
     ...{ onWaiting: onceEach(starting.onWaiting), onOutage: starting.onOutage, onFailed: failed.resolve },
   })

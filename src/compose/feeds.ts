@@ -112,7 +112,7 @@ export const startFeeds = async (
 const onFailure =
   (logger: Logger) =>
   (name: string, error: unknown): void =>
-    logger.error({ name, error }, 'a read model failed; retrying, while the others continue')
+    logger.error({ name, error }, 'a read model failed; retrying it while the others continue')
 
 const startProcesses = (
   { manifestEveryMs }: FeedSettings,

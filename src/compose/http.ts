@@ -95,7 +95,7 @@ export const startHttp = async (
   const denials = createDenials(ledger, error => logger.warn({ error }, 'cannot record the number of denied requests'))
   cleanup.defer(denials.close)
   const sharedCounter = await openSharedCounter(database, error =>
-    logger.warn({ error }, 'rate limits apply to this process only; their shared counter is unavailable'),
+    logger.warn({ error }, 'the shared rate-limit counter is unavailable; each process enforces the limits by itself'),
   )
   cleanup.defer(sharedCounter.close)
   const opened = { embedded, keySecrets, denials, stopping: stopping.signal }
@@ -221,7 +221,7 @@ const openAuthentication = async (
     ...(workloadClaim === undefined ? {} : { workloadClaim }),
     isRevoked: revocations.isRevoked,
     ...(embedded ? { fetchJwks: embedded.jwks } : {}),
-    onKeysUnreachable: error => logger.warn({ error }, 'cannot fetch the keys of the issuer'),
+    onKeysUnreachable: error => logger.warn({ error }, "cannot fetch the issuer's keys"),
   })
   cleanup.defer(async () => verifier.close())
   const onRefused: OnRefused = refused => logger.info(refused, 'credential refused')

@@ -80,7 +80,7 @@ export const openStores = async (
     dataDir: config.dataDir,
     database: config.databaseUrl === undefined,
     eventStore: config.eventStoreUrl === undefined,
-    log: line => logger.info({ line }, 'output of an embedded service'),
+    log: line => logger.info({ line }, 'output from an embedded service'),
     ...notices,
   })
   cleanup.defer(embedded.stop)

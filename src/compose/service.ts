@@ -201,7 +201,7 @@ const openDependencies = async (options: ServiceOptions, cleanup: CleanupStack) 
   const apiProcesses = siblings?.apiProcesses ?? 1
   const world = realWorld(config.crashAt)
   const onFailure = (error: unknown): void =>
-    logger.warn({ error }, 'cannot share stored-byte counts; using the counts of this process, and retrying')
+    logger.warn({ error }, 'cannot share stored-byte counts with other instances; using local counts and retrying')
   const bytesPerDay = config.tenantBytesPerDay
   const tenantBytes = openTenantBytes({ database: pools.database, world, bytesPerDay, onFailure })
   cleanup.defer(tenantBytes.close)
@@ -232,7 +232,7 @@ const serve = async (
 const warnOfSettings = ({ insecure, roles, evidence }: Config, logger: Logger): void => {
   for (const name of insecure) logger.warn({ exception: name }, warningOf(name))
   if (roles.includes('worker') && !hasSigningKey(evidence))
-    logger.warn({}, 'EVIDENCE_SIGNING_KEY is not set; tree heads of the log are not signed')
+    logger.warn({}, 'EVIDENCE_SIGNING_KEY is not set; the tree heads of the event log will not be signed')
 }
 
 /**

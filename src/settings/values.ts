@@ -69,7 +69,7 @@ const namedValues = <T>(names: readonly string[], form: string, read: (text: str
       if (value === undefined)
         context.addIssue({
           code: 'custom',
-          message: `${rule} does not have the form ${form}, where policy is one of ${names.join(', ')}`,
+          message: `${rule} does not have the form ${form}. A policy is one of ${names.join(', ')}`,
         })
       else if (name in values) context.addIssue({ code: 'custom', message: `${name} is named twice` })
       else values[name] = value
@@ -83,14 +83,22 @@ const readRate = (text: string): RateLimit | undefined => {
 }
 
 /** `payments=600/60,tenant_payments=6000/60`: requests per seconds. Policies that are not named keep their default. */
-export const rateLimits = namedValues(Object.keys(DEFAULT_RATE_LIMITS), 'policy=requests/seconds', readRate)
+export const rateLimits = namedValues(
+  Object.keys(DEFAULT_RATE_LIMITS),
+  'policy=requests/seconds, such as default=600/60',
+  readRate,
+)
   .transform(rateLimitsWith)
   .default(DEFAULT_RATE_LIMITS)
 
 const readNumber = (text: string): number | undefined => (NUMBER.test(text) ? Number(text) : undefined)
 
 /** `streams=20,tenant_streams=200`: how many at once. Policies that are not named keep their default. */
-export const concurrencyLimits = namedValues(Object.keys(DEFAULT_CONCURRENCY_LIMITS), 'policy=number', readNumber)
+export const concurrencyLimits = namedValues(
+  Object.keys(DEFAULT_CONCURRENCY_LIMITS),
+  'policy=number, such as streams=20',
+  readNumber,
+)
   .transform((overrides): ConcurrencyLimitSettings => ({ ...DEFAULT_CONCURRENCY_LIMITS, ...overrides }))
   .default(DEFAULT_CONCURRENCY_LIMITS)
 

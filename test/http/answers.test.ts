@@ -105,9 +105,9 @@ describe('the answer to a mistake says what to do', () => {
       '/order': /GET \/openapi\.json` lists all of them/,
       '/orders/42': /^Must be an id, such as ord_/,
       '/orders/ord_01JB3N8Q6Z4T1V7W9XAC2E5GHK': /^The tenant of this credential has no such resource\./,
-      '/accounts/receivables.USD.CUST-17': /GET \/accounts\?customer_reference=… the codes of one customer\.$/,
-      '/accounts/cash.EUR': /GET \/accounts lists all codes/,
-      '/accounts/cash.EUR/entries': /GET \/accounts lists all codes/,
+      '/accounts/receivables.USD.CUST-17': /the codes of one customer, GET \/accounts\?customer_reference=…\.$/,
+      '/accounts/cash.EUR': /To list all codes, send GET \/accounts/,
+      '/accounts/cash.EUR/entries': /To list all codes, send GET \/accounts/,
       '/problems/none': /\/docs describes the path/,
       '/orders?cursor=none': /leave it out to start at the first page\.$/,
     }
@@ -138,7 +138,7 @@ describe('the answer to a mistake says what to do', () => {
     expect(keyless.body.detail).to.include('such as a UUID')
     for (const version of ['2030-01-01', 'newest'])
       expect((await client.get('/orders', { 'api-version': version })).body.detail).to.equal(
-        'This API-Version does not exist. The available versions are 2026-11-01 and 2026-11-22.',
+        'This API version does not exist. The available versions are 2026-11-01 and 2026-11-22.',
       )
   })
 
@@ -154,7 +154,7 @@ describe('the answer to a mistake says what to do', () => {
     await pay(aPayment(paidId, { amount: 900 }))
     expect((await pay(aPayment(paidId, { amount: 1 }))).body).to.include({
       code: 'payment_exceeds_due',
-      detail: 'Still due, in minor units of USD: 0 of 900. Pay at most that, with a new Idempotency-Key.',
+      detail: '0 of 900 is still due (minor units of USD). Pay at most that, with a new Idempotency-Key.',
       still_due: 0,
       currency: 'USD',
     })

@@ -39,7 +39,7 @@ const requireSameLog = async (api: Api, copy: Copy): Promise<void> => {
   const digest = await api.manifest(topicOf(newest), { from: position, to: position })
   if (!isSame(digest, digestOf([entryOf(newest)])))
     throw new StartupError(
-      `This copy is of tenant ${newest.tenantid}, and the ledger has no fact ${newest.id} of the named tenant at position ${position}. ` +
+      `This copy belongs to tenant ${newest.tenantid}. The tenant that you named has no fact ${newest.id} at position ${position}. ` +
         'If --tenant or --api is wrong, correct it. If they are right, the ledger was restored from an older backup: keep this ' +
         'folder, and copy into a new one.',
     )

@@ -75,13 +75,15 @@ export const checkStore = async (
   }
 }
 
-export const checkPostgres = async (address: string, database: Database): Promise<Check> => {
+export const checkPostgres = async (address: string, database: Database, isEmbedded: boolean): Promise<Check> => {
   const tried = await attempt(() => database.sql('select 1 as one'))
   if ('value' in tried) return ok('Postgres', `${withoutPassword(address)}, ${tried.took}`)
   return finding(
     'Postgres',
     `${withoutPassword(address)} does not answer: ${tried.failed}`,
-    'Start it, or correct DATABASE_URL; if the service runs the embedded one, restart the service. Until then lists fail, and with the embedded event store, which needs Postgres, commands fail too.',
+    isEmbedded
+      ? 'It is embedded in the service, which restarts it. If this does not help, restart the service. Until then lists and commands fail.'
+      : 'Start it, or correct DATABASE_URL. Until then lists fail.',
   )
 }
 

@@ -36,11 +36,14 @@ export const notChecked = (check: string, reason: string): Check => ({
 })
 
 /** The innermost cause, which is more specific than the errors that wrap it. */
+/** Such as `14 UNAVAILABLE: `, before the message of the event store. */
+const GRPC_STATUS = /^\d+ [A-Z_]+: /
+
 export const reasonOf = (error: unknown): string => {
   let reason = error
   while (reason instanceof Error && reason.cause instanceof Error) reason = reason.cause
   if (reason instanceof AggregateError && reason.errors[0] instanceof Error) return reason.errors[0].message
-  return reason instanceof Error ? reason.message : String(reason)
+  return (reason instanceof Error ? reason.message : String(reason)).replace(GRPC_STATUS, '')
 }
 
 const CHECK_MAX_MS = 8_000

@@ -28,7 +28,7 @@ const readDirectory = async (path: string): Promise<Directory> => ({
 })
 
 const checkDirectory = ({ path, exists, holder_pid }: Directory): Check => {
-  if (!exists) return ok('data directory', `${path} does not exist yet`)
+  if (!exists) return ok('data directory', `${path} does not exist; npm start would create it, with a new ledger`)
   return ok(
     'data directory',
     holder_pid === null

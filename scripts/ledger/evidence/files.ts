@@ -89,7 +89,8 @@ export const readPublicKeys = async (path: string): Promise<readonly (readonly [
   } catch (error) {
     if (systemCode(error) === 'ENOENT') throw new StartupError(`There is no file ${path}.`, error)
     throw new StartupError(
-      `${path} does not contain a public key. --key expects PEM, as \`npm run -s ledger -- evidence key\` prints it, or base64-encoded SubjectPublicKeyInfo.`,
+      `${path} does not contain a public key. --key takes the public key of the service, as npm run -s ledger -- evidence key prints it ` +
+        `(PEM, or base64-encoded SubjectPublicKeyInfo); --heads takes a file of heads.`,
       error,
     )
   }

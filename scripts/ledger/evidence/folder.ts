@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import type { PublicKeys } from '../../../src/evidence/heads.ts'
 import type { Line } from '../../../src/evidence/lines.ts'
 import { StartupError } from '../../../src/lib/startupError.ts'
+import { counted } from '../print.ts'
 import type { Finding, Outcome } from '../verify/check.ts'
 import type { Progress, StartProgress } from '../progress.ts'
 import { checkEvents } from './eventsCheck.ts'
@@ -123,9 +124,7 @@ const eventsOutcome = async (verifying: Verifying): Promise<Checked> => {
   const compared = own.compared + comparedWithTrusted
   return {
     check: 'events',
-    detail:
-      `${leaves} leaves were compared with events.jsonl and with ${compared} heads, up to that of ${manifest.head.time}; ` +
-      `${checked.withheldCount} withheld${scopeOf(manifest)}.${trusted?.detail ?? ''}`,
+    detail: `Compared: ${counted(leaves, 'event')}, ${checked.withheldCount} of them withheld, and ${counted(compared, 'head')}, the latest of ${manifest.head.time}${scopeOf(manifest)}.${trusted?.detail ?? ''}`,
     findings,
     counts: { events: manifest.events, leaves, heads: compared, withheld: checked.withheldCount },
   }
@@ -135,8 +134,8 @@ const eventsOutcome = async (verifying: Verifying): Promise<Checked> => {
 const keyOutcome = (keys: PublicKeys, { keys: keyFiles, heads }: FolderOptions): Checked => {
   const ids = [...keys.keys()].join(', ')
   if (keyFiles !== undefined) return { check: 'key', detail: `${ids}, from --key.`, findings: [] }
-  const detail = `${ids}, from the export itself. Get the public key of the service by another way, and pass it with --key.`
-  const unknown = `The only copy of the signing key (${ids}) is in the export itself, so it proves nothing. Get the public key of the service from its operator, by another way than this export (npm run -s ledger -- evidence key prints it), and pass it with --key.`
+  const detail = `${ids}, from the export itself. Get the public key of the service separately, and pass it with --key.`
+  const unknown = `The only copy of the signing key (${ids}) is in the export itself, so it proves nothing. Ask the operator to send you the public key of the service separately (npm run -s ledger -- evidence key prints it), and pass it with --key.`
   return { check: 'key', detail, findings: heads === undefined ? [] : [{ kind: 'unknown_key', detail: unknown }] }
 }
 

@@ -39,9 +39,9 @@ const flawOf = (line: Line, head: Head, before: Head | undefined, keys: PublicKe
     return {
       kind: 'unknown_key',
       detail:
-        `Key ${head.key}, which signed ${named}, is not among the known keys (${[...keys.keys()].join(', ')}). ` +
-        'Get the key of the service that signed the heads: npm run -s ledger -- evidence key > key.pem, then --key key.pem. ' +
-        'If that is the key that you passed, the heads are forged.',
+        `Key ${head.key}, which signed ${named}, is not among the keys that you passed (${[...keys.keys()].join(', ')}). ` +
+        'Ask the operator of the service, by a channel that you trust, whether this is its public key ' +
+        '(npm run -s ledger -- evidence key prints it). If it is, pass it with --key; if not, treat the heads as forged.',
       place,
     }
   if (!isSigned(head, keys)) return { kind: 'edited', detail: `The signature of ${named} does not fit.`, place }

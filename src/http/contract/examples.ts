@@ -26,7 +26,7 @@ const BY_NAME: Readonly<Record<string, Json>> = {
   currency: 'USD',
   customer_reference: 'PO-7713',
   data: {},
-  detail: 'Still due, in minor units of USD: 0 of 900. Pay at most that, with a new Idempotency-Key.',
+  detail: '0 of 900 is still due (minor units of USD). Pay at most that, with a new Idempotency-Key.',
   exponent: 2,
   filters: {},
   href: `/payments/pay_${ID}`,

@@ -58,8 +58,8 @@ export const PROBLEMS = {
   cursor_expired: { status: 400, ...INVALID, title: 'The cursor has expired; restart from the first page.' },
   idempotency_key_missing: { status: 400, ...INVALID, title: 'The Idempotency-Key header is required.' },
   idempotency_key_invalid: { status: 400, ...INVALID, title: 'The Idempotency-Key header is malformed.' },
-  precondition_invalid: { status: 400, ...INVALID, title: 'The conditional header is malformed.' },
-  unsupported_api_version: { status: 400, ...INVALID, title: 'This API-Version does not exist.' },
+  precondition_invalid: { status: 400, ...INVALID, title: 'A conditional request header is malformed.' },
+  unsupported_api_version: { status: 400, ...INVALID, title: 'This API version does not exist.' },
   multiple_credentials: { status: 400, ...INVALID, title: 'The request carries more than one credential.' },
   bad_request_framing: { status: 400, ...INVALID, title: 'The request is not well-formed HTTP.' },
   unauthenticated: { status: 401, ...UNAUTHENTICATED, title: 'Authentication is required.' },
@@ -77,7 +77,12 @@ export const PROBLEMS = {
   route_not_found: { status: 404, ...NOT_FOUND, title: 'This path does not exist.' },
   method_not_allowed: { status: 405, ...INVALID, title: 'This path does not support this method.' },
   not_acceptable: { status: 406, ...INVALID, title: 'None of the available media types is acceptable.' },
-  request_timeout: { status: 408, ...CAPACITY, title: 'The request did not arrive in time.', afterSeconds: 1 },
+  request_timeout: {
+    status: 408,
+    ...CAPACITY,
+    title: 'The complete request was not received in time.',
+    afterSeconds: 1,
+  },
   invoice_state_conflict: {
     status: 409,
     ...CONFLICT,
@@ -119,7 +124,7 @@ export const PROBLEMS = {
     afterSeconds: 1,
   },
   idempotency_key_expired: { status: 409, ...CONFLICT, title: 'The idempotency key has expired.' },
-  version_retired: { status: 410, ...INVALID, title: 'This API-Version is no longer supported.' },
+  version_retired: { status: 410, ...INVALID, title: 'This API version is no longer supported.' },
   export_expired: { status: 410, ...NOT_FOUND, title: 'The export file is no longer available.' },
   precondition_failed: { status: 412, ...CONFLICT, title: 'The resource has changed since it was read.' },
   payload_too_large: { status: 413, ...INVALID, title: 'The body is too large.' },
@@ -157,7 +162,7 @@ export const PROBLEMS = {
   projection_behind: {
     status: 503,
     ...DEPENDENCY,
-    title: 'The list is not yet up to date with the requested position.',
+    title: 'The list has not yet caught up with the requested position.',
     afterSeconds: 1,
   },
   deadline_exceeded: {
@@ -270,7 +275,7 @@ const explained = ({ rejected, params = {} }: Rejection): Pick<ProblemExtras, 'd
   if (rejected === 'payment_not_allowed' && 'state' in params) return { detail: paymentNotAllowed(params) }
   if (rejected === 'payment_exceeds_due' && 'still_due' in params)
     return {
-      detail: `Still due, in minor units of ${params['currency']}: ${params['still_due']} of ${params['amount_due']}. Pay at most that, with a new Idempotency-Key.`,
+      detail: `${params['still_due']} of ${params['amount_due']} is still due (minor units of ${params['currency']}). Pay at most that, with a new Idempotency-Key.`,
       members: { still_due: Number(params['still_due']), currency: String(params['currency']) },
     }
   const detail = sentencesOn(rejected, params)

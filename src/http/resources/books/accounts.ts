@@ -89,7 +89,7 @@ const accountOf = (code: string) => ({
   query: (tenant: string, position: bigint) => accountAt(tenant, code, position),
   detailIfAbsent:
     'This tenant has no account with this code. ' +
-    'GET /accounts lists all codes, and GET /accounts?customer_reference=… the codes of one customer.',
+    'To list all codes, send GET /accounts; to list the codes of one customer, GET /accounts?customer_reference=….',
 })
 
 const accountEntries = (account: string) => ({
