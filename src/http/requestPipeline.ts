@@ -19,15 +19,12 @@ import { Problem } from './problems/problemCatalogue.ts'
 import type { AnyRoute, Reply } from './route.ts'
 import type { Services } from './services.ts'
 
-/**
- * The request pipeline: identification and a turn, rate limits, permissions, existence, headers and body, in the order the
- * contract specifies; then the handler.
- */
+/** The checks of a request in the order that the contract specifies; then the handler. */
 
 /** Resolves to the reply of the route's handler. Throws the Problem of the first check that fails. */
 export type RequestPipeline = (req: Incoming, res: Outgoing, route: AnyRoute) => Promise<Reply>
 
-/** Long because the checks are kept in the order the contract specifies. */
+/** Long because the checks stand in one place, in their order. */
 export const createRequestPipeline = (services: Services, authenticate: Authenticate): RequestPipeline => {
   const accessControl = createAccessControl(services, authenticate)
   const identify = createIdentification(accessControl)

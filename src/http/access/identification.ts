@@ -5,8 +5,6 @@ import { turnOf } from '../admission/requestTurn.ts'
 import type { AccessControl } from './accessControl.ts'
 import type { AnyRoute } from '../route.ts'
 
-/** Identification of the caller, and the turn of its account. */
-
 export type Identified = { readonly principal: Principal | undefined; readonly account: Account }
 
 /** Resolves when it is the request's turn; `principal` is undefined for public routes. Throws Problem. */

@@ -2,9 +2,8 @@ import type { Rejection } from '../../../streams/decider.ts'
 import type { KeyConflict } from '../../commands/idempotency/conflicts.ts'
 
 /**
- * The problem catalogue: each error code with its status, category, retry guidance and title. Problem documents,
- * headers, problem pages and openapi.json are derived from it. The detail is given where a Problem is made (for
- * rejections and key conflicts at the end of this file), or in problemDocument.ts.
+ * Each error code with its status, category, retry guidance and title: problem documents, pages and openapi.json are
+ * made from it. A detail is given where a Problem is made, at the end of this file, or in problemDocument.ts.
  */
 
 export type Category =
@@ -203,10 +202,7 @@ export type ProblemExtras = {
   readonly correlationId?: string
 }
 
-/**
- * Thrown anywhere at the HTTP boundary and sent as a problem document. Inner layers return rejections as values
- * instead.
- */
+/** Thrown at the HTTP boundary, and sent as a problem document. Inner layers return rejections as values. */
 export class Problem extends Error {
   readonly code: ErrorCode
   readonly extras: ProblemExtras

@@ -1,7 +1,5 @@
 import { originFormOf } from './framing.ts'
 
-/** The normal form of request targets, before routing. */
-
 /** A run of percent-encoded bytes, or a stray percent sign. */
 const ENCODED = /(?:%[\da-f]{2})+|%/gi
 /** U+FFFD, the replacement character. */
@@ -21,10 +19,7 @@ const decodes = (text: string): boolean => {
 const decodable = (path: string): string =>
   decodes(path) ? path : path.replaceAll(ENCODED, run => (decodes(run) ? run : REPLACEMENT))
 
-/**
- * The path and the query, with percent-encoded colons decoded: `/invoices/inv_…%3Aapprove` is the same path (RFC 3986
- * §6.2.2).
- */
+/** The path and the query; `/invoices/inv_…%3Aapprove` is the same path as with a colon (RFC 3986 §6.2.2). */
 export const normalizeUrl = (target: string, method: string): string => {
   const url = originFormOf(target, method) ?? target
   const question = url.indexOf('?')

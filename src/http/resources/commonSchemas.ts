@@ -2,8 +2,6 @@ import { z } from 'zod'
 import { ANNOTATIONS_MAX } from '../../../streams/idempotencyRecord.ts'
 import { AMOUNT_MAX, currencySchema } from '../../../streams/money.ts'
 
-/** Schemas that several resources share. */
-
 export const amountSchema = z
   .int()
   .min(1)
@@ -79,10 +77,7 @@ export const metadataSchema = z
     maxProperties: ANNOTATIONS_MAX,
   })
 
-/**
- * Metadata in a merge patch: null removes a key. A key that is too long to exist may be removed too, which changes
- * nothing (RFC 7396). The number of keys after the change is decided with the order.
- */
+/** Metadata in a merge patch: null removes a key, also one that cannot exist (RFC 7396). */
 export const metadataPatchSchema = z
   .record(z.string(), metadataValue.nullable())
   .superRefine((patch, context) => {

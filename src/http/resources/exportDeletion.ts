@@ -10,10 +10,7 @@ import { route } from '../route.ts'
 import type { Call } from '../services.ts'
 import { visibleRow } from './commonReplies.ts'
 
-/**
- * Ends the export, whatever its state, and deletes its file. The worker deletes what is left of a file that cannot be
- * deleted now, and the chunks of an attempt that was running.
- */
+/** Ends the export in any state, and deletes its file. The worker deletes what cannot be deleted now. */
 const endAndDelete = async ({ ledger, database, params, context }: Call<{ id: OperationId }, unknown, unknown>) => {
   let position = 0n
   // Only one of the two has an effect: the first on an export that is running, the second on one that has a file.

@@ -26,8 +26,6 @@ import { type AnyRoute, type Reply, route } from '../route.ts'
 import type { Call, LogCall } from '../services.ts'
 import { metadataSchema, timeSchema, NOT_MODIFIED } from './commonSchemas.ts'
 
-/** The endpoints that create exports and read their manifests. */
-
 const formatSchema = z.enum(EXPORT_FORMATS)
 
 const newExportOf = <R extends string, F extends z.ZodRawShape>(resource: R, filters: F) =>

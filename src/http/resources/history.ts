@@ -12,8 +12,6 @@ import { keyInCursor, pageReply } from './paging.ts'
 import { timeSchema } from './commonSchemas.ts'
 import { pageQuery, pageSchema } from './paging.ts'
 
-/** The history of a resource: its events in order, each with its subject, time and authority. */
-
 const entrySchema = z
   .object({
     event_id: z.uuid(),

@@ -21,8 +21,6 @@ import { createdQuery, pageQuery, listOf } from './paging.ts'
 import { operationSchema, type OperationView } from './operationSchema.ts'
 import { tickOf } from './subscriptions/subscriptionSchemas.ts'
 
-/** The endpoints of operations: exports, and payments and replays seen as asynchronous operations. */
-
 const errorOf = (code: string, instance: string, correlationId: string) =>
   isErrorCode(code) ? { ...documentOf(new Problem(code), { instance, correlationId }) } : { code }
 

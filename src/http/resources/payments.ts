@@ -30,8 +30,6 @@ import {
 } from './commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from './paging.ts'
 
-/** The endpoints that create, list and read payments. */
-
 const settlementSchema = z.enum(['immediate', 'deferred'])
 
 const newPayment = z

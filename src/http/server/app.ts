@@ -28,10 +28,6 @@ import { VERSIONS } from '../versions/index.ts'
 import { requestedVersionOf, type ResolveVersion, resolveVersionWithout } from '../versions/requestedVersion.ts'
 import { routeIn } from '../translation/translation.ts'
 
-/**
- * The request listener: framing checks, turns, the router that is made from the routes, and the request log.
- */
-
 export type AppDependencies = {
   readonly routes: readonly AnyRoute[]
   readonly pipeline: RequestPipeline

@@ -1,7 +1,5 @@
 import type { AnyRoute } from '../route.ts'
 
-/** The routes in the syntax and the order that Express needs. */
-
 /** The path in Express's syntax: `{id}` becomes `:id`, and the colon of an action is escaped. */
 const pathOf = ({ path }: AnyRoute): string => path.replaceAll(':', '\\:').replaceAll(/\{(\w+)\}/g, ':$1')
 

@@ -182,10 +182,7 @@ const keyToRotate = async (call: LogCall<{ id: ApiKeyId }, unknown, unknown>) =>
 
 const isCurrent = (key: ApiKeyState, nonce: string): boolean => key.status === 'active' && key.current.nonce === nonce
 
-/**
- * The response of the first request with this key. If a repeated request rotated again, a secret that no caller
- * received would become the newer one, and the secret in use would end.
- */
+/** The response of the first request with this key: a second rotation would replace a secret in use. */
 const replyOfFirstRotation = async (
   call: AnyLogCall,
   id: ApiKeyId,

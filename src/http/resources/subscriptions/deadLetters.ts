@@ -22,8 +22,6 @@ import {
   subscriptionView,
 } from './subscriptionSchemas.ts'
 
-/** The dead letters of a subscription: they are listed, delivered again and discarded. */
-
 const cursorSchema = z.object({ after: z.string() })
 
 const listDeadLetters = route({

@@ -35,9 +35,7 @@ const isReplayNumber =
 const stateOf = (row: SubscriptionRow, status: DeliveryStatus | undefined): OperationView['state'] =>
   row.state === 'active' && status?.is_current === true ? 'running' : 'pending'
 
-/**
- * The operation of a replay. Throws Problem `resource_not_found` without such a replay, or for a deleted subscription.
- */
+/** Throws Problem `resource_not_found` without such a replay, or for a deleted subscription. */
 export const replayView = async (call: AnyCall, operation: OperationId): Promise<OperationView> => {
   const { aggregates } = call.ledger
   const { id, replay } = replayOfOperation(operation)

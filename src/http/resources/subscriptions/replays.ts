@@ -19,8 +19,6 @@ import type { LogCall } from '../../services.ts'
 import { executeCommand, permitDelivery, deliveryStartOf } from './subscriptionCommands.ts'
 import { newReplay } from './subscriptionSchemas.ts'
 
-/** POST /subscriptions/{id}:replay: delivers facts again from an earlier position. */
-
 type ById = LogCall<{ id: SubscriptionId }, unknown, z.output<typeof newReplay>>
 
 const PATH = '/subscriptions'
