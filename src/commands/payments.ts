@@ -29,16 +29,10 @@ import type { Annotations, IdempotencyRecord } from '../../streams/idempotencyRe
  * it has reached, even at the same time, and all come to the same outcome.
  */
 
-/**
- * A reference that is a personal text (personalTexts.ts). It is stored when the checks have passed, before the
- * initiation.
- */
+/** A personal text (personalTexts.ts), stored when the checks have passed, before the initiation. */
 export type PersonalReference = {
   readonly stream: ReferenceId
-  /**
-   * Stores the text, unless the key or the reference is found to be used: `answer` is called where storing may be
-   * wrong.
-   */
+  /** Stores the text, unless `answer` finds the key or the reference used. */
   readonly store: <T>(
     answer: () => Promise<T | undefined>,
   ) => Promise<{ readonly token: string } | { readonly answer: T }>
@@ -136,8 +130,7 @@ type Initiated = {
 } & WaitLimit
 
 /**
- * Finishes a payment whose idempotency record is durable. `in_progress` (a 202) when `untilMs` has come or a dependency does
- * not answer: the payment then continues in the background, or payment recovery finishes it.
+ * Finishes a payment whose key is bound. `in_progress` (a 202) when `untilMs` has come or a dependency does not answer.
  */
 const finishPaymentWithin = async (
   ledger: Ledger,
@@ -200,10 +193,7 @@ const loadOutcome = async (ledger: Ledger, id: PaymentId) => outcomeIn(await beg
 
 type Refusal = { readonly code: RefusalCode; readonly held_by: PaymentId | null }
 
-/**
- * Continues a payment from the step that it has reached to its outcome. Undefined when the outcome has to be read from the
- * payment's stream.
- */
+/** Continues a payment to its outcome. Undefined when that has to be read from the payment's stream. */
 export const finishPayment = async (ledger: Ledger, id: PaymentId, context: Context): Promise<Outcome | undefined> => {
   const { state } = ledger.aggregates.cached(paymentEntity, id) ?? (await ledger.aggregates.load(paymentEntity, id))
   if (state.status !== 'initiated') return undefined
@@ -308,10 +298,8 @@ const checkPayment = async (
 }
 
 /**
- * The payment that holds the reference; null unless the cache of this process shows it as taken, in which case the
- * stream is read again. A read before every payment would nearly always find the reference free, and the reference's
- * stream decides in any case, after the key is bound. With siblings the stream is read: a caller that has just used the
- * reference may be served by another process now, and its key must stay free.
+ * The payment that holds the reference; null unless this process has seen it taken, since it is nearly always free and
+ * its stream decides in any case. With siblings the stream is read: another process may serve the caller now.
  */
 const holderOf = async ({ aggregates, hasSiblings }: Ledger, id: ReferenceId): Promise<PaymentId | null> => {
   const seen = hasSiblings || aggregates.cached(referenceEntity, id)?.state.holder
@@ -320,8 +308,8 @@ const holderOf = async ({ aggregates, hasSiblings }: Ledger, id: ReferenceId): P
 }
 
 /**
- * Whether the invoice takes no further part payments, because its stream has its greatest length. A payment of all that
- * is due is always possible, because it is the last one; a deferred one is not, because it may fail and come again.
+ * Whether the invoice takes no further part payments. All that is due can always be paid, but not deferred: that may
+ * fail and come again.
  */
 const isFull = (
   { changesMax }: Ledger,

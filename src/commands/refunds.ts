@@ -14,9 +14,8 @@ import { eventCountOf, tooManyChanges } from './streamGrowth.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
 
 /**
- * A refund is made in steps, as a payment is: initiation (the refund's own stream, whose idempotency record binds the
- * key), decision (the payment's stream, which decides between concurrent refunds), consequence (the amounts of the
- * invoice). The answer is made from the payment's stream.
+ * In steps, as a payment: initiation (the refund's stream, which binds the key), decision (the payment's stream),
+ * consequence (the invoice). The answer is made from the payment's stream.
  */
 
 export type NewRefund = RefundTerms & {
@@ -50,10 +49,7 @@ const initiate = async (ledger: Ledger, request: NewRefund, context: Context): P
   return initiated.ok ? undefined : reject('concurrent_modification')
 }
 
-/**
- * Whether the payment or its invoice takes no further part refunds, because its stream has its greatest length. A refund
- * of all that is left is always possible, because it is the last one.
- */
+/** Whether the payment or its invoice takes no further part refunds. All that is left can always be refunded. */
 const isFull = async (
   { aggregates, changesMax }: Ledger,
   payment: Loaded<KindOf<typeof paymentEntity>>,

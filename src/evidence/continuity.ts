@@ -3,10 +3,7 @@ import type { EventStore, Sql, StoredEvent, World } from '../ports.ts'
 import { signedBefore } from './headStore.ts'
 import type { IndexedLeaf } from './leaves.ts'
 
-/**
- * Whether the log still has the events that were signed. A log that was restored from an older backup, or cut, has not, and
- * nothing may be signed over it until an operator has accepted that.
- */
+/** A restored or cut log lacks signed events: nothing may be signed over it until an operator has accepted that. */
 
 /** The message says what the log lacks, and the command that accepts it. */
 export class SignedEventsLost extends Error {
@@ -89,9 +86,8 @@ const reasonIn = async (
 }
 
 /**
- * The setting of its stream by which the store may have removed the event, in a scavenge; undefined where there is none, or where
- * the event is within the number or the age that the setting keeps. An event that is absent for such a reason says nothing about
- * the rest of the log.
+ * The stream's setting by which a scavenge may have removed the event; undefined where none explains it. An absent
+ * event says nothing about the rest of the log then.
  */
 export const removalOf = async (excuses: Excuses, leaf: IndexedLeaf): Promise<string | undefined> => {
   const { store } = excuses

@@ -1,6 +1,6 @@
 import type { Columns, CopyRows, TableRows } from '../../projections/projection.ts'
 
-/** Rows as one array per column, so a batch of any size is one statement with one text; or copied, where they are new. */
+/** One array per column: a batch of any size is one statement with one text. New rows are copied. */
 
 const isJson = (type: string): boolean => type === 'json'
 

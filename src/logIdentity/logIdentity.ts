@@ -56,10 +56,7 @@ export type SeenFact = Pick<CloudEvent, 'subject' | 'sequence' | 'id'>
 const isIn = async (store: Compared['store'], { subject, sequence, id }: SeenFact): Promise<boolean> =>
   (await idAt(store, `${categoryOf(subject)}-${subject}`, BigInt(sequence))) === id
 
-/**
- * Throws AnotherLog when the newest rows are of events that the log does not have: it was restored from a backup, and
- * may have grown since.
- */
+/** Throws AnotherLog when the newest rows are of events that the log, restored from a backup, does not have. */
 const checkRows = async (
   { database: { sql }, store }: Compared,
   log: string,

@@ -55,8 +55,8 @@ export type Receiver = {
 
 export type Intake = Pick<Run, 'after' | 'processBatch'> & {
   /**
-   * Serves the requests of operators, and deletes the rows of dead letters whose tasks have ended; every REQUESTS_POLL_MS
-   * at most, however often it is called. Sets the timer while there may be such rows.
+   * Serves requests and deletes rows of ended tasks, every REQUESTS_POLL_MS at most. Sets the timer while some may be
+   * left.
    */
   readonly serve: () => Promise<void>
 }

@@ -86,10 +86,7 @@ const open = async (dependencies: SigningDependencies, epoch: bigint, signal: Ab
   return { key, log, epoch, tree, signal }
 }
 
-/**
- * Whether the tree has reached the newest head, with which it is compared once: the tables may be older than the file of
- * heads. Throws SignedEventsLost where they differ.
- */
+/** Compares the tree with the newest head when it is reached: the tables may be older. Throws SignedEventsLost. */
 const agreesWithHead = async (dependencies: SigningDependencies, tree: Tree): Promise<boolean> => {
   const { database, store, world } = dependencies
   const { head, frontier, position } = tree
@@ -134,10 +131,7 @@ const report = ({ progressed }: SigningProgress, { tree: { frontier, head }, sig
   if (!signal.aborted) progressed(frontier.size - (head?.tree_size ?? 0), head && Date.parse(head.time))
 }
 
-/**
- * Writes the head to the file, and then to Postgres. The lock of the checkpoint holds back an acceptance until both have it. Throws
- * where the file has another last head than the one that this run continues from.
- */
+/** To the file, then to Postgres; the checkpoint's lock holds back an acceptance. Throws if the file ends differently. */
 const appendHead = (
   { database, headFile, world }: SigningDependencies,
   { epoch, tree }: Opened,

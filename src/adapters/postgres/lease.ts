@@ -49,10 +49,7 @@ export class LeaseLost extends Error {
   }
 }
 
-/**
- * The first call in every transaction of a holder: throws LeaseLost unless `epoch` is the newest, and keeps it the
- * newest until the transaction ends. Fences of one holder do not block each other.
- */
+/** First in every transaction of a holder: throws LeaseLost unless `epoch` is the newest, and keeps it so until the end. */
 export const fence = async (sql: Sql, name: string, epoch: bigint): Promise<void> => {
   const [lease] = await sql<{ epoch: bigint }>('select epoch from ledger_meta.leases where name = $1 for share', [name])
   if (lease?.epoch !== epoch) throw new LeaseLost(name, epoch, lease?.epoch)
@@ -142,9 +139,7 @@ const keepAlive = (client: Client, heartbeatMs: number, lost: AbortController): 
   return () => clearInterval(timer)
 }
 
-/**
- * Runs `work` as the only holder of `name`; see `Database.withLease`. Resolves without running it if stopped first.
- */
+/** Runs `work` as the only holder of `name` (`Database.withLease`), or not at all if stopped first. */
 export const holdExclusively = async (
   config: ClientConfig,
   options: LeaseOptions,

@@ -1,10 +1,7 @@
 import { type Database, Unavailable } from '../../ports.ts'
 import { LOCK_NAMES } from '../../schema/locks.ts'
 
-/**
- * Reservations under the quotas of exports, API keys and subscriptions. A place is taken before the event that needs it
- * is appended, so two concurrent requests cannot both take the last one.
- */
+/** A place is taken before the event that needs it is appended, so two requests cannot both take the last one. */
 
 /** A reservation whose resource the read model does not show after this time is taken for one that was never created. */
 const UNSEEN_MAX = '60 seconds'

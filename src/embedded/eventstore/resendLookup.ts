@@ -5,8 +5,6 @@ import type { WriterSession } from './storage.ts'
 import type { StreamEntry } from './streams.ts'
 import type { WriteRequest } from './writeRequest.ts'
 
-/** The lookup of stored events that an append may repeat. */
-
 /** The number of events within which an append without an exact expected revision is recognized as a resend. */
 const RESEND_EVENTS_MAX = 1000n
 

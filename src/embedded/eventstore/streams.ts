@@ -4,8 +4,6 @@ import { NO_REVISION, isMetastream, memoryOf, originalOf } from './record.ts'
 import type { StoredRecord } from './record.ts'
 import { METASTREAM_TRUNCATION, NO_TRUNCATION, type Truncation, truncationOf } from './truncation.ts'
 
-/** The cache of stream heads, metadata and recent events. */
-
 const STREAMS_MAX = 40_000
 const CACHED_BYTES_MAX = 16 * 1024 * 1024
 export const RECENT_EVENTS_MAX = 32

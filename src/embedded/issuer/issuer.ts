@@ -10,8 +10,6 @@ import { type KeyRing, openKeyRing, type PublicKey, publishedKeys } from './sign
 import { openUsers } from './users.ts'
 import type { WatchedFile } from './watchedFile.ts'
 
-/** The embedded issuer: keys, clients, users, the provider and its pages as one request handler. */
-
 export { DEFAULT_TENANTS } from './clients.ts'
 export { CLI_CLIENT, type DevGrant, mintDevToken } from './devToken.ts'
 export type { IssuerMetadata } from './metadata.ts'
@@ -47,9 +45,8 @@ export type KeySet = { readonly keys: readonly PublicKey[] }
 
 export type Issuer = {
   /**
-   * Serves login, tokens, revocation and keys below the mount path and calls `next` for other paths, with an Error that
-   * has `allow` if the path has other methods. It reads request bodies itself, so it must be mounted before any body
-   * parser.
+   * Serves the issuer below its mount path, and calls `next` for other paths, with an Error that has `allow` for other
+   * methods. Mount it before any body parser.
    */
   readonly handler: IssuerHandler
   readonly metadata: IssuerMetadata
@@ -117,10 +114,7 @@ const openServer = async (
   return async (request: IncomingMessage, response: ServerResponse) => (await (server ??= load()))(request, response)
 }
 
-/**
- * Opens the embedded issuer on its stored keys, clients and users, which are created at first use and read again when
- * they change. Throws a StartupError if they are invalid.
- */
+/** Keys, clients and users are created at first use, and read again when they change. Throws a StartupError. */
 export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
   const { issuer, dataDir, forward, onError = () => undefined } = options
   assertCanonicalIssuer(issuer)

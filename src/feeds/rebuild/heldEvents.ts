@@ -13,9 +13,8 @@ import { storedEventOf } from '../parking.ts'
 import type { Rebuildable } from './rebuildable.ts'
 
 /**
- * Writes events to the tables that are being built, with the events left out that the live tables have not: dead letters and
- * the later ones of their keys are held, and discarded events are skipped. An event that an operator replays or discards
- * meanwhile is held no longer, so both tables have the same events at the same position of the log.
+ * Leaves out what the live tables have not: dead letters and the later ones of their keys are held until they are
+ * replayed or discarded, discarded events are skipped. So both have the same events at the same position.
  */
 
 const COLUMNS = 'position, key, stream, revision, event_id, type, tenant_id'

@@ -13,8 +13,6 @@ import {
 } from './rebuildTransactions.ts'
 import { hasRebuildWork, nextRebuild, type RebuildRow, unreleasedRebuild } from './requests.ts'
 
-/** Executes the requests for rebuilds, one at a time, in the one process that holds the lease. */
-
 export type RebuildLoop = RebuildDependencies & {
   readonly logger: Logger
   /** The read models of the projector. */

@@ -46,10 +46,7 @@ type Job = OpenTask<ExportRequest>
 type Sent = Handled<KindOf<typeof operationEntity>>
 type Send = (command: OperationCommand) => Promise<Sent>
 
-/**
- * The ids of the events are derived from `run`: a command that one run repeats appends nothing, one of another run
- * does.
- */
+/** Event ids are derived from `run`: a repetition in the same run appends nothing, one in another run does. */
 const sender = ({ ledger }: ExportDependencies, recorded: Recorded<OperationEvent>, run: string): Send => {
   const id = recorded.id as OperationId
   return command => {
@@ -168,11 +165,7 @@ type Jobs = Receiver & {
   readonly allEnded: () => Promise<unknown>
 }
 
-/**
- * The open exports of one run, and the attempts at them.
- *
- * Long because its functions share the tasks and the attempts.
- */
+/** Long because its functions share the tasks and the attempts. */
 const createJobs = (dependencies: ExportDependencies, timer: Timer, expiry: Expiry): Jobs => {
   const tasks = createOpenTasks<ExportRequest>(dependencies.ledger.world, timer)
   // An attempt may be running for a moment after its task has ended.

@@ -72,10 +72,7 @@ const serveStream = async (logger: Log, options: Options, writer: BackpressureWr
   return undefined
 }
 
-/**
- * The real server names the first revision that there is to read if the first page of a forwards read is empty: because
- * it ends before that revision, or because it begins after the head.
- */
+/** The first revision there is to read, which the real server names if the first page of a forwards read is empty. */
 const firstPosition = (
   { head, truncation }: StreamEntry,
   { direction, from, count }: StreamRead,

@@ -1,5 +1,3 @@
-/** The options of a read, converted to the types of this node. */
-
 import streams from '@eventstore/db-client/generated/streams_pb.js'
 import type { ReadReq, ReadResp } from '@eventstore/db-client/generated/streams_pb.js'
 import { type Filter, filterOf } from '../filter.ts'

@@ -3,8 +3,6 @@ import { type Html, html, nothing } from './html.ts'
 import type { Page } from './page.ts'
 import { SENTENCES } from './scopeSentences.ts'
 
-/** The page on which a user allows an application to act for them. */
-
 export type ConsentView = {
   readonly application: string
   readonly tenant: string
