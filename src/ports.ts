@@ -215,6 +215,13 @@ export class Unavailable extends Error {
   }
 }
 
+/** The result of the work; undefined if a dependency did not answer. */
+export const unlessUnavailable = <T>(work: Promise<T>): Promise<T | undefined> =>
+  work.catch((error: unknown) => {
+    if (!(error instanceof Unavailable)) throw error
+    return undefined
+  })
+
 // --- The world: clock, sleep, randomness and crash points, which a simulation replaces ---------------------------------
 
 export type World = {

@@ -7,8 +7,12 @@ import { bytesOf, type ByteQuota, type Charge, chargedTenant, checkQuota, NO_BYT
 import type { Entity, Kind } from './entities.ts'
 import { eventIdOf } from '../lib/identifiers.ts'
 import { createLogSecret } from '../logIdentity/idSecret.ts'
-import { createAggregateRepository, nothingLoaded } from './aggregateRepository.ts'
-import type { AggregateRepository, Loaded } from './aggregateRepository.ts'
+import {
+  createAggregateRepository,
+  nothingLoaded,
+  type AggregateRepository,
+  type Loaded,
+} from './aggregateRepository.ts'
 import { CHANGES_MAX, decisionOn } from './streamGrowth.ts'
 import { newEventOf, recordedOf } from '../lib/storedEvents.ts'
 import { pauseBefore } from '../settings/timeBudgets.ts'
@@ -216,12 +220,7 @@ const append = async <K extends Kind>(
   return aggregates.advance(entity, before, context.mayBeRepeated ? await asStored(ledger, entity, sent) : sent)
 }
 
-const recordAll = <E extends AnyEvent>(
-  events: readonly E[],
-  id: string,
-  context: Context,
-  after: bigint,
-): Recorded<E>[] => {
+const recordAll = <E extends AnyEvent>(events: readonly E[], id: string, context: Context, after: bigint) => {
   const { commandId, causationId = commandId, mayBeRepeated: _, quota: __, ...metadata } = context
   return events.map((event, index) => {
     const revision = after + BigInt(index) + 1n

@@ -51,11 +51,7 @@ type Outcome = CreationResult<PaymentRow>
 const isOutcome = (event: PaymentEvent): boolean => event.type !== 'PaymentInitiated'
 
 /** Creates the payment, or finds the one that the same key created. */
-export const pay = async (
-  ledger: Ledger,
-  payment: NewPayment,
-  context: Context,
-): Promise<CreationResult<PaymentRow>> => {
+export const pay = async (ledger: Ledger, payment: NewPayment, context: Context): Promise<Outcome> => {
   const untilMs = ledger.world.monotonicMs() + payment.waitMs
   const { id, reference } = payment
   const checked = await checkPayment(ledger, payment, context.tenant)
@@ -77,16 +73,14 @@ export const replayPayment = async (
   ledger: Ledger,
   payment: NewPayment,
   context: Context,
-): Promise<CreationResult<PaymentRow> | undefined> => {
+): Promise<Outcome | undefined> => {
   const untilMs = ledger.world.monotonicMs() + payment.waitMs
   const previous = await lookUpTaken(ledger, payment)
   return previous && answerWithin(ledger, { id: payment.id, ...previous, untilMs }, context)
 }
 
 /** The answer of a request, or the payment that its key has initiated and that is to be finished. */
-type Attempt =
-  | { readonly answer: CreationResult<PaymentRow> }
-  | (Pick<Initiated, 'row' | 'position'> & { readonly isResumed: boolean })
+type Attempt = { readonly answer: Outcome } | (Pick<Initiated, 'row' | 'position'> & { readonly isResumed: boolean })
 
 const initiate = async (
   ledger: Ledger,
@@ -103,10 +97,7 @@ const initiate = async (
 }
 
 /** Stores the text of the reference. One that was erased is not stored again if its key or the reference is taken. */
-const storeReference = async (
-  ledger: Ledger,
-  payment: NewPayment,
-): Promise<{ readonly token: string | null } | { readonly answer: Attempt }> => {
+const storeReference = async (ledger: Ledger, payment: NewPayment) => {
   const { reference } = payment
   return reference === null ? { token: null } : reference.store(() => lookUpTaken(ledger, payment))
 }
@@ -120,14 +111,13 @@ const lookUpTaken = async (ledger: Ledger, payment: NewPayment): Promise<Attempt
   return { answer: { kind: 'refused', rejection: reject('payment_reference_conflict', { payment_id: holder }) } }
 }
 
-/** The time on the monotonic clock until which the caller waits for the outcome. */
-type WaitLimit = { readonly untilMs: number }
-
 type Initiated = {
   readonly id: PaymentId
   readonly row: PaymentRow
   readonly position: bigint
-} & WaitLimit
+  /** The time on the monotonic clock until which the caller waits for the outcome. */
+  readonly untilMs: number
+}
 
 /**
  * Finishes a payment whose key is bound. `in_progress` (a 202) when `untilMs` has come or a dependency does not answer.
@@ -136,9 +126,9 @@ const finishPaymentWithin = async (
   ledger: Ledger,
   { untilMs, ...initiated }: Initiated,
   context: Context,
-): Promise<CreationResult<PaymentRow>> => {
+): Promise<Outcome> => {
   const inProgress = { kind: 'in_progress' as const, ...initiated }
-  const finishOrLoad = async (): Promise<CreationResult<PaymentRow>> => {
+  const finishOrLoad = async (): Promise<Outcome> => {
     const finished = await finishPayment(ledger, initiated.id, context)
     return finished ?? (await loadOutcome(ledger, initiated.id)) ?? inProgress
   }
@@ -168,7 +158,7 @@ const answerWithin = async (
   ledger: Ledger,
   attempt: Attempt & Pick<Initiated, 'id' | 'untilMs'>,
   context: Context,
-): Promise<CreationResult<PaymentRow>> => {
+): Promise<Outcome> => {
   if ('answer' in attempt) return attempt.answer
   const { isResumed, ...initiated } = attempt
   const answer = await finishPaymentWithin(ledger, initiated, context)
@@ -227,12 +217,7 @@ const takeReference = async (
   return held_by && { code: 'payment_reference_conflict', held_by }
 }
 
-const reserve = async (
-  ledger: Ledger,
-  payment_id: PaymentId,
-  terms: PaymentTerms,
-  context: Context,
-): Promise<Refusal | undefined> => {
+const reserve = async (ledger: Ledger, payment_id: PaymentId, terms: PaymentTerms, context: Context) => {
   const { invoice_id, amount, currency, settlement } = terms
   const command = { type: 'PayInvoice' as const, payment_id, amount, currency, settlement }
   const reserved = await handle(ledger, invoiceEntity, invoice_id, { command, context })
@@ -247,7 +232,7 @@ const refuse = async (
   id: PaymentId,
   { code, held_by, reference }: Refusal & { readonly reference: ReferenceId | null },
   context: Context,
-): Promise<CreationResult<PaymentRow> | undefined> => {
+): Promise<Outcome | undefined> => {
   // The reference is released before the outcome is recorded, because a payment with an outcome is not continued to release
   // it.
   if (reference !== null) {

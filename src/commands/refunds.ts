@@ -1,6 +1,5 @@
 import { fold } from '../../projections/projection.ts'
-import type { PaymentRow } from '../../projections/payments/projection.ts'
-import { payments } from '../../projections/payments/projection.ts'
+import { type PaymentRow, payments } from '../../projections/payments/projection.ts'
 import type { IdempotencyRecord } from '../../streams/idempotencyRecord.ts'
 import { type Rejection, reject } from '../../streams/decider.ts'
 import type { InvoiceId, PaymentId, RefundId } from '../../streams/ids.ts'
@@ -50,10 +49,7 @@ const initiate = async (ledger: Ledger, request: NewRefund, context: Context): P
 }
 
 /** Whether the payment or its invoice takes no further part refunds. All that is left can always be refunded. */
-const isFull = async (
-  { aggregates, changesMax }: Ledger,
-  payment: Loaded<KindOf<typeof paymentEntity>>,
-): Promise<boolean> => {
+const isFull = async ({ aggregates, changesMax }: Ledger, payment: Loaded<KindOf<typeof paymentEntity>>) => {
   if (payment.state.status === 'none' || eventCountOf(payment) >= changesMax) return true
   return eventCountOf(await aggregates.load(invoiceEntity, payment.state.terms.invoice_id)) >= changesMax
 }

@@ -241,11 +241,7 @@ export const startService = async (
 
 type Named = Starting & { readonly names: DependencyNames }
 
-const startParts = async (
-  options: ServiceOptions,
-  cleanup: CleanupStack,
-  starting: Named,
-): Promise<Pick<FeedStates, 'values'>> => {
+const startParts = async (options: ServiceOptions, cleanup: CleanupStack, starting: Named) => {
   const { config, logger, port, onRefused } = options
   const { names } = starting
   warnOfSettings(config, logger)

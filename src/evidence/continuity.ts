@@ -57,11 +57,7 @@ const lastRevision = async (store: Reader, stream: string): Promise<bigint | und
 }
 
 /** The store keeps the last events of the stream: an event among them was not removed for their number. */
-const isBeyondCount = async (
-  { store }: Excuses,
-  { stream, revision }: IndexedLeaf,
-  count: unknown,
-): Promise<boolean> => {
+const isBeyondCount = async ({ store }: Excuses, { stream, revision }: IndexedLeaf, count: unknown) => {
   const last = await lastRevision(store, stream)
   return last !== undefined && Number.isSafeInteger(count) && revision <= last - BigInt(count as number)
 }
@@ -72,11 +68,7 @@ const isBeyondAge = async ({ sql, world }: Excuses, { index }: IndexedLeaf, seco
   return signedAtMs !== undefined && typeof seconds === 'number' && signedAtMs + seconds * SECOND_MS < world.now()
 }
 
-const reasonIn = async (
-  excuses: Excuses,
-  leaf: IndexedLeaf,
-  data: StoredEvent['data'],
-): Promise<string | undefined> => {
+const reasonIn = async (excuses: Excuses, leaf: IndexedLeaf, data: StoredEvent['data']) => {
   const { $tb: before, $maxCount: count, $maxAge: age } = data
   if (Number.isSafeInteger(before) && BigInt(before as number) > leaf.revision)
     return `truncated before revision ${Number(before)}`

@@ -194,11 +194,7 @@ const subscriptionOf = ({ categories, excludeTypes, withBytes }: Feed) => ({
 })
 
 /** The loop: batch by batch from the checkpoint, each finished before the next begins. */
-const follow = async (
-  { feed, dependencies, progress, limit }: SupervisedFeed,
-  run: Run,
-  signal: AbortSignal,
-): Promise<void> => {
+const follow = async ({ feed, dependencies, progress, limit }: SupervisedFeed, run: Run, signal: AbortSignal) => {
   const { batchMax = FEED_BATCH_MAX, gatherMs = GATHER_MS } = feed
   const items = dependencies.store.subscribe({ after: run.after, ...subscriptionOf(feed), signal })
   let live = false

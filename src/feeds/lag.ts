@@ -62,11 +62,7 @@ const noneCounted = (): Counted => ({
 type Counts = Map<string, Counted>
 
 /** Reads from the earliest checkpoint. Resolves to the feeds of later checkpoints that need a reading of their own. */
-const readOnce = async (
-  store: Pick<EventStore, 'subscribe'>,
-  lagging: readonly Followed[],
-  counts: Counts,
-): Promise<readonly Followed[]> => {
+const readOnce = async (store: Pick<EventStore, 'subscribe'>, lagging: readonly Followed[], counts: Counts) => {
   const [first = -1n] = lagging.map(positionOf).toSorted((a, b) => (a < b ? -1 : 1))
   const stop = new AbortController()
   let read = 0

@@ -1,7 +1,7 @@
 import { type CopyRows, Gap } from '../../projections/projection.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
-import { type Database, type EventStore, type Sql, type StoredEvent, Unavailable, type World } from '../ports.ts'
+import { type Database, type EventStore, type Sql, type StoredEvent, unlessUnavailable, type World } from '../ports.ts'
 import { fenceCheckpoint, moveCheckpoint } from './checkpoints.ts'
 import { decode } from './decode.ts'
 import {
@@ -76,16 +76,12 @@ const replaysAfterEnd = (sql: Sql, name: string, record: ParkingRecord): OpenRea
   let mayReplay = false
   return async reached => {
     // While the store takes no event, the read models continue without replays.
-    end ??= await record.beginReplay().catch(undefinedIfUnavailable)
+    end ??= await unlessUnavailable(record.beginReplay())
     if (mayReplay || end === undefined || reached < end) return mayReplay
     await requestReplayOfAll(sql, name)
     mayReplay = true
     return true
   }
-}
-
-const undefinedIfUnavailable = (error: unknown): undefined => {
-  if (!(error instanceof Unavailable)) throw error
 }
 
 /** `position`: the checkpoint of the model, which this run has acquired. */

@@ -57,11 +57,7 @@ const isIn = async (store: Compared['store'], { subject, sequence, id }: SeenFac
   (await idAt(store, `${categoryOf(subject)}-${subject}`, BigInt(sequence))) === id
 
 /** Throws AnotherLog when the newest rows are of events that the log, restored from a backup, does not have. */
-const checkRows = async (
-  { database: { sql }, store }: Compared,
-  log: string,
-  seen: SeenFact | undefined,
-): Promise<SeenFact | undefined> => {
+const checkRows = async ({ database: { sql }, store }: Compared, log: string, seen: SeenFact | undefined) => {
   const [newest] = await sql<{ position: bigint | null }>(NEWEST)
   const position = newest?.position ?? 0n
   const head = await store.head()

@@ -152,10 +152,7 @@ export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalText
   const storage = createPersonalTextStorage(sql, world)
   const digest = (personal: PersonalText): Promise<string> => digestOf(ledger, personal)
 
-  const storeBy = async (
-    store: PersonalTextStorage['store'],
-    personal: PersonalText,
-  ): Promise<PersonalToken | undefined> => {
+  const storeBy = async (store: PersonalTextStorage['store'], personal: PersonalText) => {
     const { tenant, kind, text } = personal
     await ledger.byteQuota.check(tenant, 'command')
     const sinceMs = world.monotonicMs()

@@ -88,12 +88,7 @@ const parkingOf = (
   })
 
 /** Passes the event to the receiver, or returns a row to park it. `after`: the position of the event before it. */
-const receiveOne = (
-  { receive }: Receiver,
-  parking: Parking,
-  stored: StoredEvent,
-  after: ResumePosition,
-): readonly DeadLetter[] => {
+const receiveOne = ({ receive }: Receiver, parking: Parking, stored: StoredEvent, after: ResumePosition) => {
   const reference = referenceOf(stored)
   const parkedFrom = parking.firstPosition(reference.key)
   if (parkedFrom !== undefined && stored.position >= parkedFrom) return parking.rowsOf([reference])

@@ -106,10 +106,7 @@ const agreesWithHead = async (dependencies: SigningDependencies, tree: Tree): Pr
   return false
 }
 
-const nextHead = async (
-  { database: { sql }, world }: SigningDependencies,
-  { key, log, tree }: Opened,
-): Promise<Head> => {
+const nextHead = async ({ database: { sql }, world }: SigningDependencies, { key, log, tree }: Opened) => {
   const { frontier, position, head } = tree
   const previous = head?.tree_size ?? 0
   const unsigned = {
@@ -132,11 +129,7 @@ const report = ({ progressed }: SigningProgress, { tree: { frontier, head }, sig
 }
 
 /** To the file, then to Postgres; the checkpoint's lock holds back an acceptance. Throws if the file ends differently. */
-const appendHead = (
-  { database, headFile, world }: SigningDependencies,
-  { epoch, tree }: Opened,
-  head: Head,
-): Promise<void> =>
+const appendHead = ({ database, headFile, world }: SigningDependencies, { epoch, tree }: Opened, head: Head) =>
   database.transaction(async sql => {
     await fenceCheckpoint(HEAD_SIGNING, epoch)(sql)
     const last = await headFile.last()

@@ -26,10 +26,7 @@ const UNANSWERED_MAX_MS = 30_000
 const RETRY_MS = 250
 
 /** Repeats work that may have been done already while Postgres does not answer. Throws the last Unavailable. */
-const repeatedUntilAnswered = async (
-  work: () => Promise<void>,
-  onUnanswered: (error: Unavailable) => void,
-): Promise<void> => {
+const repeatedUntilAnswered = async (work: () => Promise<void>, onUnanswered: (error: Unavailable) => void) => {
   const deadlineMs = performance.now() + UNANSWERED_MAX_MS
   for (;;) {
     try {

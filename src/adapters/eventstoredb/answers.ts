@@ -112,11 +112,7 @@ const readRecorded = (from: ProtobufReader, withBytes: boolean): StoredEvent => 
 }
 
 /** Copies, because the event may outlive the frame that it came in. */
-const bytesOf = (
-  data: Buffer | string,
-  metadata: Buffer | string,
-  { created, contentType }: SystemMetadata,
-): NonNullable<StoredEvent['bytes']> => ({
+const bytesOf = (data: Buffer | string, metadata: Buffer | string, { created, contentType }: SystemMetadata) => ({
   data: Buffer.from(data),
   metadata: Buffer.from(metadata),
   contentType: contentType ?? '',

@@ -29,7 +29,6 @@ export type LeaseOptions = {
 
 export const leaseDefaults: LeaseOptions = { pollMs: 250, heartbeatMs: 2_000, idleMs: 8_000 }
 
-type Held = { readonly client: Client; readonly epoch: bigint }
 type Work = Parameters<Database['withLease']>[2]
 type LeaseRequest = { readonly name: string; readonly stop: AbortSignal; readonly waiting: (error: unknown) => void }
 
@@ -95,11 +94,7 @@ const takeEpoch = async (client: Client, name: string): Promise<bigint> => {
   return BigInt(rows[0]?.epoch ?? 0)
 }
 
-const tryAcquire = async (
-  config: ClientConfig,
-  request: LeaseRequest,
-  options: LeaseOptions,
-): Promise<Held | undefined> => {
+const tryAcquire = async (config: ClientConfig, request: LeaseRequest, options: LeaseOptions) => {
   const client = await connect(config, options)
   try {
     await client.query(await tableStatements('leases'))

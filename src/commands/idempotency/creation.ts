@@ -4,8 +4,7 @@ import type { Rejection } from '../../../streams/decider.ts'
 import type { Recorded } from '../../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../../streams/ids.ts'
 import type { Entity, Kind } from '../entities.ts'
-import type { Handled, Ledger, CommandRequest } from '../commandHandler.ts'
-import { handle } from '../commandHandler.ts'
+import { type Handled, type Ledger, type CommandRequest, handle } from '../commandHandler.ts'
 import { idempotencyRecordIn, keyConflict, type KeyConflict } from './conflicts.ts'
 
 /** The outcome of a creating command that may carry an idempotency key. */

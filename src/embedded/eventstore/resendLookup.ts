@@ -46,11 +46,7 @@ export const resendLookupOf = async (
 
 const headOf = (entries: Entries, stream: string): bigint => entries.get(stream)?.head ?? NO_REVISION
 
-const byRevision = async (
-  session: WriterSession,
-  requests: readonly WriteRequest[],
-  entries: Entries,
-): Promise<StoredRow[]> => {
+const byRevision = async (session: WriterSession, requests: readonly WriteRequest[], entries: Entries) => {
   const keys = requests.flatMap(({ stream, expected, events }) => {
     if (expected === 'any' || expected === 'stream_exists') return []
     const first = expected === 'no_stream' ? 0n : expected + 1n
@@ -62,11 +58,7 @@ const byRevision = async (
   return session.query<StoredRow>('by_revision', SELECT_BY_REVISION, columns)
 }
 
-const byId = async (
-  session: WriterSession,
-  requests: readonly WriteRequest[],
-  entries: Entries,
-): Promise<StoredRow[]> => {
+const byId = async (session: WriterSession, requests: readonly WriteRequest[], entries: Entries) => {
   const keys = requests.flatMap(({ kind, stream, expected, events }) => {
     const head = headOf(entries, stream)
     const exact = expected !== 'any' && expected !== 'stream_exists'

@@ -1,7 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { openEventIdCache } from './eventIdCache.ts'
-import { NO_REVISION, isMetastream, memoryOf, originalOf } from './record.ts'
-import type { StoredRecord } from './record.ts'
+import { NO_REVISION, isMetastream, memoryOf, originalOf, type StoredRecord } from './record.ts'
 import { METASTREAM_TRUNCATION, NO_TRUNCATION, type Truncation, truncationOf } from './truncation.ts'
 
 const STREAMS_MAX = 40_000

@@ -57,11 +57,7 @@ const isDiscarded = ({ discarded, withoutBeginning }: Parked, { key, position }:
 type Store = Pick<EventStore, 'readStream'>
 
 /** Writes the held events that are parked no longer, in their order. Resolves to the keys of those that are still held. */
-const releaseHeld = async (
-  sql: Sql,
-  { projection, model }: Rebuildable,
-  store: Store,
-): Promise<ReadonlySet<string>> => {
+const releaseHeld = async (sql: Sql, { projection, model }: Rebuildable, store: Store) => {
   const held = await heldEvents(sql, projection)
   if (held.length === 0) return new Set()
   const positions = held.map(({ position }) => position)

@@ -84,11 +84,7 @@ const tenantOf = ({ hasTenant, key }: TableShape): string => {
   return key.includes('tenant_id') ? 'tenant_id' : 'coalesce(a.tenant_id, b.tenant_id)'
 }
 
-const compareTable = async (
-  sql: Sql,
-  schema: string,
-  table: string,
-): Promise<{ readonly sums: ComparedTable; readonly difference: Difference | undefined }> => {
+const compareTable = async (sql: Sql, schema: string, table: string) => {
   const [live, rebuilt] = [await shapeOf(sql, schema, table), await shapeOf(sql, BUILDING_SCHEMA, table)]
   const names = [`"${schema}".${table}`, `${BUILDING_SCHEMA}.${table}`] as const
   const built = await sumsOf(sql, names[1], rebuilt)

@@ -47,11 +47,7 @@ const open = async (
   return { row, rebuildable, epoch, live: await liveSchema(loop.database.sql), signal }
 }
 
-const execute = async (
-  loop: RebuildLoop,
-  row: RebuildRow,
-  held: Pick<OpenRebuild, 'epoch' | 'signal'>,
-): Promise<void> => {
+const execute = async (loop: RebuildLoop, row: RebuildRow, held: Pick<OpenRebuild, 'epoch' | 'signal'>) => {
   const { id, kind, projection } = row
   try {
     const rebuild = await open(loop, row, held)

@@ -18,10 +18,7 @@ export type NamedResource = {
 }
 
 /** False for operations, which may be of a payment or a subscription, and when the store does not answer. */
-const isMissing = async (
-  aggregates: AggregateRepository,
-  { id, tenant, showsDeleted }: NamedResource,
-): Promise<boolean> => {
+const isMissing = async (aggregates: AggregateRepository, { id, tenant, showsDeleted }: NamedResource) => {
   const named = id === null || isId('op', id) ? undefined : streamWithId(id)
   if (named === undefined) return false
   try {

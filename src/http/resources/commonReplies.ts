@@ -87,12 +87,7 @@ const limitAfter = (page: readonly Recorded<AnyEvent>[]): number => {
 }
 
 /** Folded from the first event, since an earlier state is stored nowhere. Throws Problem. */
-const rowAsOf = async <K extends Kind>(
-  call: AnyLogCall,
-  entity: Entity<K>,
-  id: Id<IdPrefix>,
-  asOf: string,
-): Promise<K['row']> => {
+const rowAsOf = async <K extends Kind>(call: AnyLogCall, entity: Entity<K>, id: Id<IdPrefix>, asOf: string) => {
   const { aggregates } = call.ledger
   const first = await aggregates.first(entity, id)
   if (first?.metadata.tenant !== call.principal.tenant) throw new Problem('resource_not_found')

@@ -4,7 +4,7 @@ import { handle } from '../../commands/commandHandler.ts'
 import { operationEntity } from '../../commands/entities.ts'
 import { deleteFile } from '../../processes/exports/exportFiles.ts'
 import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
-import { Unavailable } from '../../ports.ts'
+import { unlessUnavailable } from '../../ports.ts'
 import { problemOfRejection } from '../problems/problemCatalogue.ts'
 import { route } from '../route.ts'
 import type { Call } from '../services.ts'
@@ -20,9 +20,7 @@ const endAndDelete = async ({ ledger, database, params, context }: Call<{ id: Op
     if (!handled.ok) throw new Error('A command on an operation left no operation.')
     position = handled.position
   }
-  await deleteFile(database.sql, params.id).catch((error: unknown) => {
-    if (!(error instanceof Unavailable)) throw error
-  })
+  await unlessUnavailable(deleteFile(database.sql, params.id))
   return position
 }
 

@@ -171,12 +171,7 @@ const respondInVersion = (endpoint: AnyRoute, dependencies: Exchange) => {
   }
 }
 
-const respond = async (
-  req: Incoming,
-  res: Outgoing,
-  endpoint: AnyRoute,
-  { pipeline, logger, usage }: Exchange,
-): Promise<void> => {
+const respond = async (req: Incoming, res: Outgoing, endpoint: AnyRoute, { pipeline, logger, usage }: Exchange) => {
   try {
     await sendReply(req, res, await pipeline(req, res, endpoint))
   } catch (error) {

@@ -96,11 +96,7 @@ const readNext = async (sql: Sql, subscription: SubscriptionDelivery, after: big
 }
 
 /** Undefined if its type is not subscribed to. `from_time` may be of a later replay, so it is not applied. */
-const findParked = async (
-  sql: Sql,
-  subscription: SubscriptionDelivery,
-  { position }: DeadLetter,
-): Promise<Outgoing | undefined> => {
+const findParked = async (sql: Sql, subscription: SubscriptionDelivery, { position }: DeadLetter) => {
   const before = position - 1n
   if ((await deadLettersBetween(sql, factsProjectionOf(subscription), before, position)).length > 0)
     throw new Error('The facts projection has parked it too.')

@@ -73,10 +73,7 @@ const serveStream = async (logger: Log, options: Options, writer: BackpressureWr
 }
 
 /** The first revision there is to read, which the real server names if the first page of a forwards read is empty. */
-const firstPosition = (
-  { head, truncation }: StreamEntry,
-  { direction, from, count }: StreamRead,
-): bigint | undefined => {
+const firstPosition = ({ head, truncation }: StreamEntry, { direction, from, count }: StreamRead) => {
   if (direction === 'backwards' || from === 'end') return undefined
   const start = from === 'start' ? 0n : from
   const visible = firstVisible(truncation, head)

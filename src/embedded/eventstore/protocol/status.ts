@@ -1,5 +1,4 @@
-import { Metadata, status } from '@grpc/grpc-js'
-import type { StatusObject } from '@grpc/grpc-js'
+import { Metadata, status, type StatusObject } from '@grpc/grpc-js'
 import type { Expected } from '../record.ts'
 
 /** A gRPC status with the real server's message and trailers; clients read the `exception` trailer. */

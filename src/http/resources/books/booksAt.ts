@@ -22,11 +22,7 @@ const behind = (position: bigint): Problem =>
   new Problem('projection_behind', { detail: `The books are complete up to position ${position}. Try again shortly.` })
 
 /** The position of the last event after `after` for the books; `unknown` if the log does not end in time. */
-const lastMissing = async (
-  { ledger: { store, world } }: AnyCall,
-  after: bigint,
-  waitMs: number,
-): Promise<bigint | 'none' | 'unknown'> => {
+const lastMissing = async ({ ledger: { store, world } }: AnyCall, after: bigint, waitMs: number) => {
   const ended = new AbortController()
   void world.sleep(waitMs, ended.signal).then(() => ended.abort())
   let last: bigint | 'none' = 'none'

@@ -4,10 +4,9 @@ import type { Query } from '../../../../projections/listQueries.ts'
 import { type CloudEvent, FACT_TYPES } from '../../../../streams/facts.ts'
 import { readableFactTypes, TENANT_FACT_TYPES, scopesOfFacts } from '../../../identity/resourceScopes.ts'
 import type { Call } from '../../services.ts'
-import { keyInCursor } from '../paging.ts'
+import { keyInCursor, pageQuery } from '../paging.ts'
 import { positionSchema } from '../../request/position.ts'
 import { textSchema, timeParameter } from '../commonSchemas.ts'
-import { pageQuery } from '../paging.ts'
 
 export const query = z.object({
   ...pageQuery,

@@ -26,10 +26,7 @@ const PATH = '/subscriptions'
 const requestOf = ({ params, body }: ById) => ({ id: params.id, from: body.from })
 
 /** The replay that this call created, or that the first request with its key created. */
-const replayedBy = async (
-  { ledger, params, context }: ById,
-  idempotencyRecord: IdempotencyRecord | null,
-): Promise<Replayed | undefined> => {
+const replayedBy = async ({ ledger, params, context }: ById, idempotencyRecord: IdempotencyRecord | null) => {
   const isIt = (recorded: Recorded<SubscriptionEvent>): recorded is Replayed => {
     if (recorded.event.type !== 'SubscriptionReplayed') return false
     if (idempotencyRecord === null) return recorded.metadata.causationId === context.commandId
