@@ -3,16 +3,22 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { importJWK } from 'jose'
 import type { Serve } from './authorizationServer.ts'
 import { openClients } from './clients.ts'
-import { interactionOf, methodsOf, pathOf, ROUTES } from './endpoints.ts'
+import { SCOPES } from '../../identity/principal.ts'
+import {
+  CLIENT_ASSERTION_ALGORITHMS,
+  CLIENT_AUTH_METHODS,
+  interactionOf,
+  methodsOf,
+  pathOf,
+  ROUTES,
+} from './endpoints.ts'
 import { createLoginThrottle } from './loginThrottle.ts'
-import { describeIssuer, type IssuerMetadata } from './metadata.ts'
 import { type KeyRing, openKeyRing, type PublicKey, publishedKeys } from './signingKey.ts'
 import { openUsers } from './users.ts'
 import type { WatchedFile } from './watchedFile.ts'
 
 export { DEFAULT_TENANTS } from './clients.ts'
 export { CLI_CLIENT, type DevGrant, mintDevToken } from './devToken.ts'
-export type { IssuerMetadata } from './metadata.ts'
 
 /** The time for which verifiers may cache the key set; well below the 60 s after which a removed key is refused. */
 const JWKS_MAX_AGE_SECONDS = 15
@@ -53,6 +59,29 @@ export type Issuer = {
   /** The present public keys, for a verifier in the same process. */
   readonly jwks: () => Promise<KeySet>
 }
+
+/** RFC 8414 metadata, served at `/.well-known/oauth-authorization-server`, also with the issuer's path appended. */
+export type IssuerMetadata = Readonly<Record<string, string | boolean | readonly string[]>>
+
+const describeIssuer = (issuer: string): IssuerMetadata => ({
+  issuer,
+  authorization_endpoint: `${issuer}${ROUTES.authorization}`,
+  token_endpoint: `${issuer}${ROUTES.token}`,
+  revocation_endpoint: `${issuer}${ROUTES.revocation}`,
+  jwks_uri: `${issuer}${ROUTES.jwks}`,
+  scopes_supported: ['openid', ...SCOPES],
+  response_types_supported: ['code'],
+  response_modes_supported: ['query'],
+  grant_types_supported: ['authorization_code', 'refresh_token', 'client_credentials'],
+  code_challenge_methods_supported: ['S256'],
+  token_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
+  token_endpoint_auth_signing_alg_values_supported: CLIENT_ASSERTION_ALGORITHMS,
+  revocation_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
+  revocation_endpoint_auth_signing_alg_values_supported: CLIENT_ASSERTION_ALGORITHMS,
+  authorization_response_iss_parameter_supported: true,
+  subject_types_supported: ['public'],
+  id_token_signing_alg_values_supported: ['ES256'],
+})
 
 class MethodNotAllowed extends Error {
   readonly allow: string
