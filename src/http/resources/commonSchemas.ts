@@ -116,6 +116,9 @@ export const asOfQuery = z.object({
 
 export const NOT_MODIFIED = { description: 'The caller’s copy is current.', headers: ['ETag'] } as const
 
+/** The headers of every response to the creation of a resource. */
+export const CREATED_HEADERS = ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] as const
+
 /** The declared responses and errors of every GET by id. */
 export const resourceById = <T extends z.ZodType>(schema: T, description: string) =>
   ({

@@ -28,7 +28,7 @@ import {
 } from '../commonReplies.ts'
 import { type AnyRoute, route } from '../../route.ts'
 import type { AnyLogCall, LogCall } from '../../services.ts'
-import { resourceById } from '../commonSchemas.ts'
+import { CREATED_HEADERS, resourceById } from '../commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from '../paging.ts'
 
 const hasExpired = (key: ApiKeyState, nowMs: number): boolean =>
@@ -48,7 +48,7 @@ const issueApiKey = route({
   summary: 'Issue an API key; the response is the only one that shows its secret',
   body: newApiKey,
   idempotencyKey: 'honoured',
-  responses: { 201: { ...shown, headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
+  responses: { 201: { ...shown, headers: CREATED_HEADERS } },
   errors: ['quota_exceeded'],
   handler: async call => {
     const { ledger, context, idempotency, principal } = call

@@ -18,6 +18,7 @@ import { type AnyRoute, type Reply, route } from '../../route.ts'
 import type { LogCall } from '../../services.ts'
 import { executeCommand, permitDelivery, deliveryStartOf } from './subscriptionCommands.ts'
 import { newReplay } from './subscriptionSchemas.ts'
+import { CREATED_HEADERS } from '../commonSchemas.ts'
 
 type ById = LogCall<{ id: SubscriptionId }, unknown, z.output<typeof newReplay>>
 
@@ -76,7 +77,7 @@ const replaySubscription = route({
       description:
         'The replay is accepted and runs while the subscription is active. The operation shows its progress.',
       schema: operationSchema,
-      headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
+      headers: CREATED_HEADERS,
     },
   },
   errors: ['too_many_changes'],

@@ -22,7 +22,7 @@ import { statusOf } from './replayView.ts'
 import { replyToCreation, replyWithTag, visibleRow } from '../commonReplies.ts'
 import { type AnyRoute, route } from '../../route.ts'
 import type { AnyCall, LogCall } from '../../services.ts'
-import { resourceById } from '../commonSchemas.ts'
+import { CREATED_HEADERS, resourceById } from '../commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from '../paging.ts'
 import { executeCommand, permitDelivery, permitTypes, deliveryStartOf } from './subscriptionCommands.ts'
 import {
@@ -74,7 +74,7 @@ const createSubscription = route({
     201: {
       description: 'The subscription; its delivery has begun.',
       schema: subscriptionSchema,
-      headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
+      headers: CREATED_HEADERS,
     },
   },
   errors: ['quota_exceeded'],
