@@ -15,9 +15,8 @@ import { createReportedStates, REPORT_EVERY_MS, sentStateOf } from './feedStates
 import type { ChildSettings, Handover, PrimaryOperations, ServiceOperations } from './protocol.ts'
 
 /**
- * A child process of the service: an API process, or that of the feeds. It loads its modules, waits for the settings
- * from the primary, and ends at the primary's request. Without the primary it ends at once, because its channel is
- * closed, so a primary that is killed leaves no process behind.
+ * A child loads its modules, waits for the settings from the primary, and ends at its request, or at once without it: a
+ * killed primary leaves no process behind.
  */
 
 /** The time after which a process that does not close ends all the same. */

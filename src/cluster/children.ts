@@ -7,19 +7,11 @@ import type { ChildSettings, SentFeedState } from './protocol.ts'
 import { type Plan, type ServiceChild, type ServiceChildOptions, startServiceChild } from './serviceChild.ts'
 import { createSharedLimits } from './sharedLimits.ts'
 
-/** The children of a service, and the state that they share through the primary process. */
-
-/**
- * Both fit into the time that main.ts has for the whole shutdown. An API process waits for its requests, the feeds for
- * a batch.
- */
+/** Both fit into the shutdown of main.ts. An API process waits for its requests, the feeds for a batch. */
 const API_STOP_MAX_MS = 11_000
 const FEEDS_STOP_MAX_MS = 2_000
 
-/**
- * A child that does not answer in time is left out, and the metrics of the others are served. Longer than a metric may take
- * in a child whose dependencies hang (metrics.ts), shorter than Prometheus waits.
- */
+/** A late child is left out of the metrics. Longer than a metric may take in a child, shorter than Prometheus waits. */
 const METRICS_MAX_MS = 5_000
 const REVOCATION_MAX_MS = 5_000
 

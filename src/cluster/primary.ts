@@ -20,10 +20,8 @@ import { type Children, startChildren } from './children.ts'
 import { createSerialQueue } from '../lib/serialQueue.ts'
 
 /**
- * The primary process of a service of several processes. It holds the data directory, starts the embedded services,
- * accepts the connections, and supervises the children: API processes and one process of all feeds. Children load their
- * modules while the embedded services start. children.ts plans how many processes there are; LEDGER_PROCESSES is read
- * in config.ts.
+ * The primary holds the data directory, starts the embedded services, accepts connections, and supervises its children:
+ * API processes, and one of all feeds. They load their modules while the embedded services start.
  */
 
 /** Starts the service. When a step fails, everything that was started before is closed. */
@@ -82,10 +80,7 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
 
 type IssuerParts = { readonly port: number; readonly logger: Logger; readonly children: Pick<Children, 'revoke'> }
 
-/**
- * Serves the embedded issuer, whose log-ins are in the memory of this process: children come and go. Resolves to its
- * port. A primary with an issuer elsewhere does without its modules.
- */
+/** Log-ins are in the memory of this process, as children come and go. Resolves to the port of the embedded issuer. */
 const serveIssuer = async (config: Config, { port, logger, children }: IssuerParts, cleanup: CleanupStack) => {
   const { startIssuerServer } = await import('../embedded/issuer/issuerServer.ts')
   const { dataDir, audience } = config

@@ -3,8 +3,6 @@ import type { FeedState } from '../feeds/feedLoop.ts'
 import type { Counted, RateLimit } from '../ports.ts'
 import type { ChildOperations, ParentOperations } from '../childProcesses/protocol.ts'
 
-/** The operations that the primary process and its children call on each other. */
-
 /** The state of a feed as JSON, which has no bigint. */
 export type SentFeedState = Omit<FeedState, 'position'> & { readonly position: string }
 

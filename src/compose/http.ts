@@ -48,8 +48,6 @@ import { poolSizesOf } from './databasePools.ts'
 import { createHealth } from './health.ts'
 import type { Siblings } from './siblings.ts'
 
-/** Opens the services that requests need, and starts the HTTP server. */
-
 export type HttpDependencies = Omit<CoreServices, 'store'> & {
   /** The same database, with a connection pool for the tail and the event streams alone. */
   readonly streams: Pick<Database, 'sql'>
@@ -69,11 +67,7 @@ export type HttpDependencies = Omit<CoreServices, 'store'> & {
 
 const BODY_DEADLINE_MS = 30_000
 
-/**
- * Starts the HTTP server. Every role serves the health endpoints; the role `api` serves all endpoints.
- *
- * Long because it wires the parts of the server once.
- */
+/** Every role serves the health endpoints, `api` all endpoints. Long because it wires the parts of the server once. */
 export const startHttp = async (
   config: Config,
   dependencies: HttpDependencies,

@@ -10,14 +10,9 @@ import type { Logger } from '../ports.ts'
 import { openOperatorPort } from './operatorPort.ts'
 import { openLog } from './serviceLog.ts'
 
-/**
- * Resources that a service has once, in however many processes: the data directory, the embedded services, the port,
- * the addresses.
- */
+/** What a service has once, in however many processes: data directory, embedded services, port, addresses. */
 
-/**
- * Whether an embedded dependency has its data in the data directory: then the directory belongs to this service alone.
- */
+/** Whether an embedded dependency uses the data directory, which belongs to this service alone then. */
 export const isEmbedded = ({ databaseUrl, eventStoreUrl, issuer }: Config): boolean =>
   databaseUrl === undefined || eventStoreUrl === undefined || issuer === undefined
 
@@ -100,9 +95,8 @@ export type ListeningPlace = {
 }
 
 /**
- * Chooses the port for PORT=0 and holds it until the HTTP server takes its socket over, which is seconds later: a port
- * that is only known could be taken by another program. Any other port is tried, so that one in use is refused before
- * the embedded services start. Rejects with the system error for a host or port that is not usable.
+ * Chooses the port for PORT=0, and holds it until the HTTP server takes its socket over, so that no other program does.
+ * Any other port is tried before the embedded services start. Rejects with the system error.
  */
 export const chooseListeningPlace = async (
   { host, port }: Pick<Config, 'host' | 'port'>,

@@ -5,10 +5,7 @@ import type { Config } from '../settings/config.ts'
 import { systemCode } from '../lib/startupError.ts'
 import { dependencyNames, type Notify } from './dependencyNotices.ts'
 
-/**
- * Tries the addresses of external dependencies at the beginning of a start: a wrong one is named at once, although the
- * start needs it seconds later or, like the issuer, with the first request.
- */
+/** Names a wrong address of a dependency at once, although the start, or a request, needs it only later. */
 
 type Place = { readonly host: string; readonly port: number }
 type Dependency = { readonly name: string; readonly places: readonly Place[] }

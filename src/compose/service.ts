@@ -46,10 +46,7 @@ import { rememberSchemaBaseUrl } from './schemaBaseUrl.ts'
 import { withTracedAppends } from './tracedStore.ts'
 import type { Siblings } from './siblings.ts'
 
-/**
- * The composition of the service. In one process it is `compose`; with several, src/cluster calls `startService` in each.
- * Its adapters, the HTTP server, and the feeds of its roles are opened here.
- */
+/** The composition of the service: `compose` for one process; with several, src/cluster calls `startService` in each. */
 
 /** `signal` ends a start that waits. */
 export type Starting = {
@@ -144,10 +141,7 @@ const hasAnswered = async (work: Promise<void>, onUnavailable: (reason: string) 
   }
 }
 
-/**
- * Resolves when the store has answered. Until then the service runs, responds to commands with 503, and logs the
- * reason: a store that starts later, or that an operator has to repair, needs no restart of the service.
- */
+/** Until the store has answered the service runs, refuses commands with 503 and logs why; it needs no restart. */
 const untilAnswered = async (
   check: () => Promise<void>,
   logger: Logger,
@@ -166,9 +160,7 @@ const untilAnswered = async (
   }
 }
 
-/**
- * Ends the service when the store is restored or exchanged while it runs, because the tables are then of another log.
- */
+/** Ends the service when the store is restored or exchanged: the tables are then of another log. */
 const watchLog = (ledger: Ledger, database: Database, onRefused: (reason: Error) => void): (() => Promise<void>) => {
   const stop = new AbortController()
   const { store, world } = ledger
@@ -235,10 +227,7 @@ const warnOfSettings = ({ insecure, roles, evidence }: Config, logger: Logger): 
     logger.warn({}, 'EVIDENCE_SIGNING_KEY is not set; the tree heads of the event log will not be signed')
 }
 
-/**
- * Resolves when the service is ready, to the states of the feeds of this process. When it rejects, `cleanup` has to be
- * run. Throws a StartupError that names the setting of a dependency that does not answer.
- */
+/** Resolves, when ready, to the states of its feeds. When it rejects (StartupError), `cleanup` has to be run. */
 export const startService = async (
   options: ServiceOptions,
   cleanup: CleanupStack,
@@ -255,11 +244,7 @@ export const startService = async (
 
 type Named = Starting & { readonly names: DependencyNames }
 
-const startParts = async (
-  options: ServiceOptions,
-  cleanup: CleanupStack,
-  starting: Named,
-): Promise<Pick<FeedStates, 'values'>> => {
+const startParts = async (options: ServiceOptions, cleanup: CleanupStack, starting: Named) => {
   const { config, logger, port, onRefused } = options
   const { names } = starting
   warnOfSettings(config, logger)

@@ -1,10 +1,6 @@
-/**
- * The errors that the person at the terminal can act on: the service does not start, or a command cannot be executed.
- */
+/** Errors that the person at the terminal can act on: no start, or a command that cannot be executed. */
 
-/**
- * Its message is one sentence, printed without a stack. Everything else that is thrown is a bug and keeps its stack.
- */
+/** One sentence, printed without a stack. Everything else that is thrown is a bug. */
 export class StartupError extends Error {
   constructor(sentence: string, cause?: unknown) {
     super(sentence, { cause })

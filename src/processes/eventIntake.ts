@@ -55,8 +55,8 @@ export type Receiver = {
 
 export type Intake = Pick<Run, 'after' | 'processBatch'> & {
   /**
-   * Serves the requests of operators, and deletes the rows of dead letters whose tasks have ended; every REQUESTS_POLL_MS
-   * at most, however often it is called. Sets the timer while there may be such rows.
+   * Serves requests and deletes rows of ended tasks, every REQUESTS_POLL_MS at most. Sets the timer while some may be
+   * left.
    */
   readonly serve: () => Promise<void>
 }
@@ -88,12 +88,7 @@ const parkingOf = (
   })
 
 /** Passes the event to the receiver, or returns a row to park it. `after`: the position of the event before it. */
-const receiveOne = (
-  { receive }: Receiver,
-  parking: Parking,
-  stored: StoredEvent,
-  after: ResumePosition,
-): readonly DeadLetter[] => {
+const receiveOne = ({ receive }: Receiver, parking: Parking, stored: StoredEvent, after: ResumePosition) => {
   const reference = referenceOf(stored)
   const parkedFrom = parking.firstPosition(reference.key)
   if (parkedFrom !== undefined && stored.position >= parkedFrom) return parking.rowsOf([reference])

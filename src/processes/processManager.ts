@@ -16,9 +16,8 @@ import { openIntake, type Receiver } from './eventIntake.ts'
 import { createOpenTasks, type OpenTask, type OpenTasks } from './openTasks.ts'
 
 /**
- * Runs a process manager: reads the log, keeps the tasks that are begun and not ended, and finishes those whose grace
- * period is over. All of its state is in the log: the checkpoint stays before the oldest open task, so a restart
- * finds every one of them again.
+ * Reads the log, keeps the tasks that are begun and not ended, and finishes those whose grace is over. The checkpoint
+ * stays before the oldest open task, so a restart finds all of them again.
  */
 
 /** Work that one event begins and another event ends. */

@@ -28,8 +28,6 @@ import { INSECURITY_NAMES } from './insecureSettings.ts'
 import { DEFAULT_BYTES } from './limits.ts'
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../lib/time.ts'
 
-/** The settings of the environment, with their formats and defaults. */
-
 export const ROLES = ['api', 'projector', 'publisher', 'worker'] as const
 export type Role = (typeof ROLES)[number]
 

@@ -41,10 +41,7 @@ const postgresIsPlaintext = ({ DATABASE_URL: url }: Settings): boolean => {
   return !ENCRYPTED.has(sslmode)
 }
 
-/**
- * The client ignores case, `_` and `-` in names, takes the last of a repeated one, and has TLS by default.
- * `tlsVerifyCert` has no effect in it, and it refuses the schemes of KurrentDB. Discovery leads to other hosts.
- */
+/** The client ignores case, `_` and `-`, takes the last of a repeated name, and has TLS by default. */
 const eventStoreIsPlaintext = ({ EVENTSTORE_URL: url = '' }: Settings): boolean => {
   const [, discover, hosts = '', query = ''] =
     /^esdb(\+discover)?:\/\/(?:[^:]+:[^@]+@)?([^/?]*)\/?\??(.*)$/.exec(url.trim()) ?? []

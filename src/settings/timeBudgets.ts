@@ -17,10 +17,7 @@ export const APPEND_DEADLINE_MS = (PAYMENT_DEADLINE_MS * 3) / 5
 /** A request waits this long for a concurrent request with its key that has nothing durable yet. */
 export const KEY_WAIT_MS = (PAYMENT_DEADLINE_MS * 2) / 5
 
-/**
- * The longest wait for an outcome (a payment without one is then answered with 202) or for a read model, within a
- * deadline. The last fifth of the deadline is left for sending the answer.
- */
+/** The longest wait for an outcome or a read model: the last fifth of a deadline is for sending the answer. */
 export const waitMaxMs = (deadlineMs: number): number => (deadlineMs * 4) / 5
 
 /** Creating a subscription waits this long for its topic, once the subscription is durable. */

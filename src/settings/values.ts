@@ -11,8 +11,6 @@ import type { RateLimit } from '../ports.ts'
 import { StartupError } from '../lib/startupError.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../lib/time.ts'
 
-/** The formats of the values of settings. */
-
 const DURATION_UNITS_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS }
 
 export const duration = z
@@ -211,10 +209,7 @@ export const processCount = z
   )
   .transform(Number)
 
-/**
- * The part of a payment's CPU time that API processes take, with event store and Postgres on the same machine and
- * without.
- */
+/** The API processes' part of a payment's CPU time, with event store and Postgres on the machine and without. */
 const API_SHARE = { embedded: 0.4, apart: 0.7 } as const
 /** Below this number event store and Postgres use the cores that one process of the service leaves. */
 const CORES_MIN = { embedded: 3, apart: 2 } as const
@@ -222,10 +217,7 @@ const CORES_MIN = { embedded: 3, apart: 2 } as const
 /** Each API process needs five connections to Postgres at least, of which a server has a hundred by default. */
 const DEFAULT_APIS_MAX = 10
 
-/**
- * The processes of the service on a machine of so many cores: one for the feeds, and one for each core that the API can
- * use.
- */
+/** One process for the feeds, and one for each core that the API can use. */
 export const defaultProcesses = (
   cores: number,
   { stores, hasFeeds }: { readonly stores: 'embedded' | 'apart'; readonly hasFeeds: boolean },

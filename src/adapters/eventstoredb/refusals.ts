@@ -2,8 +2,6 @@ import { connect } from 'node:tls'
 import { connectionParts } from './connectionString.ts'
 import { causeOf } from './errors.ts'
 
-/** Refusals of this service by an event store, and how they are recognized. */
-
 /** Reasons for which an event store refuses this service. Each needs a change by an operator. */
 export type Refused = 'credentials' | 'rights' | 'certificate'
 
@@ -68,10 +66,7 @@ const handshake = ({ host, port }: Node): Promise<Error | undefined> =>
     socket.once('error', end)
   })
 
-/**
- * The refusal behind an error. A client that discovers its cluster hides the reason for which no node can be reached, so
- * each node is connected to once for its certificate.
- */
+/** Discovery hides why no node can be reached, so each is connected to once for its certificate. */
 export const refusalBehind = async (connectionString: string, error: unknown): Promise<StoreRefused | undefined> => {
   if (!(error instanceof Error && error.message.startsWith(NOT_DISCOVERED))) return refusalOf(error)
   const failures = await Promise.all(nodesIn(connectionString).map(handshake))

@@ -27,10 +27,7 @@ import type { Ledger } from '../commandHandler.ts'
 import { idOfKey, type ScopedKey } from './record.ts'
 import { replayIdOf, subscriptionIdOf } from '../subscriptions/ids.ts'
 
-/**
- * The outcome of an idempotency key: where each operation stores its idempotency record, and the result under it. How
- * long a key is remembered: idempotency/retention.ts.
- */
+/** Where each operation stores its idempotency record, and the result under it. */
 
 /** The operations that take a key. A route with a key does not compile unless its operation is listed here. */
 export const KEYED_OPERATIONS = [

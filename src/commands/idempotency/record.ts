@@ -18,10 +18,7 @@ import type { JsonObject } from '../../ports.ts'
 
 export type KeyScope = { tenant: string; subject: string; client: string; operation: string }
 
-/**
- * An idempotency key in its scope: tenant, caller and operation. A fresh token of the same caller does not change the
- * scope; another caller does.
- */
+/** A fresh token of the same caller does not change the scope of a key; another caller does. */
 export type ScopedKey = {
   readonly scope: KeyScope
   readonly key: string

@@ -1,9 +1,6 @@
 import type { Json } from '../../ports.ts'
 
-/**
- * Examples for openapi.json, made from the schemas: a member has the example of its name or else of its schema. Every
- * version and every new endpoint so has examples, which the linter validates.
- */
+/** Examples for openapi.json, made from the schemas: a member has the example of its name, or else of its schema. */
 
 const ID = '01JB3N8Q6Z4T1V7W9XAC2E5GHK'
 const UUID = '0e9d2a44-5b1c-8f7e-a3d6-6c1b7e2f9a05'
@@ -97,10 +94,7 @@ const fits = (value: Json, { type, pattern }: Schema): boolean =>
   [type].flat().includes(TYPE_OF[typeof value]) &&
   (typeof pattern !== 'string' || (typeof value === 'string' && new RegExp(pattern, 'u').test(value)))
 
-/**
- * A function that makes an example for a schema of the document. Long because its parts call each other on the same
- * document.
- */
+/** Long because its parts call each other on the same document. */
 export const createExamples = (document: object) => {
   const target = (reference: string): Schema =>
     reference

@@ -6,10 +6,7 @@ import { Problem } from '../problems/problemCatalogue.ts'
 const tagOf = (version: string, apiVersion: string, hasErased: boolean): string =>
   `"${version}${hasErased ? '-erased' : ''}.${apiVersion}"`
 
-/**
- * A strong entity tag, one per stream revision and API version. Two things change a representation without an event, and
- * its tag: the erasure of a text, and progress, of which `tick` is the number.
- */
+/** A strong entity tag by stream revision and API version. Erasure and progress (`tick`) change it without an event. */
 export const etagOf = (revision: bigint, apiVersion: string, { tick = 0, hasErased = false } = {}): string =>
   tagOf(tick === 0 ? `${revision}` : `${revision}-${tick}`, apiVersion, hasErased)
 

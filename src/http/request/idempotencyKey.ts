@@ -12,10 +12,7 @@ import type { AnyCall } from '../services.ts'
 
 /** The Idempotency-Key header: its syntax, its scope, and the idempotency record that a command stores for it. */
 
-/**
- * 1 to 255 visible ASCII characters, bare or as a structured-field string (RFC 8941 §3.3.3); both forms are the same
- * key.
- */
+/** 1 to 255 visible ASCII characters, bare or as a string of RFC 8941 §3.3.3; both are the same key. */
 export const KEY_HEADER = /^(?:[!#-~]{1,255}|"(?:[!#-[\]-~]|\\["\\]){1,255}")$/
 
 /** The text of the key. Throws Problem `idempotency_key_invalid`. */
@@ -68,9 +65,8 @@ type Keyed = Pick<AnyCall, 'idempotency' | 'ledger' | 'context'>
 type Named = { readonly about: string; readonly path: string }
 
 /**
- * Binds the key of a command on an existing resource, whose id is not derived from the key. Without the binding one key
- * could be used once for each resource. `decided` is the decision on the command: if it is refused, its key remains
- * free. Throws the Problem of the refusal, or of a key that belongs to another request.
+ * Binds the key of a command on an existing resource, whose id is not derived from it, so that it is used for one
+ * resource only. If the command is refused (`decided`), the key remains free. Throws Problem.
  */
 export const bindKeyOf = async (
   call: Keyed,

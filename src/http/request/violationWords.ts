@@ -1,9 +1,6 @@
 import type { z } from 'zod'
 
-/**
- * The detail of a violation in words of the API, instead of the schema library's. A schema with words of its own keeps
- * them.
- */
+/** The detail of a violation in words of the API. A schema with words of its own keeps them. */
 
 type Issue = z.core.$ZodRawIssue
 

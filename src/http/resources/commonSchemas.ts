@@ -2,8 +2,6 @@ import { z } from 'zod'
 import { ANNOTATIONS_MAX } from '../../../streams/idempotencyRecord.ts'
 import { AMOUNT_MAX, currencySchema } from '../../../streams/money.ts'
 
-/** Schemas that several resources share. */
-
 /** Decimal amounts are the usual mistake. */
 const MINOR_UNITS = 'Must be a whole number of minor units, such as 1099 for 10.99 USD.'
 
@@ -82,10 +80,7 @@ export const metadataSchema = z
     maxProperties: ANNOTATIONS_MAX,
   })
 
-/**
- * Metadata in a merge patch: null removes a key. A key that is too long to exist may be removed too, which changes
- * nothing (RFC 7396). The number of keys after the change is decided with the order.
- */
+/** Metadata in a merge patch: null removes a key, also one that cannot exist (RFC 7396). */
 export const metadataPatchSchema = z
   .record(z.string(), metadataValue.nullable())
   .superRefine((patch, context) => {
@@ -123,6 +118,9 @@ export const asOfQuery = z.object({
 })
 
 export const NOT_MODIFIED = { description: 'The caller’s copy is current.', headers: ['ETag'] } as const
+
+/** The headers of every response to the creation of a resource. */
+export const CREATED_HEADERS = ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] as const
 
 /** The declared responses and errors of every GET by id. */
 export const resourceById = <T extends z.ZodType>(schema: T, description: string) =>

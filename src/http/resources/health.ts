@@ -1,8 +1,6 @@
 import { z } from 'zod'
 import { type AnyRoute, route } from '../route.ts'
 
-/** The health endpoints: /livez and /readyz. */
-
 const live = route({
   method: 'GET',
   path: '/livez',

@@ -4,8 +4,6 @@ import { parseKey } from '../request/idempotencyKey.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { timeSchema } from './commonSchemas.ts'
 
-/** GET /idempotency-keys: the outcome of a key, for its own caller. */
-
 /** 255 characters, each with a backslash before it, in quotes. */
 const WRITTEN_KEY_CHARS_MAX = 512
 

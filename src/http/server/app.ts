@@ -15,22 +15,16 @@ import { announcedBytesOf, bodyArrived, sendContinueTo } from '../request/body.t
 import { createRequestMetrics } from './requestMetrics.ts'
 import type { RequestPipeline } from '../requestPipeline.ts'
 import { type ConsoleSettings, mountConsole } from './consoleMount.ts'
-import { allowOf, routesByPath } from './routing.ts'
 import { correlationIdOf, traceIdOf } from '../request/correlation.ts'
-import { framingFault } from '../request/framing.ts'
+import { framingFault, normalizeUrl } from '../request/framing.ts'
 import { type IssuerHandler, mountIssuer } from './issuerMount.ts'
 import { type Admission, createRequestTurn, turnOf } from '../admission/requestTurn.ts'
 import { methodNotAllowed, Problem } from '../problems/problemCatalogue.ts'
 import { sendProblem, sendReply } from '../response/respond.ts'
 import type { AnyRoute } from '../route.ts'
-import { normalizeUrl } from '../request/url.ts'
 import { VERSIONS } from '../versions/index.ts'
 import { requestedVersionOf, type ResolveVersion, resolveVersionWithout } from '../versions/requestedVersion.ts'
 import { routeIn } from '../translation/translation.ts'
-
-/**
- * The request listener: framing checks, turns, the router that is made from the routes, and the request log.
- */
 
 export type AppDependencies = {
   readonly routes: readonly AnyRoute[]
@@ -102,6 +96,19 @@ const pathOf = ({ url = '' }: IncomingMessage): string => url.split('?', 1)[0] ?
 
 /** Node joins several headers of this name with commas, which is no version. */
 const versionHeaderOf = ({ headers }: IncomingMessage): string | undefined => headers['api-version']?.toString()
+
+/** The path in Express's syntax: `{id}` becomes `:id`, and the colon of an action is escaped. */
+const expressPathOf = ({ path }: AnyRoute): string => path.replaceAll(':', '\\:').replaceAll(/\{(\w+)\}/g, ':$1')
+
+/** The routes by path. Paths that end in an action come first, since Express would match `inv_…:approve` as an id. */
+const routesByPath = (routes: readonly AnyRoute[]): ReadonlyMap<string, readonly AnyRoute[]> => {
+  const isAction = ({ path }: AnyRoute): boolean => path.includes(':')
+  return Map.groupBy([...routes.filter(isAction), ...routes.filter(route => !isAction(route))], expressPathOf)
+}
+
+/** The value of Allow. */
+const allowOf = (routes: readonly AnyRoute[]): string =>
+  routes.map(({ method }) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
 
 /** The Express application: the routes in the order of their declaration, then 405, 404 and error handling. */
 const routerOf = ({ routes, issuer, console: page, ...exchange }: AppDependencies): Express => {
@@ -175,12 +182,7 @@ const respondInVersion = (endpoint: AnyRoute, dependencies: Exchange) => {
   }
 }
 
-const respond = async (
-  req: Incoming,
-  res: Outgoing,
-  endpoint: AnyRoute,
-  { pipeline, logger, usage }: Exchange,
-): Promise<void> => {
+const respond = async (req: Incoming, res: Outgoing, endpoint: AnyRoute, { pipeline, logger, usage }: Exchange) => {
   try {
     await sendReply(req, res, await pipeline(req, res, endpoint))
   } catch (error) {
