@@ -107,7 +107,7 @@ const verify = (folder: string | undefined, { only, key, heads, asOf, json }: Op
 }
 
 const NEXT_FOR_FOLDER =
-  'Keep this folder as it is. Where the service runs, npm run -s ledger -- verify compares the log itself with the signed heads, and\n' +
+  'Keep this folder as it is. Where the service runs, npm run -s ledger -- verify compares the log itself with the signed heads, and ' +
   'npm run -s ledger -- export --evidence --out FOLDER makes a new export: if both are intact, only this copy was changed.'
 
 const timeFrom = (text: string): number => {

@@ -134,7 +134,11 @@ export const PROBLEMS = {
   dependency_unavailable: { ...DEPENDENCY, title: 'A required dependency is not responding.', afterSeconds: 1 },
   overloaded: { ...CAPACITY, status: 503, title: 'The service is overloaded.', afterSeconds: 1 },
   shutting_down: { ...CAPACITY, status: 503, title: 'The service is shutting down.', afterSeconds: 1 },
-  projection_behind: { ...DEPENDENCY, title: 'The list has not yet caught up with the requested position.', afterSeconds: 1 },
+  projection_behind: {
+    ...DEPENDENCY,
+    title: 'The list has not yet caught up with the requested position.',
+    afterSeconds: 1,
+  },
   deadline_exceeded: {
     status: 504,
     category: 'dependency',
