@@ -6,13 +6,12 @@ import type { Service, Starting } from './compose/service.ts'
 import { checkEvidenceSettings } from './compose/evidenceSettings.ts'
 import { type Config, readConfig } from './settings/config.ts'
 import { DEFAULT_DATA_DIR } from './settings/environment.ts'
+import { SHUTDOWN_MAX_MS } from './settings/timeBudgets.ts'
 import { withoutSecrets } from './lib/redaction.ts'
 import { sentenceOf } from './lib/startupError.ts'
 import { endTelemetry } from './telemetry.ts'
 
 /** The service: `npm start`. Prints its addresses, then `ready`; shuts down gracefully on SIGINT and SIGTERM. */
-
-const SHUTDOWN_MAX_MS = 15_000
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
 /** Errors of libraries may quote connection strings. */
@@ -75,11 +74,14 @@ const run = async (): Promise<void> => {
     await checkEvidenceSettings(config)
     void reportUnreachable(config, notify)
     const starting = start(config, { signal: ending.signal, onWaiting: notify, onOutage: notify })
-    closeWithGrace({ delay: SHUTDOWN_MAX_MS, logger: false }, async ({ err }) => {
+    closeWithGrace({ delay: config.shutdownDelayMs + SHUTDOWN_MAX_MS, logger: false }, async ({ err }) => {
       ending.abort()
       print('stopping')
       if (err) process.stderr.write(`${err.stack ?? err.message}\n`)
-      await (await starting.catch(() => undefined))?.close()
+      const service = await starting.catch(() => undefined)
+      // A service that cannot continue does not serve for any longer.
+      if (!err && process.exitCode === undefined) await service?.drain()
+      await service?.close()
       await endTelemetry()
       print('stopped')
       // The signal of this process to itself after a failure must exit with 1; the library exits with 0 after a signal.

@@ -7,6 +7,7 @@ import { observeProcess } from '../compose/processMetrics.ts'
 import { startService } from '../compose/service.ts'
 import type { Siblings } from '../compose/siblings.ts'
 import { readConfig } from '../settings/config.ts'
+import { DRAIN_MS } from '../settings/timeBudgets.ts'
 import { metricsText } from '../lib/metrics.ts'
 import type { Logger } from '../ports.ts'
 import { endTelemetry } from '../telemetry.ts'
@@ -20,11 +21,12 @@ import type { ChildSettings, Handover, PrimaryOperations, ServiceOperations } fr
  */
 
 /** The time after which a process that does not close ends all the same. */
-const CLOSE_MAX_MS = 10_500
+const CLOSE_MAX_MS = DRAIN_MS + 500
 
 type Primary = ChildContext<PrimaryOperations>['call']
 
 const settings = Promise.withResolvers<ChildSettings>()
+const draining = new AbortController()
 const reported = createReportedStates(realWorld())
 let serve: ((connection: Socket) => void) | undefined
 let processName = 'starting'
@@ -81,7 +83,10 @@ const start = async ({ signal, cleanup: last, call }: ChildContext<PrimaryOperat
   const onWaiting = (sentence: string): void => ignoreFailure(call('waiting', sentence))
   const onOutage = (sentence: string): void => ignoreFailure(call('outage', sentence))
   const states = await startService(
-    { config, logger, databaseUrl, eventStoreUrl, port, siblings, onListening, onRefused },
+    {
+      ...{ config, logger, databaseUrl, eventStoreUrl, port, siblings },
+      ...{ draining: draining.signal, onListening, onRefused },
+    },
     cleanup,
     { signal, onWaiting, onOutage },
   )
@@ -100,6 +105,7 @@ const operations: Omit<ServiceOperations, 'stop'> = {
   ping: names => {
     notAnswering = names
   },
+  drain: () => draining.abort(),
   revoke: name => revoke(name),
   metrics: () => metricsText({ process: processName }),
   feeds: reported.receive,

@@ -1,6 +1,7 @@
 import type { Config } from '../settings/config.ts'
 import { joinedTexts, type Sample } from '../lib/metrics.ts'
 import { within } from '../lib/time.ts'
+import { DRAIN_MS } from '../settings/timeBudgets.ts'
 import { type Logger, Unavailable } from '../ports.ts'
 import { interrupted } from './feedStates.ts'
 import type { ChildSettings, SentFeedState } from './protocol.ts'
@@ -8,7 +9,7 @@ import { type Plan, type ServiceChild, type ServiceChildOptions, startServiceChi
 import { createSharedLimits } from './sharedLimits.ts'
 
 /** Both fit into the shutdown of main.ts. An API process waits for its requests, the feeds for a batch. */
-const API_STOP_MAX_MS = 11_000
+const API_STOP_MAX_MS = DRAIN_MS + 1_000
 const FEEDS_STOP_MAX_MS = 2_000
 
 /** A late child is left out of the metrics. Longer than a metric may take in a child, shorter than Prometheus waits. */
@@ -122,6 +123,13 @@ export const startChildren = (config: Config, childrenOptions: ChildrenOptions) 
     metrics: () => metricsOf(children),
     /** Makes the API refuse a token or a grant. Rejects with Unavailable if no process could note it in Postgres. */
     revoke: (name: string) => revokeAt(apis(), name),
+    /** From now on no process reports that it is ready. */
+    drain: () => {
+      for (const { current } of children)
+        current()
+          .call('drain')
+          .catch(() => undefined)
+    },
     /** The feeds end after the requests, which may wait for them. */
     stop: async () => {
       await Promise.all(apis().map(api => api.stop(API_STOP_MAX_MS)))

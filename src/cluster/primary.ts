@@ -15,6 +15,7 @@ import {
 import { observeProcess } from '../compose/processMetrics.ts'
 import { joinedTexts, metricsText, observe } from '../lib/metrics.ts'
 import type { Logger } from '../ports.ts'
+import { sleep } from '../lib/time.ts'
 import { acceptConnections } from './connections.ts'
 import { type Children, startChildren } from './children.ts'
 import { createSerialQueue } from '../lib/serialQueue.ts'
@@ -75,7 +76,11 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
     issuerPort,
   })
   await children.ready
-  return { addresses: await addresses(), logs: place, failed: failed.promise, close: cleanup.run }
+  const drain = (): Promise<void> => {
+    children.drain()
+    return sleep(config.shutdownDelayMs)
+  }
+  return { addresses: await addresses(), logs: place, failed: failed.promise, drain, close: cleanup.run }
 }
 
 type IssuerParts = { readonly port: number; readonly logger: Logger; readonly children: Pick<Children, 'revoke'> }

@@ -45,6 +45,8 @@ export type ServiceOperations = ChildOperations & {
   readonly start: (settings: ChildSettings) => void
   /** Answered at once. `notAnswering`: the names of the children that do not answer. */
   readonly ping: (notAnswering: readonly string[]) => void
+  /** The service is going to end: the child is not ready any more, and continues to serve. */
+  readonly drain: () => void
   /** Resolves when the list in Postgres has the name, which the child refuses from now on. */
   readonly revoke: (name: string) => Promise<void>
   /** Resolves to the metrics of the child. */

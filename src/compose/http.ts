@@ -63,6 +63,7 @@ export type HttpDependencies = Omit<CoreServices, 'store'> & {
   readonly schemaBaseUrl: string
   readonly feeds: Pick<FeedStates, 'values'>
   readonly siblings: Siblings | undefined
+  readonly draining: AbortSignal
 }
 
 const BODY_DEADLINE_MS = 30_000
@@ -92,7 +93,9 @@ export const startHttp = async (
     logger.warn({ error }, 'the shared rate-limit counter is unavailable; each process enforces the limits by itself'),
   )
   cleanup.defer(sharedCounter.close)
-  const opened = { embedded, keySecrets, denials, stopping: stopping.signal }
+  // A service that fails stops without draining.
+  const draining = AbortSignal.any([dependencies.draining, stopping.signal])
+  const opened = { embedded, keySecrets, denials, draining, stopping: stopping.signal }
   const services = await createServices(config, dependencies, { opened, sharedCounter })
   const apiKeys = keySecrets && verifierOf(keySecrets, ledger)
   const verification = { audience, workloadClaim: config.workloadClaim, revocations, embedded, apiKeys }
@@ -108,6 +111,7 @@ export const startHttp = async (
     routes: isApi ? routes : healthRoutes,
     pipeline: createRequestPipeline(services, authenticate),
     logger,
+    draining,
     stopping: stopping.signal,
     ...(embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}),
     ...(isApi ? { console: consoleOf(config, dependencies.issuer) } : {}),
@@ -143,7 +147,9 @@ const openVersions = async ({ database, ledger: { world }, logger }: HttpDepende
   return { resolveVersion, usage }
 }
 
-type Opened = Pick<Services, 'keySecrets' | 'denials' | 'stopping'> & { readonly embedded: Issuer | undefined }
+type Opened = Pick<Services, 'keySecrets' | 'denials' | 'draining' | 'stopping'> & {
+  readonly embedded: Issuer | undefined
+}
 
 const createServices = async (
   config: Config,

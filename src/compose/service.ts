@@ -14,6 +14,7 @@ import { type Database, type Logger, Unavailable } from '../ports.ts'
 import { createTables } from '../schema/tables.ts'
 import { StartupError } from '../lib/startupError.ts'
 import { metricsText } from '../lib/metrics.ts'
+import { sleep } from '../lib/time.ts'
 import { openPools, poolSizesOf } from './databasePools.ts'
 import {
   causeOf,
@@ -63,7 +64,9 @@ export type Service = {
   readonly logs: string
   /** Resolves to the reason when the service cannot continue: a dependency ended, or the event log is another. */
   readonly failed: Promise<Error>
-  /** Drains requests, then closes everything in reverse order of its start. Idempotent. */
+  /** Reports that it is not ready, and resolves after SHUTDOWN_DELAY, until which it continues to serve. */
+  readonly drain: () => Promise<void>
+  /** Waits for requests in progress, then closes everything in reverse order of its start. Idempotent. */
   readonly close: () => Promise<void>
 }
 
@@ -92,12 +95,20 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   })
   const addresses = addressesOf(config, { port: listening.port, stores, metrics, pids: { service: process.pid } })
   const onListening = (): Promise<void> => publish(config, addresses, cleanup)
+  const draining = new AbortController()
   await startService(
-    { config, logger, ...stores, ...listening, onListening, onRefused: failed.resolve },
+    {
+      ...{ config, logger, ...stores, ...listening },
+      ...{ draining: draining.signal, onListening, onRefused: failed.resolve },
+    },
     cleanup,
     starting,
   )
-  return { addresses, logs: place, failed: failed.promise, close: cleanup.run }
+  const drain = (): Promise<void> => {
+    draining.abort()
+    return sleep(config.shutdownDelayMs)
+  }
+  return { addresses, logs: place, failed: failed.promise, drain, close: cleanup.run }
 }
 
 export type ServiceOptions = {
@@ -110,6 +121,8 @@ export type ServiceOptions = {
   readonly socket?: Server
   /** The other processes of the service; absent where this process is all of it. */
   readonly siblings?: Siblings
+  /** Aborts when the service is going to end: from then on it is not ready. */
+  readonly draining: AbortSignal
   /** Called when the HTTP server listens, which may be long before the event store answers. */
   readonly onListening?: () => Promise<void>
   /** Called when the service cannot continue, because event log and tables do not match. */
@@ -209,7 +222,7 @@ type Dependencies = Awaited<ReturnType<typeof openDependencies>>
 
 /** The HTTP server; none in a process whose siblings serve the health endpoints with those of the API. */
 const serve = async (
-  { config, logger, port, socket, siblings, onListening }: ServiceOptions,
+  { config, logger, port, socket, siblings, draining, onListening }: ServiceOptions,
   services: Dependencies & { readonly schemaBaseUrl: string; readonly states: () => ReturnType<FeedStates['values']> },
   cleanup: CleanupStack,
 ): Promise<void> => {
@@ -217,7 +230,7 @@ const serve = async (
   const { startHttp } = await import('./http.ts')
   const feeds = siblings?.feeds ?? { values: services.states }
   const addresses = { port, socket, publicUrl: publicUrlOf(config, port), issuer: issuerOf(config, port) }
-  await startHttp(config, { ...services, ...addresses, logger, feeds, siblings }, cleanup)
+  await startHttp(config, { ...services, ...addresses, logger, feeds, siblings, draining }, cleanup)
   await onListening?.()
 }
 

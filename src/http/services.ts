@@ -63,6 +63,8 @@ export type Services = {
     readonly freeBytes: number
     readonly certificates: readonly { readonly name: string; readonly expires_at: string | null }[]
   }>
+  /** Aborts when the service is going to shut down: it is not ready any more, and continues to serve. */
+  readonly draining: AbortSignal
   /** Aborts when the service begins to shut down; endless responses end then. */
   readonly stopping: AbortSignal
 }

@@ -72,6 +72,8 @@ export type Config = {
     /** The least time between two heads. */
     readonly headsEveryMs: number
   }
+  /** How long the service continues to serve after the signal to end, while it reports that it is not ready. */
+  readonly shutdownDelayMs: number
   /** Addresses and CIDR blocks of the proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[]
   readonly logLevel: string
@@ -224,6 +226,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
       headsFile: resolve(settings.EVIDENCE_HEADS_FILE ?? join(settings.LEDGER_DATA_DIR, 'evidence', 'heads.jsonl')),
       headsEveryMs: settings.EVIDENCE_HEADS_EVERY,
     },
+    shutdownDelayMs: settings.SHUTDOWN_DELAY,
     trustedProxies: settings.TRUSTED_PROXIES,
     logLevel: settings.LOG_LEVEL,
     needsAuthorizer: production && !settings.ALLOW_INSECURE.includes('kafka-no-authorizer'),

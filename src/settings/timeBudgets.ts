@@ -23,8 +23,17 @@ export const waitMaxMs = (deadlineMs: number): number => (deadlineMs * 4) / 5
 /** Creating a subscription waits this long for its topic, once the subscription is durable. */
 export const TOPIC_WAIT_MS = (REQUEST_DEADLINE_MS * 3) / 10
 
-/** Graceful shutdown waits this long for in-flight requests. */
-export const DRAIN_MS = REQUEST_DEADLINE_MS
+/** A request waits this long for its turn, before its deadline begins. */
+export const TURN_WAIT_MS = 5_000
+
+/** Graceful shutdown waits this long for in-flight requests: as long as the longest takes once its body has arrived. */
+export const DRAIN_MS = TURN_WAIT_MS + REQUEST_DEADLINE_MS
+
+/**
+ * The time for a whole shutdown, after SHUTDOWN_DELAY. Feeds and embedded services end after the requests, within the
+ * last five seconds.
+ */
+export const SHUTDOWN_MAX_MS = DRAIN_MS + 5_000
 
 const BACKOFF_MS = 5
 const BACKOFF_MAX_MS = 200

@@ -24,7 +24,8 @@ import { inVersion } from '../translation/translation.ts'
 const TEXTS = {
   'text/event-stream': z.string().meta({
     description:
-      'Server-sent events: id is an opaque position for Last-Event-ID, event the type of the fact, data the CloudEvent as JSON.',
+      'Server-sent events: id is an opaque position for Last-Event-ID, event the type of the fact, data the CloudEvent as JSON. A stream that ends ' +
+      'because the service restarts gives the time after which to open it again (retry).',
   }),
   'text/html': z.string().meta({ description: 'A page for browsers.' }),
 }

@@ -31,6 +31,8 @@ export type AppDependencies = {
   readonly pipeline: RequestPipeline
   readonly logger: Logger
   readonly admission: Admission
+  /** Aborts before `stopping`: from then on responses close their connections, so that clients open others elsewhere. */
+  readonly draining: AbortSignal
   /** Aborts at shutdown: from then on requests on open connections are refused. */
   readonly stopping: AbortSignal
   /** The client address behind trusted proxies; the address of the peer when absent. */
@@ -48,7 +50,7 @@ export type AppDependencies = {
 /** The request listener. Malformed requests do not reach Express, which would answer them with pages of its own. */
 export const createApp = (dependencies: AppDependencies): RequestListener => {
   const app: RequestListener = routerOf(dependencies)
-  const { routes, admission, stopping } = dependencies
+  const { routes, admission, draining, stopping } = dependencies
   const { addressOf = createAddressOf([]), resolveVersion = resolveVersionWithout(new Set()) } = dependencies
   const probes = new Set(routes.filter(({ underAnyLoad }) => underAnyLoad).map(({ path }) => path))
   const distrusted = new WeakSet<Socket>()
@@ -56,6 +58,7 @@ export const createApp = (dependencies: AppDependencies): RequestListener => {
   return (req, res) => {
     // Bytes after an ambiguous request may be smuggled: they are not processed as a request.
     if (distrusted.has(req.socket)) return undefined
+    if (draining.aborted) res.shouldKeepAlive = false
     const fault = framingFault(req)
     if (fault?.code === 'bad_request_framing') distrusted.add(req.socket)
     if (!fault) req.url = normalizeUrl(req.url ?? '', req.method ?? '')
