@@ -32,6 +32,7 @@ const NPM = `npm() {
 /** By document and number of the block: why it is not run here. */
 const NOT_RUN: Readonly<Record<string, string>> = {
   'scripts/deploy/README.md 1': 'needs a Kubernetes cluster; test/scripts/deploy.test.ts renders the chart',
+  'CONTRIBUTING.md 1': 'needs podman; test/soak/containers.test.ts runs these commands',
   'src/processes/SUBSCRIBING.md 3': 'needs a Kafka broker; test/faults/consume.test.ts runs these commands with one',
   'src/embedded/issuer/README.md 2': 'needs the code that a browser is given; test/identity/pkce.test.ts redeems one',
   ...Object.fromEntries(
