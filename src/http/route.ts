@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { KeyedOperation } from '../commands/idempotency/outcomes.ts'
+import type { KeyedOperation } from '../commands/idempotency/keyStatus.ts'
 import type { PrincipalKind, Scope } from '../identity/principal.ts'
 import type { CallerRate } from '../settings/limits.ts'
 import type { Json } from '../ports.ts'

@@ -12,7 +12,7 @@ import type { JsonObject } from '../../ports.ts'
  * 2. *Lock* (keyLock.ts): concurrent requests with the key wait for the first of them.
  * 3. *Conflicts* (conflicts.ts): a later request with the key is the same one and is answered with the first result, or
  *    another one and is refused.
- * 4. *Outcomes* (outcomes.ts): the result under a key, for a caller that lost the answer.
+ * 4. *Outcomes* (keyStatus.ts): the result under a key, for a caller that lost the answer.
  * 5. *Retention* (retention.ts): the record says until when its key is remembered.
  */
 

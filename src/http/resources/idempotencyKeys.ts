@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { KEYED_OPERATIONS, outcomeOfKey } from '../../commands/idempotency/outcomes.ts'
+import { KEYED_OPERATIONS, outcomeOfKey } from '../../commands/idempotency/keyStatus.ts'
 import { parseKey } from '../request/idempotencyKey.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { timeSchema } from './commonSchemas.ts'

@@ -12,7 +12,7 @@ import { type ExportAttempt, type ExportDependencies, writeExportFile, untilRefl
 import { exportedReadModels } from './exportedReadModels.ts'
 import { createExpiry, type Expiry } from './expiry.ts'
 import { createOneByOne } from './oneByOne.ts'
-import { type Receiver, openIntake } from '../eventIntake.ts'
+import { type Receiver, openConsumer } from '../eventConsumer.ts'
 import { createTenantScheduler } from '../fairScheduling.ts'
 import { createOpenTasks, type OpenTask } from '../openTasks.ts'
 import { contextOf } from '../processManager.ts'
@@ -211,7 +211,10 @@ export const exportsFeed = (dependencies: ExportDependencies): Feed => ({
       expireBy(dependencies, id, { type: 'ExpireOperation', at }),
     )
     const jobs = createJobs(dependencies, timer, expiry)
-    const { after, processBatch, serve } = await openIntake({ name: NAME, database, store, world, epoch, timer }, jobs)
+    const { after, processBatch, serve } = await openConsumer(
+      { name: NAME, database, store, world, epoch, timer },
+      jobs,
+    )
     const regular = [
       serve,
       expiry.expireOverdue,

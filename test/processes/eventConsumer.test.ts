@@ -6,7 +6,7 @@ import { type Feed, runFeeds } from '../../src/feeds/feedLoop.ts'
 import type { JsonObject, StoredEvent } from '../../src/ports.ts'
 import { exportsFeed } from '../../src/processes/exports/exports.ts'
 import { createTimer } from '../../src/feeds/timer.ts'
-import { openIntake } from '../../src/processes/eventIntake.ts'
+import { openConsumer } from '../../src/processes/eventConsumer.ts'
 import { feedOf } from '../../src/processes/processManager.ts'
 import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import { context } from '../commands/fixtures.ts'
@@ -217,7 +217,7 @@ describe('the event intake of a process', () => {
         takeFinished: () => ({ done: [], failed: [] }),
       }
       const open = () =>
-        openIntake(
+        openConsumer(
           { name: 'watching', database, store: log.open(), world, epoch: 1n, timer: createTimer(world) },
           { tasks, receive: () => expect.fail('The event cannot be decoded.') },
         )

@@ -38,7 +38,7 @@ import type { OpenTasks, Origin } from './openTasks.ts'
  * checkpoint may have passed the event: without the row a restart would lose the task.
  */
 
-export type IntakeDependencies = {
+export type ConsumerDependencies = {
   readonly name: string
   readonly database: Database
   readonly store: Pick<EventStore, 'readStream'>
@@ -53,7 +53,7 @@ export type Receiver = {
   readonly receive: (recorded: Recorded<AnyEvent>, origin: Origin) => void
 }
 
-export type Intake = Pick<Run, 'after' | 'processBatch'> & {
+export type EventConsumer = Pick<Run, 'after' | 'processBatch'> & {
   /**
    * Serves requests and deletes rows of ended tasks, every REQUESTS_POLL_MS at most. Sets the timer while some may be
    * left.
@@ -62,7 +62,7 @@ export type Intake = Pick<Run, 'after' | 'processBatch'> & {
 }
 
 const parkingOf = (
-  { name, database, store, world, epoch, timer }: IntakeDependencies,
+  { name, database, store, world, epoch, timer }: ConsumerDependencies,
   { tasks, receive }: Receiver,
   queue: ReturnType<typeof createSerialQueue>,
   discarded: Set<bigint>,
@@ -111,8 +111,8 @@ const releaseFinished = async ({ tasks }: Receiver, parking: Parking): Promise<v
   })
 }
 
-/** Long because its functions share the state of one intake. */
-export const openIntake = async (dependencies: IntakeDependencies, receiver: Receiver): Promise<Intake> => {
+/** Long because its functions share the state of one consumer. */
+export const openConsumer = async (dependencies: ConsumerDependencies, receiver: Receiver): Promise<EventConsumer> => {
   const { name, database, world, epoch, timer } = dependencies
   const after = await acquireCheckpoint(database.sql, name, epoch)
   const queue = createSerialQueue()
