@@ -22,6 +22,7 @@ const TOP_LEVEL = new Set([
   'docker-compose.yml',
   'Dockerfile',
   '.ci',
+  '.github',
   'README.md',
   'CHANGELOG.md',
   'CONTRIBUTING.md',

@@ -17,7 +17,7 @@ import { useProcessHarness, watchOrders } from './harness.ts'
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
-describe('the event intake of a process', () => {
+describe('the event consumer of a process', () => {
   const harness = useProcessHarness()
   let ledger: Ledger
   let reports: Reports
