@@ -6,8 +6,6 @@ import { StartupError } from '../../src/lib/startupError.ts'
 import type { Identities } from './planExecution.ts'
 import { renewing } from './tokens.ts'
 
-/** The two identities of the demo, with tokens of the embedded issuer. */
-
 export const TENANT = 'chinook'
 
 const CLERK = {

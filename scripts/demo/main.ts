@@ -11,8 +11,6 @@ import { type PlannedInvoice, planOf, sourceSchema } from './plan.ts'
 import { printLine, printNextSteps, printResults, printAddresses } from './output.ts'
 import { findOrStart } from './service.ts'
 
-/** `npm run demo`: sends the invoices of a music shop through the API and reconciles the results. */
-
 type Options = { readonly keep: boolean; readonly limit?: number; readonly api?: string }
 
 const INVOICES_MAX = 412

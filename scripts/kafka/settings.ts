@@ -3,20 +3,18 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StartupError } from '../../src/lib/startupError.ts'
 
-/** The settings and users of the broker. */
-
 export type Users = Readonly<Record<string, string>>
 export type Ports = {
   readonly plain: number
   readonly controller: number
-  readonly sasl?: number
+  readonly sasl?: number | undefined
   /** The advertised port, if a proxy is in front of the plaintext listener. */
-  readonly advertised?: number
+  readonly advertised?: number | undefined
 }
 
 /** The super user of the broker; other users may do only what an ACL grants. */
-export const SUPER_USER = 'ledger'
-export const TEST_USERS = ['alice', 'bob'] as const
+const SUPER_USER = 'ledger'
+const TEST_USERS = ['alice', 'bob'] as const
 
 const PASSWORD_BYTES = 18
 const USERS_FILE = 'users.json'
@@ -87,10 +85,7 @@ const withUsers = (users: Users): Record<string, string> => {
   }
 }
 
-/**
- * The text of server.properties. `logDir` is relative to the broker's working directory, because a comma in a path
- * would separate two paths. The plaintext listener is for the operator (super user, loopback only).
- */
+/** `logDir` is relative, since a comma in a path separates two. The plaintext listener is the super user's. */
 export const serverProperties = (ports: Ports, logDir: string, users: Users | undefined): string => {
   const clients = [`PLAINTEXT://127.0.0.1:${ports.plain}`]
   if (ports.sasl !== undefined) clients.push(`SASL_PLAINTEXT://127.0.0.1:${ports.sasl}`)

@@ -1,13 +1,14 @@
+import { readFile } from 'node:fs/promises'
+import type { Admin } from 'kafkajs'
 import { z } from 'zod'
+import { MANIFEST_TOPICS, TOPIC_PARTITIONS } from '../../../projections/factTopics.ts'
+import { serverVersionOf } from '../../../src/adapters/eventstoredb/serverVersion.ts'
 import { openClient, refusalOf } from '../../../src/adapters/kafka/client.ts'
 import type { Config } from '../../../src/settings/config.ts'
 import { fetchJwksFrom } from '../../../src/identity/fetchJwks.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
 import { withoutPassword } from '../connections.ts'
 import { type Check, finding, notUsed, ok, orNotChecked, reasonOf, answered } from './finding.ts'
-import { checkTopics } from './topics.ts'
-
-/** Checks whether each dependency responds, by the same clients that the service uses. */
 
 type Attempt<T> = { readonly value: T; readonly took: string } | { readonly failed: string }
 
@@ -87,6 +88,33 @@ export const checkPostgres = async (address: string, database: Database, isEmbed
   )
 }
 
+const SUBSCRIPTIONS = 'ledger.subscription.'
+
+/** `topics`: the number of partitions by the name of the topic. */
+export const topicsCheck = (topics: ReadonlyMap<string, number>): Check => {
+  const missing = MANIFEST_TOPICS.filter(topic => !topics.has(topic))
+  const other = MANIFEST_TOPICS.filter(topic => (topics.get(topic) ?? TOPIC_PARTITIONS) !== TOPIC_PARTITIONS)
+  const subscriptions = [...topics.keys()].filter(topic => topic.startsWith(SUBSCRIPTIONS)).length
+  if (missing.length === 0 && other.length === 0)
+    return ok('topics', `${MANIFEST_TOPICS.length} of facts, ${subscriptions} of subscriptions`)
+  const words = [
+    ...(missing.length > 0 ? [`There is no topic ${missing.join(', ')}.`] : []),
+    ...other.map(topic => `${topic} has ${topics.get(topic)} partitions instead of ${TOPIC_PARTITIONS}.`),
+  ]
+  return finding(
+    'topics',
+    words.join(' '),
+    missing.length > 0
+      ? 'The publisher creates them: run a process with that role and the right to create topics.'
+      : 'Consumers rely on the order within a key: restore the number, or start with empty topics.',
+  )
+}
+
+const checkTopics = async (admin: Admin): Promise<Check> => {
+  const { topics } = await admin.fetchTopicMetadata()
+  return topicsCheck(new Map(topics.map(({ name, partitions }) => [name, partitions.length])))
+}
+
 const silent = { warn: () => undefined, info: () => undefined, debug: () => undefined }
 
 /** The checks of the broker and, if it responds, of the topics. */
@@ -144,5 +172,43 @@ export const checkMetrics = async (metrics: string | null): Promise<Check> => {
     'metrics',
     `${metrics} does not answer: ${why}`,
     'Correct METRICS_PORT; the service itself keeps working.',
+  )
+}
+
+export type Versions = {
+  readonly build: string
+  readonly postgres: string | null
+  readonly event_store: string | null
+}
+
+const POSTGRES_MAJOR_MIN = 14
+const PACKAGE = new URL('../../../package.json', import.meta.url)
+
+const orNull = async (work: Promise<string> | undefined): Promise<string | null> => {
+  if (work === undefined) return null
+  return await answered(work).catch((error: unknown) => `unknown (${reasonOf(error)})`)
+}
+
+const postgresVersion = async ({ sql }: Database): Promise<string> =>
+  (await sql<{ server_version: string }>('show server_version'))[0]?.server_version ?? ''
+
+/** Reads the versions of the servers that answer; one that does not is null. */
+export const readVersions = async (database: Database | undefined, store: string | undefined): Promise<Versions> => {
+  const { version: build } = JSON.parse(await readFile(PACKAGE, 'utf8')) as { version: string }
+  const [postgres, event_store] = await Promise.all([
+    orNull(database && postgresVersion(database)),
+    orNull(store === undefined ? undefined : serverVersionOf(store)),
+  ])
+  return { build, postgres, event_store }
+}
+
+export const checkVersions = ({ build, postgres, event_store }: Versions): Check => {
+  const detail = `build ${build}, Postgres ${postgres ?? 'not reached'}, event store ${event_store ?? 'not reached'}`
+  if (postgres === null || !/^\d/.test(postgres) || Number.parseInt(postgres) >= POSTGRES_MAJOR_MIN)
+    return ok('versions', detail)
+  return finding(
+    'versions',
+    `Postgres ${postgres} is too old.`,
+    `Use Postgres ${POSTGRES_MAJOR_MIN} or newer; the tables need its features.`,
   )
 }

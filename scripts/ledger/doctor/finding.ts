@@ -2,10 +2,7 @@ import { withoutSecrets } from '../../../src/lib/redaction.ts'
 import { sentence } from '../../../src/lib/startupError.ts'
 import { within } from '../../../src/lib/time.ts'
 
-/**
- * The outcome of one check. A finding says in `way_out` how to mend it. A check that could not be made says nothing about
- * its subject, neither good nor bad.
- */
+/** A finding says in `way_out` how to mend it. A check that could not be made says nothing about its subject. */
 export type Check =
   | { readonly check: string; readonly status: 'ok' | 'not_used'; readonly detail: string }
   | {

@@ -55,11 +55,9 @@ const countOf = async (lines: AsyncIterable<Line>, isCounted: (line: Line) => bo
   return count
 }
 
-const isOwn = (line: Line): boolean => leafIn(line)?.withheld === undefined
-
 const truncated = async (files: Files, { leaf, line }: Difference): Promise<Finding> => {
   const [total, present] = [
-    await countOf(files.leaves(), isOwn),
+    await countOf(files.leaves(), one => leafIn(one)?.withheld === undefined),
     await countOf(files.events(), one => one.flaw !== 'torn'),
   ]
   const torn = line === undefined ? '' : ', within a line'

@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { expect } from 'chai'
 import { FEED_LEASES } from '../../../src/schema/locks.ts'
 import { MANIFEST_TOPICS, TOPIC_PARTITIONS } from '../../../projections/factTopics.ts'
-import { clockCheck } from '../../../scripts/ledger/doctor/clock.ts'
+import { clockCheck } from '../../../scripts/ledger/doctor/databaseChecks.ts'
 import {
   checkApproval,
   checkConfiguration,
@@ -11,7 +11,7 @@ import {
 } from '../../../scripts/ledger/doctor/configuration.ts'
 import { PROCESSES } from '../../../scripts/ledger/doctor/feeds.ts'
 import { checkLocks, neededLeases } from '../../../scripts/ledger/doctor/locks.ts'
-import { topicsCheck } from '../../../scripts/ledger/doctor/topics.ts'
+import { topicsCheck } from '../../../scripts/ledger/doctor/dependencies.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import { SETTINGS } from '../../../src/settings/config.ts'
 import { fulfilment } from '../../../src/processes/fulfilment.ts'

@@ -1,23 +1,14 @@
 import { readdir, readFile } from 'node:fs/promises'
 import type { Addresses } from '../../src/compose/addressesFile.ts'
 
-/** The CPU time of processes with their descendants, from /proc/<pid>/stat (proc(5)). */
-
-export type ProcessStat = {
-  readonly pid: number
-  readonly parent: number
-  /** User and system time of the process itself. */
-  readonly ownMs: number
-  /** That of its descendants that have ended and were waited for. */
-  readonly endedChildrenMs: number
-}
+/** The CPU time and the memory of processes with their descendants, from /proc (proc(5)). */
 
 /** The unit of the times in /proc: Linux reports hundredths of a second on every architecture that Node runs on. */
 const MS_PER_TICK = 10
 /** The positions of ppid, utime, stime, cutime and cstime after the name of the program. */
 const [PARENT, USER, SYSTEM, CHILDREN_USER, CHILDREN_SYSTEM] = [1, 11, 12, 13, 14] as const
 
-export const statOf = (text: string): ProcessStat => {
+export const statOf = (text: string) => {
   // The name stands in parentheses and may contain spaces and parentheses.
   const fields = text
     .slice(text.lastIndexOf(')') + 1)
@@ -29,16 +20,20 @@ export const statOf = (text: string): ProcessStat => {
   return {
     pid: Number.parseInt(text, 10),
     parent: ticks(PARENT),
+    /** User and system time of the process itself. */
     ownMs: MS_PER_TICK * ticks(USER, SYSTEM),
+    /** That of its descendants that have ended and were waited for. */
     endedChildrenMs: MS_PER_TICK * ticks(CHILDREN_USER, CHILDREN_SYSTEM),
   }
 }
+
+type ProcessStat = ReturnType<typeof statOf>
 
 /** The processes whose time is counted together: `root` and its descendants, without those below `without`. */
 export type ProcessGroup = { readonly root: number; readonly without?: readonly number[]; readonly alone?: boolean }
 
 /** The processes of a group; none if its root has ended. */
-export const membersOf = (
+const membersOf = (
   stats: readonly ProcessStat[],
   { root, without = [], alone = false }: ProcessGroup,
 ): readonly ProcessStat[] => {
@@ -50,9 +45,7 @@ export const membersOf = (
   return stats.filter(({ pid }) => pid === root).flatMap(stat => (alone ? [stat] : withDescendants(stat)))
 }
 
-/**
- * The CPU time of a group since its processes began. A process that ends is counted by the parent that waited for it.
- */
+/** The CPU time of a group. A process that has ended is counted by the parent that waited for it. */
 export const cpuMsOf = (stats: readonly ProcessStat[], group: ProcessGroup): number => {
   const members = membersOf(stats, group)
   if (members.length === 0) return Number.NaN
@@ -124,3 +117,38 @@ export const cpuPerOperation = (before: Cpu, after: Cpu, count: number): Cpu =>
       return from === undefined || to === undefined ? [] : [[name, (to - from) / count] as const]
     }),
   )
+
+// --- Memory: the resident set of one process, the sum of the proportional sets of several (smaps_rollup, proc(5))
+
+const KIB = 1024
+const RESIDENT = /^Rss:\s+(\d+) kB$/m
+const PROPORTIONAL = /^Pss:\s+(\d+) kB$/m
+const SHARED = /^Pss_Shmem:\s+(\d+) kB$/m
+
+/** Bytes. `cache`: the memory that the processes share, which is Postgres' cache of pages (shared_buffers). */
+export type GroupMemory = { readonly own: number; readonly cache: number }
+export type Memory = Readonly<Partial<Record<ProcessName, GroupMemory>>>
+
+const memoryOf = async (pids: readonly number[], proc: string): Promise<GroupMemory> => {
+  // A process that has ended has no file.
+  const texts = await Promise.all(pids.map(pid => readFile(`${proc}/${pid}/smaps_rollup`, 'utf8').catch(() => '')))
+  const sumOf = (member: RegExp): number =>
+    texts.reduce((sum, text) => sum + Number(member.exec(text)?.[1] ?? 0) * KIB, 0)
+  const cache = sumOf(SHARED)
+  return { own: sumOf(pids.length === 1 ? RESIDENT : PROPORTIONAL) - cache, cache }
+}
+
+/** The memory of each group now; nothing on a system without /proc. */
+export const readMemory = async (
+  groups: Partial<Record<ProcessName, ProcessGroup>>,
+  proc = '/proc',
+): Promise<Memory> => {
+  const stats = (await readStats(proc)) ?? []
+  const memory: Partial<Record<ProcessName, GroupMemory>> = {}
+  for (const name of PROCESSES) {
+    const group = groups[name]
+    const pids = group === undefined ? [] : membersOf(stats, group).map(({ pid }) => pid)
+    if (pids.length > 0) memory[name] = await memoryOf(pids, proc)
+  }
+  return memory
+}
