@@ -15,11 +15,6 @@ import {
 } from './contract/released.ts'
 import { differencesOf, isBroken, reportOf } from './contract/report.ts'
 
-/**
- * `npm run contract`: compares the contract that this code would publish with every released one, lints it, and prints
- * or releases it. No service is started.
- */
-
 type CheckOptions = { readonly json?: true; readonly candidate?: string; readonly lint: boolean }
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`)
@@ -27,10 +22,7 @@ const print = (text: string): void => void process.stdout.write(`${text}\n`)
 const candidateFor = (version: Version, { candidate: folder }: CheckOptions): Contract =>
   folder === undefined ? candidateOf(version) : readContract(pathToFileURL(`${resolve(folder, version)}/`))
 
-/**
- * Faults of the documents themselves, as sentences. The linters are loaded here, since they take longer than the
- * comparison.
- */
+/** Faults of the documents themselves, in sentences. The linters, which are slow to load, are loaded here. */
 const faultsOf = async (version: Version, options: CheckOptions): Promise<readonly string[]> => {
   const contract = candidateFor(version, options)
   const faults = [

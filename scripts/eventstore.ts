@@ -1,5 +1,3 @@
-/** The embedded event store alone, for any EventStoreDB client: `npm run eventstore -- --port P --data-dir D`. */
-
 import { Command, InvalidArgumentError } from 'commander'
 import { type ChildContext, runAsChild } from '../src/childProcesses/childMain.ts'
 import { startEmbeddedServices } from '../src/embedded/startEmbedded.ts'

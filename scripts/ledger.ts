@@ -1,10 +1,8 @@
 import { Command, CommanderError } from 'commander'
 import { StartupError } from '../src/lib/startupError.ts'
 import { Unavailable } from '../src/ports.ts'
-import { apiErrorSentence } from './ledger/apiErrors.ts'
+import { EffectUnknownError, LedgerError, NoAnswerError, violationsBeyond } from './client/src/errors.ts'
 import { printNotice } from './ledger/print.ts'
-
-/** The operators' and auditors' command line: `npm run ledger -- <command>`. */
 
 /** A command is loaded only when it is called: most of the time of a short command is the loading of modules. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
@@ -64,6 +62,28 @@ const throwUsageErrors = (command: Command): void => {
   for (const part of command.commands) throwUsageErrors(part)
 }
 throwUsageErrors(ledger)
+
+const refusalOf = ({ status, problem }: LedgerError): string => {
+  if (problem === undefined) return `The API answered ${status}, in words that are not its own.`
+  const { title, detail, code, correlation_id, errors = [] } = problem
+  const sentences = [title, ...(detail === title ? [] : [detail]), ...violationsBeyond(detail, errors)]
+  return `${sentences.join(' ')} (${code}, correlation id ${correlation_id})`
+}
+
+/** The sentence for a command that may have taken effect. */
+const howToRepeat = ({ idempotencyKey }: EffectUnknownError): string =>
+  idempotencyKey === undefined
+    ? ' The command may have taken effect.'
+    : ` The command may have taken effect: repeat it with --idempotency-key ${idempotencyKey}, and it does so once.`
+
+/** Undefined for an error that is not the client's. */
+const apiErrorSentence = (error: unknown): string | undefined => {
+  if (error instanceof LedgerError) return refusalOf(error)
+  if (error instanceof NoAnswerError)
+    return `The API at ${new URL(error.url).origin} does not answer. See npm run ledger -- doctor.`
+  if (error instanceof EffectUnknownError) return (apiErrorSentence(error.cause) ?? '') + howToRepeat(error)
+  return undefined
+}
 
 /** StartupError, Unavailable and the errors of the client are printed as a sentence; other errors are bugs and keep their stack. */
 const sentenceOf = (error: unknown): string => {

@@ -9,10 +9,7 @@ import { planOf, sourceSchema } from './demo/plan.ts'
 import { runPlan } from './demo/planExecution.ts'
 import { findOrStart } from './demo/service.ts'
 
-/**
- * `npm run screenshots`: every page of the console on the demo's data, light and dark, wide and narrow, as WebP files in
- * .data/screenshots. Those that the README shows are written to src/console/screenshots as well.
- */
+/** `npm run screenshots`: the pages of the console on the demo's data, some of them for the README. */
 
 const OUTPUT = fileURLToPath(new URL('../.data/screenshots/', import.meta.url))
 const SHOWN_OUTPUT = fileURLToPath(new URL('../src/console/screenshots/', import.meta.url))

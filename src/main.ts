@@ -6,6 +6,7 @@ import type { Service, Starting } from './compose/service.ts'
 import { checkEvidenceSettings } from './compose/evidenceSettings.ts'
 import { type Config, readConfig } from './settings/config.ts'
 import { DEFAULT_DATA_DIR } from './settings/environment.ts'
+import { SHUTDOWN_MAX_MS } from './settings/timeBudgets.ts'
 import { withoutSecrets } from './lib/redaction.ts'
 import { sentenceOf } from './lib/startupError.ts'
 import { within } from './lib/time.ts'
@@ -13,7 +14,6 @@ import { endTelemetry } from './telemetry.ts'
 
 /** The service: `npm start`. Prints its addresses, then `ready`; shuts down gracefully on SIGINT and SIGTERM. */
 
-const SHUTDOWN_MAX_MS = 15_000
 /** The start goes on when dependencies were tried for so long. */
 const REPORT_FIRST_MS = 1_000
 
@@ -79,11 +79,16 @@ const run = async (): Promise<void> => {
     // Before the modules of the service are loaded, which takes this process's time.
     await within(reportUnreachable(config, notify), REPORT_FIRST_MS, () => undefined)
     const starting = start(config, { signal: ending.signal, onWaiting: notify, onOutage: notify })
-    closeWithGrace({ delay: SHUTDOWN_MAX_MS, logger: false }, async ({ err }) => {
+    closeWithGrace({ delay: config.shutdownDelayMs + SHUTDOWN_MAX_MS, logger: false }, async ({ err }) => {
       ending.abort()
+      print('stopping')
       if (err) process.stderr.write(`${err.stack ?? err.message}\n`)
-      await (await starting.catch(() => undefined))?.close()
+      const service = await starting.catch(() => undefined)
+      // A service that cannot continue does not serve for any longer.
+      if (!err && process.exitCode === undefined) await service?.drain()
+      await service?.close()
       await endTelemetry()
+      print('stopped')
       // The signal of this process to itself after a failure must exit with 1; the library exits with 0 after a signal.
       if (process.exitCode !== undefined) process.exit()
     })
@@ -102,4 +107,6 @@ const run = async (): Promise<void> => {
   }
 }
 
+// A reader that has gone, as in `npm start | head`, must not end the service.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
 await main()

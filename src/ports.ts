@@ -73,10 +73,7 @@ export type EventStore = {
   append(stream: string, events: readonly NewEvent[], expected: ExpectedRevision): Promise<Appended>
   /** The events of one stream, in order; none when the stream does not exist. */
   readStream(stream: string, options?: ReadOptions): AsyncIterable<StoredEvent>
-  /**
-   * Every event of the given categories, once, in the order of the log: history first, then live, until the signal. Several
-   * subscribers may get the same objects, which must not be changed.
-   */
+  /** Every event once, in order: history, then live, until the signal. Subscribers may share the objects: change none. */
   subscribe(options: SubscribeOptions): AsyncIterable<FeedItem>
   /** The position of the newest event of the whole log, zero when it is empty. */
   head(): Promise<bigint>
@@ -151,10 +148,7 @@ export type TopicSettings = TopicRetention & { readonly topic: string; readonly 
 export type FactProducer = {
   /** Creates missing topics and corrects retentions; throws for another number of partitions. */
   ensureTopics(topics: readonly TopicSettings[]): Promise<void>
-  /**
-   * Resolves when every message is acknowledged by all replicas; order per key is the order given. Throws FactTooLarge
-   * when no retry can help.
-   */
+  /** Resolves when all replicas have every message, in order per key. Throws FactTooLarge when no retry can help. */
   publish(messages: readonly FactMessage[]): Promise<void>
   close(): Promise<void>
 }
@@ -185,10 +179,7 @@ export class FactTooLarge extends Error {
   }
 }
 
-/**
- * The broker denied this service the login or the operation: a retry helps only after an operator has changed a setting. The
- * facts are not its cause, so none is parked.
- */
+/** Login or operation denied: a retry helps only after a change of a setting. No fact is the cause, so none is parked. */
 export class BrokerAccessDenied extends Error {
   constructor(sentence: string, cause: unknown) {
     super(sentence, { cause })
@@ -203,18 +194,12 @@ export type RateLimit = { readonly requests: number; readonly windowSeconds: num
 /** The requests of a key in its window, this one included, and the time until the next window. */
 export type Counted = { readonly used: number; readonly resetMs: number }
 
-/**
- * Counts requests in windows that begin with the first request of a key. Never rejects. Requests over the limit need not
- * be counted.
- */
+/** Windows begin with the first request of a key. Never rejects. Requests over the limit need not be counted. */
 export type RateCounter = { readonly count: (key: string, limit: RateLimit) => Promise<Counted> }
 
 // --- Unavailable dependencies ----------------------------------------------------------------------------------------
 
-/**
- * The dependency behind a port did not answer. `effect` is `none` when the operation cannot have been done, and `unknown`
- * when it may have been done.
- */
+/** A dependency did not answer. `effect`: `none` if the operation cannot have been done, else `unknown`. */
 export class Unavailable extends Error {
   readonly dependency: 'event store' | 'database' | 'fact bus'
   readonly effect: 'none' | 'unknown'
@@ -229,6 +214,13 @@ export class Unavailable extends Error {
     this.effect = effect
   }
 }
+
+/** The result of the work; undefined if a dependency did not answer. */
+export const unlessUnavailable = <T>(work: Promise<T>): Promise<T | undefined> =>
+  work.catch((error: unknown) => {
+    if (!(error instanceof Unavailable)) throw error
+    return undefined
+  })
 
 // --- The world: clock, sleep, randomness and crash points, which a simulation replaces ---------------------------------
 

@@ -2,15 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type * as SdkMetrics from '@opentelemetry/sdk-metrics'
 import type { NodeSDK } from '@opentelemetry/sdk-node'
 
-/**
- * Starts OpenTelemetry, when an exporter is configured (OTEL_EXPORTER_OTLP_ENDPOINT and similar). Loaded before all
- * other modules (`node --import`), because instrumentation must be registered before the modules that it patches.
- */
+/** Starts OpenTelemetry, if an exporter is configured, before the modules that its instrumentation patches (`--import`). */
 
-/**
- * Attributes that are emptied, because URLs and headers of callers may contain secrets: a trace has the route's
- * template, the method and the status of a request. Both the old and the new semantic conventions are covered.
- */
+/** URLs and headers of callers may contain secrets. In the old and the new semantic conventions. */
 const EMPTIED_ATTRIBUTES = Object.fromEntries(
   [
     'http.url',
@@ -30,10 +24,7 @@ const EMPTIED_ATTRIBUTES = Object.fromEntries(
 
 type Views = NonNullable<ConstructorParameters<typeof NodeSDK>[0]>['views']
 
-/**
- * The metrics of libraries without attributes that callers or their resources determine. Requests have a metric of
- * their own (http/server/requestMetrics.ts). Topics are left out, because every subscription has its own.
- */
+/** Without attributes that callers determine, and without topics. Requests have a metric of their own (requestMetrics.ts). */
 export const metricViews = ({
   AggregationType,
   createAllowListAttributesProcessor,
@@ -93,10 +84,7 @@ const started = isConfigured ? await start() : undefined
 /** A collector that does not answer delays the end of the process no longer. */
 const LAST_EXPORT_MAX_MS = 2_000
 
-/**
- * Exports the spans and metrics that were not exported yet, if the collector answers in time. To be called before
- * `process.exit`, which waits for nothing.
- */
+/** Before `process.exit`, which waits for nothing: exports the rest, if the collector answers in time. */
 export const endTelemetry = async (): Promise<void> => {
   await Promise.race([started?.shutdown().catch(() => undefined), sleep(LAST_EXPORT_MAX_MS, undefined, { ref: false })])
 }

@@ -34,7 +34,7 @@ export const exponentOf = (currency: string): number => {
 }
 
 const notACurrency = ({ input }: { readonly input?: unknown }): string | undefined =>
-  input === undefined ? undefined : 'Expected an ISO 4217 currency code in capital letters, such as USD.'
+  input === undefined ? undefined : 'Must be an ISO 4217 currency code in capital letters, such as USD.'
 
 export const currencySchema = z.enum(CURRENCIES as [string, ...string[]], { error: notACurrency }).meta({
   id: 'Currency',

@@ -73,7 +73,7 @@ describe('the repository', () => {
 
   it('has every file and folder that its documents and comments name', () => {
     const paths = filesUnder('')
-    const inDocuments = ['README.md', 'CONTRIBUTING.md'].flatMap(path => {
+    const inDocuments = ['README.md', 'CONTRIBUTING.md', '.github/SECURITY.md'].flatMap(path => {
       const { text } = sourceOf(path)
       const checks = [missingFiles, missingFolders, missingMapNames]
       return checks.flatMap(check => check(text, paths)).map(name => `${path}: ${name}`)

@@ -1,17 +1,14 @@
 import type { Client } from 'pg'
 import { projections, journals } from '../../projections/index.ts'
 
-/**
- * The check of the payments that were answered 201: exactly these must exist, once each, and the sums of their invoices
- * must be right.
- */
+/** Exactly the payments that were answered 201 must exist, once each, and the sums of their invoices must be right. */
 
 export type SentPayment = { readonly invoice_id: string; readonly amount: number; readonly reference: string | null }
 /** A payment that was answered 201, with the id of the answer and the members of the request. */
 export type AnsweredPayment = SentPayment & { readonly id: string }
 
-export type StoredPayment = AnsweredPayment & { readonly state: string }
-export type StoredInvoice = {
+type StoredPayment = AnsweredPayment & { readonly state: string }
+type StoredInvoice = {
   readonly id: string
   readonly amount_due: number
   readonly amount_paid: number
@@ -20,7 +17,6 @@ export type StoredInvoice = {
 export type ReadModelContent = {
   readonly payments: readonly StoredPayment[]
   readonly invoices: readonly StoredInvoice[]
-  /** The number of published successes of each payment. */
   readonly successes: ReadonlyMap<string, number>
 }
 
@@ -84,8 +80,7 @@ const QUERIES = {
                where tenant_id = $1 and type = 'payment.succeeded' group by subject`,
 } as const
 
-/** The payments, invoices and facts of a tenant in the read models. */
-export const readModelContent = async (client: Client, tenant: string): Promise<ReadModelContent> => {
+const readModelContent = async (client: Client, tenant: string): Promise<ReadModelContent> => {
   const payments = await client.query<StoredPayment>(QUERIES.payments, [tenant])
   const invoices = await client.query<StoredInvoice>(QUERIES.invoices, [tenant])
   const successes = await client.query<{ subject: string; count: number }>(QUERIES.successes, [tenant])
@@ -96,25 +91,20 @@ export const readModelContent = async (client: Client, tenant: string): Promise<
   }
 }
 
-/** All payments of a tenant that were answered 201. */
-export type Answers = {
-  readonly record: (sent: SentPayment, body: string) => void
-  readonly all: () => readonly AnsweredPayment[]
-}
-
-/** Bodies are parsed when they are asked for, so that parsing takes no CPU time from the measurement. */
-export const createAnswers = (): Answers => {
+/** All payments of a tenant that were answered 201. Bodies are parsed after the measurement. */
+export const createAnswers = () => {
   const parsed: AnsweredPayment[] = []
   const unparsed: { readonly sent: SentPayment; readonly body: string }[] = []
   return {
-    record: (sent, body) => void unparsed.push({ sent, body }),
-    all: () => {
+    record: (sent: SentPayment, body: string): void => void unparsed.push({ sent, body }),
+    all: (): readonly AnsweredPayment[] => {
       for (const { sent, body } of unparsed.splice(0))
         parsed.push({ ...sent, id: (JSON.parse(body) as { id: string }).id })
       return parsed
     },
   }
 }
+export type Answers = ReturnType<typeof createAnswers>
 
 /** Throws WrongAnswers unless exactly the answered payments of the tenant exist. The feeds must have caught up. */
 export const checkAnswers = async (client: Client, tenant: string, answers: Answers): Promise<void> => {

@@ -4,13 +4,12 @@ import pLimit from 'p-limit'
 import { Client } from 'pg'
 import { journals, projections } from '../../projections/index.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
+import { checkpointPositions } from '../../src/feeds/checkpoints.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
-import { createLedgerClient, type LedgerClient } from '../client/src/index.ts'
-import { type Answers, checkAnswers, createAnswers, type SentPayment } from './answers.ts'
+import { createLedgerClient } from '../client/src/index.ts'
+import { checkAnswers, createAnswers, type SentPayment } from './answers.ts'
 import { requestOf } from './loadGenerator.ts'
 import type { RunningService } from './harness.ts'
-
-/** The client of the benchmarks: one tenant that prepares invoices through the API and pays them in parts. */
 
 const AUDIENCE = 'payment-ledger'
 const TENANT = 'bench'
@@ -20,23 +19,6 @@ export const PART_AMOUNT = 100
 const PREPARING_CONCURRENCY = 32
 /** A third of the life of a token. */
 const TOKEN_RENEWAL_MS = 300_000
-
-export type Caller = {
-  /** Header lines, without line ends, with a token that is valid for some minutes. */
-  readonly headers: () => readonly string[]
-  /** Approved invoices, each to be paid in `PARTS_PER_INVOICE` parts. */
-  readonly invoices: (count: number) => Promise<string[]>
-  /** Every payment of this caller that was answered 201. */
-  readonly answers: Answers
-  /**
-   * Waits for the feeds, so that one measurement does not slow the next one down; then throws if `answers` were wrong.
-   */
-  readonly checkAnswers: () => Promise<void>
-  /**
-   * Waits until the read models and the publisher have processed everything before this call. Throws if they do not.
-   */
-  readonly untilFeedsCaughtUp: () => Promise<void>
-}
 
 const callers = new WeakMap<RunningService, Promise<Caller>>()
 
@@ -66,27 +48,10 @@ const renewedToken = async ({ addresses: { issuer }, dataDir }: RunningService, 
 /** Enough for a service that sheds load while it prepares. */
 const RETRIES = { attemptsMax: 50 }
 
-export const createCaller = async (service: RunningService, tenant: string): Promise<Caller> => {
+export const createCaller = async (service: RunningService, tenant: string) => {
   const { api, postgres } = service.addresses
   const token = await renewedToken(service, tenant)
   const ledger = createLedgerClient({ baseUrl: api, token: token.current, retry: RETRIES })
-  return callerBy(ledger, {
-    headers: () => [`authorization: Bearer ${token.current()}`],
-    untilCaughtUp: async position => {
-      await token.renew()
-      await caughtUp(service, position)
-    },
-    check: answers => withClient(postgres, client => checkAnswers(client, tenant, answers)),
-  })
-}
-
-type Means = {
-  readonly headers: Caller['headers']
-  readonly untilCaughtUp: (position: bigint) => Promise<void>
-  readonly check: (answers: Answers) => Promise<void>
-}
-
-const callerBy = (ledger: LedgerClient, { headers, untilCaughtUp, check }: Means): Caller => {
   const lines = [{ sku: 'tea', quantity: 1, unit_amount: PARTS_PER_INVOICE * PART_AMOUNT }]
   const order = () => ledger.request('POST /orders', { body: { currency: 'USD', lines } })
   const invoice = async (): Promise<string> => {
@@ -96,23 +61,32 @@ const callerBy = (ledger: LedgerClient, { headers, untilCaughtUp, check }: Means
     return data.id
   }
   const answers = createAnswers()
-  const untilFeedsCaughtUp = async (): Promise<void> => untilCaughtUp(BigInt((await order()).position))
+  const untilFeedsCaughtUp = async (): Promise<void> => {
+    const { position } = await order()
+    await token.renew()
+    await caughtUp(service, BigInt(position))
+  }
   return {
-    headers,
-    invoices: async count => {
+    /** Header lines, without line ends, with a token that is valid for some minutes. */
+    headers: (): readonly string[] => [`authorization: Bearer ${token.current()}`],
+    /** Approved invoices, each to be paid in `PARTS_PER_INVOICE` parts. */
+    invoices: (count: number): Promise<string[]> => {
       const limit = pLimit(PREPARING_CONCURRENCY)
       return Promise.all(Array.from({ length: count }, () => limit(invoice)))
     },
+    /** Every payment of this caller that was answered 201. */
     answers,
+    /** Waits until the read models and the publisher have processed everything before this call. Throws if they do not. */
     untilFeedsCaughtUp,
-    checkAnswers: async () => {
+    /** Waits for the feeds, so that one measurement does not slow the next one down; then throws if `answers` were wrong. */
+    checkAnswers: async (): Promise<void> => {
       await untilFeedsCaughtUp()
-      await check(answers)
+      await withClient(postgres, client => checkAnswers(client, tenant, answers))
     },
   }
 }
+export type Caller = Awaited<ReturnType<typeof createCaller>>
 
-/** A request for a payment with a key of its own. */
 export const paymentRequest = (headers: readonly string[], { invoice_id, amount, reference }: SentPayment): string => {
   const body = { invoice_id, amount, currency: 'USD', ...(reference !== null && { reference }) }
   return requestOf('POST', '/payments', [...headers, `idempotency-key: ${randomUUID()}`], JSON.stringify(body))
@@ -134,26 +108,35 @@ export const withClient = async <T>(connectionString: string, work: (client: Cli
   }
 }
 
-const FEEDS_POLL_MS = 100
 const FEEDS_MAX_MS = 180_000
-const CHECKPOINTS = 'select name, position::text as position from checkpoints order by name'
 
 /** The checkpoints of the feeds that process every order. */
 const FOLLOWERS = [projections.orders, projections.invoices, projections.payments, journals.facts].map(
   ({ name }) => name,
 )
 
-/** The other feeds process what remains for them when their checkpoints no longer move. */
-const caughtUp = ({ addresses, publishes }: RunningService, position: bigint): Promise<void> =>
-  withClient(addresses.postgres, async client => {
-    const awaited = [...FOLLOWERS, ...(publishes ? ['publisher'] : [])]
-    const deadline = performance.now() + FEEDS_MAX_MS
-    for (let before = ''; performance.now() < deadline; await sleep(FEEDS_POLL_MS)) {
-      const { rows } = await client.query<{ name: string; position: string }>(CHECKPOINTS)
-      const positions = new Map(rows.map(row => [row.name, BigInt(row.position)]))
-      const now = JSON.stringify(rows)
-      if (now === before && awaited.every(name => (positions.get(name) ?? -1n) >= position)) return
+const caughtUp = ({ addresses, publishes }: RunningService, position: bigint): Promise<void> => {
+  const names = [...FOLLOWERS, ...(publishes ? ['publisher'] : [])]
+  return untilFeedsReach(addresses.postgres, { names, position, pollMs: 100, maxMs: FEEDS_MAX_MS })
+}
+
+type Reached = {
+  readonly names: readonly string[]
+  readonly position: bigint
+  readonly pollMs: number
+  readonly maxMs: number
+}
+
+/** Waits for the named feeds to reach the position, and for all others until their checkpoints no longer move. */
+export const untilFeedsReach = (databaseUrl: string, { names, position, pollMs, maxMs }: Reached): Promise<void> =>
+  withClient(databaseUrl, async client => {
+    const sql = async <R>(text: string) => (await client.query(text)).rows as R[]
+    const deadlineMs = performance.now() + maxMs
+    for (let before = ''; performance.now() < deadlineMs; await sleep(pollMs)) {
+      const positions = await checkpointPositions(sql)
+      const now = [...positions].map(([name, reached]) => `${name} ${reached}`).join()
+      if (now === before && names.every(name => BigInt(positions.get(name) ?? -1) >= position)) return
       before = now
     }
-    throw new Error(`The feeds did not catch up with position ${position} in ${FEEDS_MAX_MS} ms.`)
+    throw new Error(`The feeds did not catch up with position ${position} in ${maxMs} ms.`)
   })

@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { WrongAnswers } from './answers.ts'
-import { inFlight, type Side } from './measure.ts'
-
-/** A load of appends through the client of the service. */
+import { inFlight } from './measure.ts'
 
 /** The size of the first event of a payment, including its idempotency record and metadata. */
 const DATA = { invoice_id: 'inv_', amount: 100, currency: 'USD', padding: 'x'.repeat(380) }
@@ -12,17 +10,10 @@ const CHECKED_MAX = 1_000
 
 export const appendedEvent = () => ({ id: randomUUID(), type: 'Appended', data: DATA, metadata: METADATA })
 
-export type AppendLoad = {
-  readonly side: Side
-  /** Reads a sample of the appended streams back. Throws if one does not hold exactly its event. */
-  readonly check: () => Promise<void>
-  readonly close: () => Promise<void>
-}
-
 type Appended = { readonly stream: string; readonly id: string }
 
 /** Appends of single events to new streams through the service's own client, with `lanes` appends in flight. */
-export const appendLoad = (eventStoreUrl: string, lanes: number): AppendLoad => {
+export const appendLoad = (eventStoreUrl: string, lanes: number) => {
   const store = openEventStore({ connectionString: eventStoreUrl })
   const acknowledged: Appended[] = []
   const appendOne = async (): Promise<void> => {
@@ -38,7 +29,8 @@ export const appendLoad = (eventStoreUrl: string, lanes: number): AppendLoad => 
     return ids.length === 1 && ids[0] === id ? [] : [`${stream} has the events ${ids.join(', ')} instead of ${id}.`]
   }
   return {
-    side: seconds => inFlight(lanes, seconds, appendOne),
+    side: (seconds: number) => inFlight(lanes, seconds, appendOne),
+    /** Reads a sample of the appended streams back. Throws if one does not hold exactly its event. */
     check: async () => {
       const every = Math.ceil(acknowledged.length / CHECKED_MAX)
       const differences: string[] = []

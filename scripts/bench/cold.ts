@@ -8,10 +8,7 @@ import type { NewEvent } from '../../src/ports.ts'
 import { idFromBytes } from '../../streams/ids.ts'
 import { invoice, type InvoiceEvent } from '../../streams/invoice/index.ts'
 import type { Read } from './coldRead.ts'
-import { type Measure, type Row, rowOf } from './measure.ts'
-import { medianOf } from './statistics.ts'
-
-/** Benchmark: loading a long stream of which nothing is cached. */
+import { type Measure, medianOf, type Row, rowOf } from './measure.ts'
 
 const EVENTS = 20_000
 const PER_APPEND = 500

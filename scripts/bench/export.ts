@@ -12,8 +12,6 @@ import { WrongAnswers } from './answers.ts'
 import { noDeadLetters, openTables } from './feedRuns.ts'
 import { type Measure, rowOf } from './measure.ts'
 
-/** Benchmark: an export of payments as CSV against COPY of the same query, and the memory that it takes. */
-
 const AGAINST_COPY = { atLeast: 0.3 }
 const GROWTH = { atMost: 1.2 }
 /** With the payments of the full form, a million rows. */

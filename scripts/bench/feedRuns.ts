@@ -7,8 +7,6 @@ import type { Database } from '../../src/ports.ts'
 import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import type { StoreAddresses } from './harness.ts'
 
-/** Runs of feeds, for the benchmarks of the rebuild and of the publisher. */
-
 /** A store without dead letters: benchmarks park nothing. */
 export const noDeadLetters = { readStream: () => Readable.from([]) }
 

@@ -1,20 +1,17 @@
+import { rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { withClient } from './apiClient.ts'
-import { type Cpu, totalOf } from './cpu.ts'
+import { WrongAnswers } from './answers.ts'
+import { createCaller, withClient } from './apiClient.ts'
+import { type Cpu, readMemory, totalOf } from './processes.ts'
 import { checkTotals, totalsIn, type Walk, walkPayments, TENANT } from './growthChecks.ts'
-import { growthData, type GrowthData, removeGrowthData } from './growthData.ts'
-import { measureExport } from './growthExport.ts'
+import { growthData, type GrowthData } from './growthData.ts'
 import { type GrowthRead, measureRead, readsOf } from './growthReads.ts'
 import { type FigureName, type Figures, growthRows, type SizeFigures } from './growthRows.ts'
 import { type GrowthSide, measureRebuilds, openSide } from './growthSide.ts'
 import type { Harness } from './harness.ts'
 import type { Measure, Size } from './measure.ts'
 import { percentile } from './measure.ts'
-import { readMemory } from './memory.ts'
-import { createCaller } from './apiClient.ts'
-
-/** Benchmark: the same operations at several sizes of the ledger, in alternation. */
 
 const DIRECTORY = '.data/bench-growth'
 /** Smaller data is made anew for each run, since the measured payments would enlarge it noticeably. */
@@ -33,20 +30,13 @@ const BEFORE_IDLE_MS = 45_000
 const IDLE_MS = 20_000
 const MB = 1_000_000
 
-type Prepared = {
-  readonly payments: number
-  readonly data: GrowthData
-  readonly figures: Figures
-  readonly events: number
-}
-
 const add = (figures: Figures, name: FigureName, value: number): void => {
   figures.set(name, [...(figures.get(name) ?? []), value])
 }
 
-const prepare = async (harness: Harness, payments: number): Promise<Prepared> => {
+const prepare = async (harness: Harness, payments: number) => {
   const directory = resolve(join(DIRECTORY, String(payments)))
-  if (payments < KEPT_FROM_PAYMENTS) await removeGrowthData(directory)
+  if (payments < KEPT_FROM_PAYMENTS) await rm(directory, { recursive: true, force: true })
   const data = await growthData(directory, payments, harness.log)
   harness.log(`rebuilding the read models of ${payments} payments`)
   const rounds = payments < REBUILT_ONCE_FROM_PAYMENTS ? REBUILDS : 1
@@ -57,13 +47,14 @@ const prepare = async (harness: Harness, payments: number): Promise<Prepared> =>
   add(figures, 'modelBytes', readModelBytes / data.history.payments)
   return { payments, data, figures, events: logSize.events }
 }
+type Prepared = Awaited<ReturnType<typeof prepare>>
 
 /** The first start, whose feeds have to go through the log, is not measured. */
 const measureStarts = async (harness: Harness, prepared: readonly Prepared[]): Promise<void> => {
   for (const { data, payments } of prepared) {
     harness.log(`first start on ${payments} payments`)
     const service = await harness.serviceOn(data.dataDir)
-    await openSide(service, payments, harness.log)
+    await openSide(service, harness.log)
     await service.stop()
   }
   for (let round = 1; round <= STARTS; round += 1)
@@ -81,7 +72,7 @@ type Measured = Prepared & { readonly side: GrowthSide; readonly walk: Walk; rea
 const open = async (harness: Harness, prepared: Prepared): Promise<Measured> => {
   const { data, payments } = prepared
   const service = await harness.serviceOn(data.dataDir)
-  const side = await openSide(service, payments, harness.log)
+  const side = await openSide(service, harness.log)
   const { headers } = await createCaller(service, TENANT)
   harness.log(`reading the list of ${payments} payments to its end`)
   const walk = await walkPayments(service.addresses.api, headers, Math.max(1, Math.floor(payments / WALKED_IDS)))
@@ -141,6 +132,39 @@ const measureRounds = async (harness: Harness, measured: readonly Measured[], ro
     for (const size of measured) await measurePayments(size)
     await measureReads(measured, false)
   }
+}
+
+const EXPORT_POLL_MS = 100
+const EXPORT_MAX_MS = 1_800_000
+
+type Operation = { readonly id: string; readonly status?: string; readonly state?: string }
+
+const jsonOf = async (response: Response): Promise<unknown> => {
+  if (!response.ok) throw new Error(`${response.url}: ${await response.text()}`)
+  return response.json()
+}
+
+/** Throws unless the manifest has exactly these rows. The file is removed, so that runs do not fill the disk. */
+const measureExport = async (side: GrowthSide, rows: number) => {
+  const { api, postgres } = side.service.addresses
+  const { headers } = await createCaller(side.service, TENANT)
+  const authorization = headers()[0]?.replace('authorization: ', '') ?? ''
+  const request = async (path: string, init: RequestInit = {}): Promise<unknown> =>
+    jsonOf(await fetch(`${api}${path}`, { ...init, headers: { authorization, 'content-type': 'application/json' } }))
+  const cpuBefore = totalOf(await side.meter())
+  const begunMs = performance.now()
+  const body = JSON.stringify({ resource: 'payments', format: 'csv' })
+  const { id } = (await request('/exports', { method: 'POST', body })) as Operation
+  for (let state = ''; state !== 'succeeded'; await sleep(EXPORT_POLL_MS)) {
+    state = ((await request(`/operations/${id}`)) as Operation).state ?? ''
+    if (state === 'failed' || performance.now() - begunMs > EXPORT_MAX_MS) throw new Error(`The export is ${state}.`)
+  }
+  const ms = performance.now() - begunMs
+  const cpuMs = totalOf(await side.meter()) - cpuBefore
+  const { row_count } = (await request(`/exports/${id}/manifest`)) as { readonly row_count: number }
+  if (row_count !== rows) throw new WrongAnswers([`An export of ${rows} payments has ${row_count} rows.`])
+  await withClient(postgres, client => client.query('delete from export_chunks where operation_id = $1', [id]))
+  return { usPerRow: (1_000 * ms) / rows, cpuUsPerRow: (1_000 * cpuMs) / rows }
 }
 
 const run = async (harness: Harness, { sizes, rounds }: Size): ReturnType<Measure['run']> => {

@@ -4,12 +4,10 @@ import { PART_AMOUNT } from './apiClient.ts'
 import { WrongAnswers } from './answers.ts'
 import { load, requestOf } from './loadGenerator.ts'
 
-/** The checks of the growth benchmark: the read models, and the whole list of payments, page by page. */
-
 export const TENANT = 'bench'
 
 /** The payments of the tenant, and their amounts, as each of these places knows them. */
-export type Totals = { readonly place: string; readonly payments: number; readonly amount: number }
+type Totals = { readonly place: string; readonly payments: number; readonly amount: number }
 
 const QUERIES: Readonly<Record<string, string>> = {
   'the read model of payments': `select count(*)::int as payments, sum(amount)::float8 as amount
@@ -53,17 +51,6 @@ const WALK_MAX_SECONDS = 3_600
 export const paymentsPath = (limit: number, cursor?: string): string =>
   `/payments?limit=${limit}${cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`}`
 
-export type Walk = {
-  readonly totals: Totals
-  /** Ids from the whole list, evenly spaced. */
-  readonly ids: readonly string[]
-  readonly firstId: string | undefined
-  /** The cursor of the last page. */
-  readonly lastCursor: string | undefined
-  readonly lastItems: number
-  readonly latenciesMs: readonly number[]
-}
-
 /** Collects the pages of the list, and throws if an item stands twice or in the wrong order. */
 const createCollector = (idsEvery: number) => {
   const ids: string[] = []
@@ -86,6 +73,7 @@ const createCollector = (idsEvery: number) => {
     },
     result: () => ({
       totals: { place: 'the list of payments', payments, amount },
+      /** Ids from the whole list, evenly spaced. */
       ids,
       firstId: ids[0],
       lastItems,
@@ -94,7 +82,7 @@ const createCollector = (idsEvery: number) => {
 }
 
 /** Reads the whole list. `idsEvery`: the distance of the ids that are kept. */
-export const walkPayments = async (base: string, headers: () => readonly string[], idsEvery: number): Promise<Walk> => {
+export const walkPayments = async (base: string, headers: () => readonly string[], idsEvery: number) => {
   const collector = createCollector(idsEvery)
   let cursor: string | null | undefined
   let lastCursor: string | undefined
@@ -116,3 +104,4 @@ export const walkPayments = async (base: string, headers: () => readonly string[
   })
   return { ...collector.result(), lastCursor, latenciesMs }
 }
+export type Walk = Awaited<ReturnType<typeof walkPayments>>

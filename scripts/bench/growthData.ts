@@ -1,7 +1,6 @@
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { startEmbeddedServices } from '../../src/embedded/startEmbedded.ts'
-import type { StoreAddresses } from './harness.ts'
+import { startStoresOn } from './harness.ts'
 import { type History, NO_HISTORY, sumOf, writePayments } from './paymentLog.ts'
 
 /** The data directories of the growth benchmark: made once, through the event store, and used again by later runs. */
@@ -21,58 +20,25 @@ const readMade = async (directory: string): Promise<History | undefined> => {
   return text === undefined ? undefined : (JSON.parse(text) as History)
 }
 
-const storeMade = async (directory: string, made: History): Promise<void> => {
-  const path = join(directory, FILE)
-  await writeFile(`${path}.new`, JSON.stringify(made))
-  await rename(`${path}.new`, path)
-}
-
-const dataDirIn = (directory: string): string => join(directory, 'service')
-
-export type RunningStores = StoreAddresses & {
-  readonly pids: Readonly<Record<string, number>>
-  readonly stop: () => Promise<void>
-}
-
-/** The event store and Postgres of a data directory, without the service. */
-export const startStoresOn = async (dataDir: string, logger: Print): Promise<RunningStores> => {
-  const onExit = (reason: Error): void => logger(reason.message)
-  const started = await startEmbeddedServices({
-    dataDir,
-    database: true,
-    eventStore: true,
-    log: () => undefined,
-    onExit,
-  })
-  const { databaseUrl = '', eventStoreUrl = '', pids, stop } = started
-  return { databaseUrl, eventStoreUrl, pids, stop }
-}
-
-/** Payments that were appended after the last stored progress of an interrupted making are surplus, and remain. */
-const append = async (directory: string, payments: number, logger: Print): Promise<History> => {
-  let made = (await readMade(directory)) ?? NO_HISTORY
-  if (made.payments >= payments) return made
+/** `directory` is of this number alone. Payments after the last stored progress of an interrupted making remain. */
+export const growthData = async (directory: string, payments: number, logger: Print): Promise<GrowthData> => {
+  const dataDir = join(directory, 'service')
+  let history = (await readMade(directory)) ?? NO_HISTORY
+  if (history.payments >= payments) return { dataDir, history }
   await mkdir(directory, { recursive: true })
-  const stores = await startStoresOn(dataDirIn(directory), logger)
+  const stores = await startStoresOn(dataDir, logger)
+  const path = join(directory, FILE)
   try {
-    while (made.payments < payments) {
-      const step = Math.min(STEP_PAYMENTS, payments - made.payments)
+    while (history.payments < payments) {
+      const step = Math.min(STEP_PAYMENTS, payments - history.payments)
       const added = await writePayments(stores.eventStoreUrl, { payments: step, referenceEvery: REFERENCE_EVERY })
-      made = sumOf(made, added)
-      await storeMade(directory, made)
-      logger(`${made.payments} of ${payments} payments are in the log`)
+      history = sumOf(history, added)
+      await writeFile(`${path}.new`, JSON.stringify(history))
+      await rename(`${path}.new`, path)
+      logger(`${history.payments} of ${payments} payments are in the log`)
     }
-    return made
+    return { dataDir, history }
   } finally {
     await stores.stop()
   }
 }
-
-/** The data of at least so many payments. `directory` is of this number of payments alone. */
-export const growthData = async (directory: string, payments: number, logger: Print): Promise<GrowthData> => ({
-  dataDir: dataDirIn(directory),
-  history: await append(directory, payments, logger),
-})
-
-/** Removes data that was made earlier, where measured payments would be too many beside those that were made. */
-export const removeGrowthData = (directory: string): Promise<void> => rm(directory, { recursive: true, force: true })

@@ -2,12 +2,10 @@ import { journals } from '../../projections/index.ts'
 import { WrongAnswers } from './answers.ts'
 import { createCaller, withClient } from './apiClient.ts'
 import { paymentsPath, TENANT, type Walk } from './growthChecks.ts'
-import { totalOf } from './cpu.ts'
+import { totalOf } from './processes.ts'
 import type { GrowthSide } from './growthSide.ts'
 import { load, requestOf } from './loadGenerator.ts'
 import { percentile } from './measure.ts'
-
-/** The reads of the growth benchmark, one after the other on one connection. */
 
 const PAGE_ITEMS = 50
 const READ_MAX_SECONDS = 600
@@ -30,10 +28,8 @@ export const READS = {
 } as const
 export type ReadName = keyof typeof READS
 
-export type ReadFigures = { readonly p50Ms: number; readonly cpuMs: number }
-
 /** The median latency of `count` reads, and their CPU time in all processes. Throws if an answer is wrong. */
-export const measureRead = async (side: GrowthSide, read: GrowthRead, count: number): Promise<ReadFigures> => {
+export const measureRead = async (side: GrowthSide, read: GrowthRead, count: number) => {
   const { headers } = await createCaller(side.service, TENANT)
   let left = count
   let path = ''

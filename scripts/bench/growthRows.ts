@@ -1,8 +1,6 @@
 import { READS, type ReadName } from './growthReads.ts'
 import { type Goal, type Row, rowOf } from './measure.ts'
 
-/** The rows of the growth benchmark: each cost at the largest size against that at the smallest. */
-
 /** The limits of a cost at the largest size, divided by that at the smallest. */
 const TIME = { atMost: 1.2 } as const
 const MEMORY = { atMost: 1.3 } as const

@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { journals } from '../../projections/index.ts'
-import { checkpointPositions } from '../../src/feeds/checkpoints.ts'
-import { createCaller, PARTS_PER_INVOICE, withClient } from './apiClient.ts'
-import { type CpuMeter, openCpuMeter, type ProcessGroup, processGroups, type ProcessName, totalOf } from './cpu.ts'
-import { feedsOf, TABLES } from './rebuild.ts'
+import { journals, READ_MODEL_TABLES as TABLES } from '../../projections/index.ts'
+import { createCaller, PARTS_PER_INVOICE, untilFeedsReach, withClient } from './apiClient.ts'
+import { type CpuMeter, openCpuMeter, processGroups, totalOf } from './processes.ts'
+import { feedsOf } from './rebuild.ts'
 import { openTables, runUntilCaughtUp } from './feedRuns.ts'
-import { type GrowthData, type RunningStores, startStoresOn } from './growthData.ts'
-import type { Harness, StoppableService } from './harness.ts'
+import type { GrowthData } from './growthData.ts'
+import { type Harness, startStoresOn, type StoppableService, type StoreAddresses } from './harness.ts'
 import { type NextPart, partsOf, pay, payAndCheck, type PaidSample } from './paymentSides.ts'
-
-/** One size of the growth benchmark: its stores, and the service on them. */
 
 const CAUGHT_UP_MAX_MS = 3_600_000
 const POLL_MS = 1_000
@@ -21,8 +18,7 @@ const QUIET_MS = 3_000
 const PAYING_MAX_SECONDS = 120
 const PAYING_ATTEMPTS_MAX = 5
 
-/** The events of a log, and their number of bytes with indexes. */
-export type LogSize = { readonly events: number; readonly bytes: number }
+type LogSize = { readonly events: number; readonly bytes: number }
 
 const eventsUrl = (databaseUrl: string): string => {
   const url = new URL(databaseUrl)
@@ -33,18 +29,15 @@ const eventsUrl = (databaseUrl: string): string => {
 const LOG_SIZE = `select count(*)::float8 as events, pg_total_relation_size('events')::float8 as bytes from events`
 const TABLE_BYTES = 'select sum(pg_total_relation_size(name::regclass))::float8 as bytes from unnest($1::text[]) name'
 
-/** The bytes of the read models on disk, with their indexes. */
-export const readModelBytes = (databaseUrl: string): Promise<number> =>
+const readModelBytes = (databaseUrl: string): Promise<number> =>
   withClient(databaseUrl, async client => {
     const { rows } = await client.query<{ bytes: number }>(TABLE_BYTES, [TABLES])
     return rows[0]?.bytes ?? Number.NaN
   })
 
 /** Does at once what Postgres' autovacuum and its checkpoints would do in the background of the measurements. */
-export const settleTables = async (databaseUrl: string): Promise<LogSize> => {
-  await withClient(databaseUrl, async client => {
-    await client.query('vacuum analyze')
-  })
+const settleTables = async (databaseUrl: string): Promise<LogSize> => {
+  await withClient(databaseUrl, client => client.query('vacuum analyze'))
   return withClient(eventsUrl(databaseUrl), async client => {
     await client.query('vacuum analyze')
     await client.query('checkpoint')
@@ -54,7 +47,7 @@ export const settleTables = async (databaseUrl: string): Promise<LogSize> => {
 }
 
 /** Empties the read models, and fills them from the log; returns seconds. */
-export const rebuildReadModels = async (stores: RunningStores): Promise<number> => {
+const rebuildReadModels = async (stores: StoreAddresses): Promise<number> => {
   const database = await openTables(stores)
   try {
     await database.sql(`truncate ${TABLES.join(', ')}`)
@@ -80,42 +73,21 @@ export const measureRebuilds = async ({ dataDir }: GrowthData, rounds: number, l
 
 const HEAD = 'select max(position)::text as head from events'
 
-/** Waits until every feed has processed the present end of the log. */
+/** Waits until every feed has processed the present end of the log; only the facts are made of events of any kind. */
 const untilCaughtUp = async ({ addresses: { postgres } }: StoppableService): Promise<void> => {
-  const head = await withClient(eventsUrl(postgres), async client => {
+  const position = await withClient(eventsUrl(postgres), async client => {
     const { rows } = await client.query<{ head: string }>(HEAD)
     return BigInt(rows[0]?.head ?? 0)
   })
-  await withClient(postgres, async client => {
-    const sql = async <R>(text: string) => (await client.query(text)).rows as R[]
-    const deadlineMs = performance.now() + CAUGHT_UP_MAX_MS
-    for (let before = ''; performance.now() < deadlineMs; await sleep(POLL_MS)) {
-      const positions = await checkpointPositions(sql)
-      const now = [...positions].map(([name, position]) => `${name} ${position}`).join()
-      // Feeds of rare categories stay behind the head; they have caught up when they no longer move.
-      if (now === before && BigInt(positions.get(journals.facts.name) ?? -1) >= head) return
-      before = now
-    }
-    throw new Error('The feeds did not catch up with the log.')
-  })
+  const names = [journals.facts.name]
+  await untilFeedsReach(postgres, { names, position, pollMs: POLL_MS, maxMs: CAUGHT_UP_MAX_MS })
 }
-
-export type GrowthSide = {
-  readonly payments: number
-  readonly service: StoppableService
-  readonly groups: Partial<Record<ProcessName, ProcessGroup>>
-  readonly meter: CpuMeter
-  /** Makes so many payments at so many connections, and checks them. */
-  readonly pay: (connections: number, payments: number) => Promise<PaidSample>
-}
-
-type Payments = { readonly connections: number; readonly count: number }
 
 /** Pays as a tenant of its own, so that the check finds these payments alone. */
 const payOnce = async (
   service: StoppableService,
   meter: CpuMeter,
-  { connections, count }: Payments,
+  { connections, count }: { readonly connections: number; readonly count: number },
 ): Promise<PaidSample> => {
   const payer = await createCaller(service, `growth-${randomUUID()}`)
   const next = partsOf(await payer.invoices(Math.ceil(count / PARTS_PER_INVOICE) + connections), connections, false)
@@ -141,26 +113,24 @@ const payPatiently = async (log: Harness['log'], paying: () => Promise<PaidSampl
 }
 
 /** The service on the data, when all feeds have caught up and nothing is left to do. */
-export const openSide = async (
-  service: StoppableService,
-  payments: number,
-  log: Harness['log'],
-): Promise<GrowthSide> => {
+export const openSide = async (service: StoppableService, log: Harness['log']) => {
   const groups = processGroups(service.addresses.pids, undefined)
   const meter = await openCpuMeter(groups, log)
   if (meter === undefined) throw new Error('This benchmark needs /proc.')
   await untilCaughtUp(service)
   await untilQuiet(meter)
   return {
-    payments,
     service,
     groups,
     meter,
-    pay: (connections, count) => payPatiently(log, () => payOnce(service, meter, { connections, count })),
+    /** Makes so many payments at so many connections, and checks them. */
+    pay: (connections: number, count: number): Promise<PaidSample> =>
+      payPatiently(log, () => payOnce(service, meter, { connections, count })),
   }
 }
 
-/** Waits until all processes together take almost no CPU time. */
+export type GrowthSide = Awaited<ReturnType<typeof openSide>>
+
 const untilQuiet = async (meter: CpuMeter): Promise<void> => {
   const deadlineMs = performance.now() + QUIET_MAX_MS
   while (performance.now() < deadlineMs) {

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,32 +7,9 @@ import { fileURLToPath } from 'node:url'
 import { Client } from 'pg'
 import { endProcess } from '../../src/childProcesses/endProcess.ts'
 import { type Addresses, readAddresses } from '../../src/compose/addressesFile.ts'
-import { type EmbeddedServices, startEmbeddedServices } from '../../src/embedded/startEmbedded.ts'
+import { startEmbeddedServices } from '../../src/embedded/startEmbedded.ts'
 import { startKafka } from '../kafka/broker.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
-
-/** The harness of the benchmarks: starts and stops the processes that they need. */
-
-/** The processes that the measurements need, in one temporary directory. Each starts when it is first asked for. */
-export type Harness = {
-  readonly log: (line: string) => void
-  /** The path of a temporary file, which is removed with the directory. */
-  readonly file: (name: string) => string
-  /** The service as `npm start` runs it, publishing to Kafka if a broker can be started. */
-  readonly service: () => Promise<RunningService>
-  /** The service alone on a data directory of the caller's, which remains. */
-  readonly serviceOn: (dataDir: string) => Promise<StoppableService>
-  /** Bare Express with the service's keys and database: the minimal cost of HTTP, a signature check and one query. */
-  readonly bareExpress: () => Promise<string>
-  /** Emmett + Express on the Postgres server of the service, with a database of its own. */
-  readonly emmett: () => Promise<Emmett>
-  /** A separate Postgres and event store without other load. */
-  readonly stores: () => Promise<StoreAddresses>
-  /** The addresses of a broker; undefined, after logging the reason, if none can be started. */
-  readonly kafka: () => Promise<readonly string[] | undefined>
-  /** Stops everything, newest first, and removes the directory. Idempotent. */
-  readonly stop: () => Promise<void>
-}
 
 export type StoreAddresses = { readonly databaseUrl: string; readonly eventStoreUrl: string }
 
@@ -73,16 +50,12 @@ type Start = {
   readonly directory: string
   readonly log: (line: string) => void
   readonly releases: (() => Promise<unknown>)[]
-} & HarnessOptions
-
-export type HarnessOptions = {
-  /** By default a broker is started if Java and Maven are there. */
-  readonly withKafka?: boolean
+  readonly withKafka: boolean
 }
 
 type Broker = { readonly brokers: readonly string[]; readonly pid: number }
 
-const startBroker = async ({ directory, log, releases, withKafka = true }: Start): Promise<Broker | undefined> => {
+const startBroker = async ({ directory, log, releases, withKafka }: Start): Promise<Broker | undefined> => {
   if (!withKafka) return undefined
   log('starting Kafka')
   try {
@@ -101,10 +74,8 @@ const startServiceOn = async (start: Start, dataDir: string, broker?: Broker): P
   const limits = { RATE_LIMITS: NO_LIMITS, TENANT_BYTES_PER_DAY: '1000TiB' }
   const env = { PORT: '0', LEDGER_DATA_DIR: dataDir, ...limits, ...kafkaSettings }
   const begunMs = performance.now()
-  const child = startNode(['--import', TELEMETRY, SERVICE], env)
-  const stop = (): Promise<void> => endProcess(child.process, 'SIGTERM', STOP_MAX_MS)
-  start.releases.push(stop)
-  await child.ready
+  const { ready, stop } = startNode(start, ['--import', TELEMETRY, SERVICE], env)
+  await ready
   const readyMs = performance.now() - begunMs
   const addresses = await readAddresses(dataDir)
   if (addresses === undefined) throw new Error('The service is ready and has no addresses.')
@@ -112,38 +83,38 @@ const startServiceOn = async (start: Start, dataDir: string, broker?: Broker): P
   return { addresses, dataDir, publishes, readyMs, stop, ...(broker && { kafkaPid: broker.pid }) }
 }
 
-const startService = (start: Start, broker: Broker | undefined): Promise<RunningService> => {
-  start.log('starting the service')
-  return startServiceOn(start, join(start.directory, 'service'), broker)
+const startBareExpress = async (start: Start, { addresses: { issuer, postgres } }: RunningService): Promise<string> => {
+  const { ready } = startNode(start, [BARE_EXPRESS, '--issuer', issuer], { DATABASE_URL: postgres })
+  return (await ready) ?? ''
 }
 
-const startBareExpress = async ({ releases }: Start, { addresses }: RunningService): Promise<string> => {
-  const child = startNode([BARE_EXPRESS, '--issuer', addresses.issuer], { DATABASE_URL: addresses.postgres })
-  releases.push(() => endProcess(child.process, 'SIGTERM', STOP_MAX_MS))
-  return (await child.ready) ?? ''
-}
-
-const startEmmett = async ({ releases }: Start, { addresses }: RunningService): Promise<Emmett> => {
+const startEmmett = async (start: Start, { addresses }: RunningService): Promise<Emmett> => {
   const client = new Client({ connectionString: addresses.postgres })
   await client.connect()
   await client.query(`create database ${EMMETT_DATABASE}`).finally(() => client.end())
   const url = new URL(addresses.postgres)
   url.pathname = `/${EMMETT_DATABASE}`
-  const child = startNode([EMMETT_EXPRESS], { DATABASE_URL: url.href })
-  releases.push(() => endProcess(child.process, 'SIGTERM', STOP_MAX_MS))
-  return { address: (await child.ready) ?? '', databaseUrl: url.href }
+  const { ready } = startNode(start, [EMMETT_EXPRESS], { DATABASE_URL: url.href })
+  return { address: (await ready) ?? '', databaseUrl: url.href }
 }
 
 const startStores = async ({ directory, log, releases }: Start): Promise<StoreAddresses> => {
   log('starting a separate event store')
-  const onExit = (reason: Error): void => log(reason.message)
-  const services = { dataDir: join(directory, 'parts'), database: true, eventStore: true, log: () => undefined, onExit }
-  const started: EmbeddedServices = await startEmbeddedServices(services)
-  releases.push(started.stop)
-  return { databaseUrl: started.databaseUrl ?? '', eventStoreUrl: started.eventStoreUrl ?? '' }
+  const stores = await startStoresOn(join(directory, 'parts'), log)
+  releases.push(stores.stop)
+  return stores
 }
 
-export const createHarness = async (log: (line: string) => void, options: HarnessOptions = {}): Promise<Harness> => {
+/** The event store and Postgres of a data directory, without the service. */
+export const startStoresOn = async (dataDir: string, log: (line: string) => void) => {
+  const onExit = (reason: Error): void => log(reason.message)
+  const services = { dataDir, database: true, eventStore: true, log: () => undefined, onExit }
+  const { databaseUrl = '', eventStoreUrl = '', stop } = await startEmbeddedServices(services)
+  return { databaseUrl, eventStoreUrl, stop }
+}
+
+/** The processes that the measurements need, in one temporary directory. Each starts when it is first asked for. */
+export const createHarness = async (log: (line: string) => void, { withKafka = true } = {}) => {
   const directory = await mkdtemp(join(tmpdir(), 'ledger-bench-'))
   const releases: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
   const starting = new Set<Promise<unknown>>()
@@ -153,32 +124,40 @@ export const createHarness = async (log: (line: string) => void, options: Harnes
       starting.add(started)
       return started
     })
-  const start: Start = { directory, log, releases, ...options }
+  const start: Start = { directory, log, releases, withKafka }
   const kafka = once(() => startBroker(start))
-  const service = once(async () => startService(start, await kafka()))
+  const service = once(async (): Promise<RunningService> => {
+    const broker = await kafka()
+    log('starting the service')
+    return startServiceOn(start, join(directory, 'service'), broker)
+  })
   return {
     log,
-    file: name => join(directory, name),
+    /** The path of a temporary file, which is removed with the directory. */
+    file: (name: string): string => join(directory, name),
+    /** The service as `npm start` runs it, publishing to Kafka if a broker can be started. */
     service,
-    serviceOn: dataDir => startServiceOn(start, dataDir),
+    /** The service alone on a data directory of the caller's, which remains. */
+    serviceOn: (dataDir: string): Promise<StoppableService> => startServiceOn(start, dataDir),
+    /** Bare Express with the service's keys and database: the minimal cost of HTTP, a signature check and one query. */
     bareExpress: once(async () => startBareExpress(start, await service())),
+    /** Emmett + Express on the Postgres server of the service, with a database of its own. */
     emmett: once(async () => startEmmett(start, await service())),
+    /** A separate Postgres and event store without other load. */
     stores: once(() => startStores(start)),
-    kafka: async () => (await kafka())?.brokers,
+    /** The addresses of a broker; undefined, after logging the reason, if none can be started. */
+    kafka: async (): Promise<readonly string[] | undefined> => (await kafka())?.brokers,
+    /** Stops everything, newest first, and removes the directory. Idempotent. */
     stop: memo(async () => {
       await Promise.allSettled(starting)
       for (const release of releases.toReversed()) await release().catch((error: unknown) => log(String(error)))
     }),
   }
 }
+export type Harness = Awaited<ReturnType<typeof createHarness>>
 
-type StartedProcess = {
-  readonly process: ChildProcess
-  /** Resolves to the line before `ready`. */
-  readonly ready: Promise<string | undefined>
-}
-
-const startNode = (args: readonly string[], env: Readonly<Record<string, string>>): StartedProcess => {
+/** `ready` resolves to the line before `ready`. The process is stopped with the harness. */
+const startNode = ({ releases }: Start, args: readonly string[], env: Readonly<Record<string, string>>) => {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...args], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -194,5 +173,7 @@ const startNode = (args: readonly string[], env: Readonly<Record<string, string>
       })
     child.once('close', code => reject(new Error(`${args.at(-1)} ended with ${code}: ${output.join('\n')}`)))
   })
-  return { process: child, ready }
+  const stop = (): Promise<void> => endProcess(child, 'SIGTERM', STOP_MAX_MS)
+  releases.push(stop)
+  return { ready, stop }
 }

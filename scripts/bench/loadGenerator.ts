@@ -1,10 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import type { Sample } from './measure.ts'
 
-/**
- * A load generator with little CPU cost, since it shares the machine with the server under test: HTTP/1.1 over
- * persistent sockets, one request in flight on each, responses delimited by Content-Length.
- */
+/** Takes little CPU time, as it shares the machine with the server: HTTP/1.1, one request in flight on each socket. */
 export type Load = {
   /** `http://127.0.0.1:8080` */
   readonly base: string

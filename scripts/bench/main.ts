@@ -1,5 +1,3 @@
-/** `npm run bench`: compares the service with minimal reference implementations on the same machine, in one run. */
-
 import { mkdir, writeFile } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, release } from 'node:os'
 import { dirname, resolve } from 'node:path'
@@ -10,13 +8,12 @@ import { cold } from './cold.ts'
 import { growth } from './growth.ts'
 import { exporting } from './export.ts'
 import { createHarness, type Harness } from './harness.ts'
-import type { Measure, Result, Size } from './measure.ts'
+import { type Measure, type Result, type Size, tableOf } from './measure.ts'
 import { payments } from './payments.ts'
 import { publish } from './publish.ts'
 import { reads } from './reads.ts'
 import { rebuild } from './rebuild.ts'
 import { steady } from './steady.ts'
-import { tableOf } from './table.ts'
 
 /** Measures of the full form, and those that run only when they are named. */
 const MEASURES_OF_FULL: readonly Measure[] = [payments, reads, appends, cold, rebuild, publish, exporting]

@@ -1,10 +1,38 @@
+import { aligned } from '../ledger/table.ts'
 import type { Harness } from './harness.ts'
-import { ratioOf, type Spread, spreadOf } from './statistics.ts'
-
-/** The vocabulary of the measures: samples of one side, rounds of both sides, rows of the table. */
 
 /** One side in one round: its operations, its duration, and the latency of each operation. */
 export type Sample = { readonly count: number; readonly seconds: number; readonly latenciesMs: readonly number[] }
+
+/** The figures of several rounds; their range shows how noisy the machine was. */
+export type Spread = {
+  readonly median: number
+  readonly min: number
+  readonly max: number
+  /** In the order in which they were measured. */
+  readonly rounds: readonly number[]
+}
+
+/** The mean of the middle two if their number is even; NaN if there are none. */
+export const medianOf = (values: readonly number[]): number => {
+  const sorted = values.toSorted((a, b) => a - b)
+  const upper = sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
+  const lower = sorted[Math.ceil(sorted.length / 2) - 1] ?? Number.NaN
+  return (lower + upper) / 2
+}
+
+export const spreadOf = (rounds: readonly number[]): Spread => ({
+  median: medianOf(rounds),
+  min: Math.min(...rounds),
+  max: Math.max(...rounds),
+  rounds,
+})
+
+/** Round by round, since both sides of a round had the same machine; of medians if the rounds have no partners. */
+export const ratioOf = (ours: readonly number[], reference: readonly number[]): Spread =>
+  ours.length === reference.length
+    ? spreadOf(ours.map((value, round) => value / (reference[round] ?? Number.NaN)))
+    : spreadOf([medianOf(ours) / medianOf(reference)])
 
 /** One row of the table. */
 export type Row = {
@@ -55,11 +83,8 @@ export type Measure = {
 
 export type Side = (seconds: number) => Promise<Sample>
 
-/** The samples of both sides, round by round. */
-export type Comparison = { readonly ours: readonly Sample[]; readonly reference: readonly Sample[] }
-
 /** Runs both sides in alternation, so that other load on the machine affects both. */
-export const compareSides = async ({ seconds, rounds }: Size, ours: Side, reference: Side): Promise<Comparison> => {
+export const compareSides = async ({ seconds, rounds }: Size, ours: Side, reference: Side) => {
   const samples: { readonly ours: Sample[]; readonly reference: Sample[] } = { ours: [], reference: [] }
   for (let round = 0; round < rounds; round++) {
     samples.reference.push(await reference(seconds / rounds))
@@ -117,4 +142,36 @@ export const inFlight = async (lanes: number, seconds: number, work: () => Promi
   }
   await Promise.all(Array.from({ length: lanes }, lane))
   return { count: latenciesMs.length, seconds: (performance.now() - begun) / 1000, latenciesMs }
+}
+
+const TITLES: Columns = { ours: 'ours', reference: 'reference' }
+const NOTHING = '–'
+const RATIO_DIGITS = 2
+
+const figure = (value: number): string =>
+  value.toLocaleString('en-US', { maximumFractionDigits: value < 10 ? 2 : value < 100 ? 1 : 0 })
+
+const withRange = ({ median, min, max, rounds }: Spread, text: (value: number) => string, unit = ''): string =>
+  rounds.length > 1 ? `${text(median)}${unit} (${text(min)}–${text(max)})` : `${text(median)}${unit}`
+
+const goalText = (goal: Goal | undefined, unit: string): string => {
+  if (goal === undefined) return NOTHING
+  return 'atLeast' in goal ? `≥ ${figure(goal.atLeast)}${unit}` : `≤ ${figure(goal.atMost)}${unit}`
+}
+
+const cellsOf = ({ measure, ours, reference, unit, ratio, goal, met }: Row): string[] => [
+  measure,
+  withRange(ours, figure, ` ${unit}`),
+  reference ? withRange(reference, figure, ` ${unit}`) : NOTHING,
+  ratio ? withRange(ratio, value => value.toFixed(RATIO_DIGITS)) : NOTHING,
+  goalText(goal, ratio ? '' : ` ${unit}`),
+  met === undefined ? NOTHING : met ? 'yes' : 'NO',
+]
+
+/** The table with medians and their ranges, followed by an explanation of each row. */
+export const tableOf = (rows: readonly Row[], { ours, reference }: Columns = TITLES): string => {
+  const titles = ['measure', ours, reference, 'ratio', 'goal', 'met?']
+  const cells = [titles, ...rows.map(cellsOf)]
+  const notes = rows.flatMap(({ measure, note }) => (note === undefined ? [] : [`  ${measure}: ${note}`]))
+  return [...aligned(cells, 'right'), '', ...notes].join('\n')
 }

@@ -13,10 +13,7 @@ import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import { PARTS_PER_INVOICE, PART_AMOUNT } from './apiClient.ts'
 import type { Harness } from './harness.ts'
 
-/**
- * A log as the service writes it: the service's own commands run against a recording store in memory, whose appends are
- * then sent to the event store in the same order, some invoices at a time.
- */
+/** The service's own commands run against a store in memory, whose appends are sent to the event store in order. */
 
 const APPEND_DEADLINE_MS = 60_000
 const CALLERS = 64
@@ -137,13 +134,6 @@ export type History = {
   readonly payments: number
 }
 
-export type PaymentLogOptions = {
-  /** Rounded up to whole invoices. */
-  readonly payments: number
-  /** Every so many payments have a business reference, which is one event more. */
-  readonly referenceEvery: number
-}
-
 const countsOf = (appends: readonly Append[], invoices: number): History => {
   const count = (some: readonly Append[]): number => some.reduce((sum, { events }) => sum + events.length, 0)
   const projected = appends.filter(({ stream }) => !stream.startsWith('reference-'))
@@ -158,10 +148,10 @@ export const sumOf = (one: History, other: History): History => ({
   payments: one.payments + other.payments,
 })
 
-/** Appends orders, invoices and payments. The next ones are made while these are sent. */
+/** The next ones are made while these are sent. Every `referenceEvery` payments have a reference, one event more. */
 export const writePayments = async (
   eventStoreUrl: string,
-  { payments, referenceEvery }: PaymentLogOptions,
+  { payments, referenceEvery }: { readonly payments: number; readonly referenceEvery: number },
 ): Promise<History> => {
   const store = openEventStore({ connectionString: eventStoreUrl, appendDeadlineMs: APPEND_DEADLINE_MS })
   try {

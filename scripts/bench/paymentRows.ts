@@ -1,10 +1,11 @@
 import { PARTS_PER_INVOICE } from './apiClient.ts'
 import { appendLoad } from './appendLoad.ts'
-import { COUNTED, type Cpu, PROCESSES, totalOf } from './cpu.ts'
+import { COUNTED, type Cpu, PROCESSES, totalOf } from './processes.ts'
 import type { Harness, RunningService } from './harness.ts'
 import {
   type Goal,
   latencyNote,
+  medianOf,
   percentile,
   perSecond,
   type Row,
@@ -15,9 +16,6 @@ import {
 } from './measure.ts'
 import type { PaidSample } from './paymentSides.ts'
 import { singleInserts } from './pgbench.ts'
-import { medianOf } from './statistics.ts'
-
-/** The rows of POST /payments. */
 
 /** The samples of all sides in one round. */
 export type Round = {

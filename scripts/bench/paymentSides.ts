@@ -1,11 +1,9 @@
 import { type Caller, PARTS_PER_INVOICE, partOf, paymentRequest, withClient } from './apiClient.ts'
 import { WrongAnswers, type SentPayment } from './answers.ts'
-import { type Cpu, type CpuMeter, cpuPerOperation } from './cpu.ts'
+import { type Cpu, type CpuMeter, cpuPerOperation } from './processes.ts'
 import type { Emmett, RunningService } from './harness.ts'
 import { type Load, load } from './loadGenerator.ts'
 import type { Sample, Side } from './measure.ts'
-
-/** The sides of the comparison of POST /payments. Each checks its answers after each round. */
 
 const CREATED = 201
 

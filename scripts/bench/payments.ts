@@ -1,11 +1,9 @@
-import { callerOf, PARTS_PER_INVOICE, type Caller } from './apiClient.ts'
-import { openCpuMeter, type CpuMeter, processGroups } from './cpu.ts'
-import type { Emmett, Harness, RunningService } from './harness.ts'
-import { type Measure, perSecond, type Side, type Size } from './measure.ts'
+import { callerOf, PARTS_PER_INVOICE } from './apiClient.ts'
+import { openCpuMeter, processGroups } from './processes.ts'
+import type { Harness } from './harness.ts'
+import { type Measure, perSecond, type Size } from './measure.ts'
 import { appendTails, cpuRows, insertRows, ratesRows, type Round } from './paymentRows.ts'
 import { partsOf, pay, payAndCheck, payElsewhere, payEmmett, type PaidSample } from './paymentSides.ts'
-
-/** Benchmark: POST /payments against Emmett, bare Express, one append, and single-row inserts. */
 
 const CONNECTIONS = [1, 16, 64] as const
 const CONNECTIONS_MAX = 64
@@ -16,24 +14,8 @@ const PREPARED_SHARE = 2
 const WARM_SECONDS = 1
 const WARM_PER_SECOND = 1_200
 
-type Bench = {
-  readonly harness: Harness
-  readonly service: RunningService
-  readonly bareExpress: string
-  readonly emmett: Emmett
-  readonly caller: Caller
-  readonly meter: CpuMeter | undefined
-}
-
-type Sides = {
-  readonly emmett: Side
-  readonly express: Side
-  readonly plain: (seconds: number) => Promise<PaidSample>
-  readonly referenced: (seconds: number) => Promise<PaidSample>
-}
-
 /** Prepares invoices for `payments` payments of each of our two sides. */
-const sidesOf = async (bench: Bench, connections: number, payments: number): Promise<Sides> => {
+const sidesOf = async (bench: Bench, connections: number, payments: number) => {
   const { harness, service, caller } = bench
   const count = Math.ceil(payments / PARTS_PER_INVOICE) + connections
   harness.log(`preparing ${2 * count} approved invoices`)
@@ -50,6 +32,7 @@ const sidesOf = async (bench: Bench, connections: number, payments: number): Pro
   await caller.untilFeedsCaughtUp()
   return sides
 }
+type Sides = Awaited<ReturnType<typeof sidesOf>>
 
 /** One round of all sides, in alternation, so that other load on the machine affects all. */
 const roundOf = async ({ emmett, express, plain, referenced }: Sides, seconds: number): Promise<Round> => ({
@@ -82,7 +65,7 @@ const warmUp = async (bench: Bench): Promise<number> => {
   return perSecond((await roundOf(sides, WARM_SECONDS)).plain)
 }
 
-const benchOf = async (harness: Harness): Promise<Bench> => {
+const benchOf = async (harness: Harness) => {
   const service = await harness.service()
   const groups = processGroups(service.addresses.pids, service.kafkaPid)
   return {
@@ -94,6 +77,7 @@ const benchOf = async (harness: Harness): Promise<Bench> => {
     meter: await openCpuMeter(groups, harness.log),
   }
 }
+type Bench = Awaited<ReturnType<typeof benchOf>>
 
 const run: Measure['run'] = async (harness, size) => {
   const bench = await benchOf(harness)

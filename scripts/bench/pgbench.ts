@@ -6,8 +6,6 @@ import { WrongAnswers } from './answers.ts'
 import { withClient } from './apiClient.ts'
 import { inFlight, type Sample, type Side } from './measure.ts'
 
-/** The reference for durable writes: single-row inserts, each in its own transaction, by 64 clients. */
-
 const CLIENTS = 64
 const THREADS = 2
 const ROW_BYTES = 600
@@ -23,21 +21,12 @@ const TABLE = 'create table if not exists bench_rows (id bigserial primary key, 
 const findPgbench = async (): Promise<string | undefined> => {
   const versions = await readdir(DEBIAN).catch(() => [])
   const places = ['pgbench', ...versions.map(version => `${DEBIAN}/${version}/bin/pgbench`)]
-  for (const place of places)
-    if (
-      await run(place, ['--version']).then(
-        () => true,
-        () => false,
-      )
-    )
-      return place
+  for (const place of places) if ((await run(place, ['--version']).catch(() => undefined)) !== undefined) return place
   return undefined
 }
 
-export type SingleInserts = { readonly side: Side; readonly by: string }
-
 /** `body` has the size of an event with its metadata. `file` is the path for the script of pgbench. */
-export const singleInserts = async (databaseUrl: string, file: string): Promise<SingleInserts> => {
+export const singleInserts = async (databaseUrl: string, file: string): Promise<{ side: Side; by: string }> => {
   await query(databaseUrl, TABLE)
   const insert = `insert into bench_rows (body) values ('${'x'.repeat(ROW_BYTES)}')`
   const program = await findPgbench()

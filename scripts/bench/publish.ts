@@ -9,8 +9,6 @@ import { historyOn } from './paymentLog.ts'
 import { type Measure, rowOf } from './measure.ts'
 import { WrongAnswers } from './answers.ts'
 
-/** Benchmark: the publisher against kafkajs alone. */
-
 const GOAL = { atLeast: 0.7 }
 const BATCH = 1_000
 const ALL_REPLICAS = -1
@@ -82,14 +80,12 @@ const storedIn = async (brokers: readonly string[], topics: readonly string[]): 
   }
 }
 
-type Sides = { readonly ours: () => Promise<number>; readonly reference: () => Promise<number> }
-
 /** Both sides, each of which throws unless it sent exactly the messages of the log. */
 const sidesOf = (
   brokers: readonly string[],
   messages: readonly FactMessage[],
   publishAll: (onSent: (some: readonly FactMessage[]) => void) => Promise<number>,
-): Sides => {
+) => {
   const topics = [...new Set(messages.map(({ topic }) => topic))]
   const counted = async (send: () => Promise<number>): Promise<number> => {
     const before = await storedIn(brokers, topics)

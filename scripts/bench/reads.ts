@@ -5,8 +5,6 @@ import { compareSides, latencyNote, type Measure, perSecond, rowOf, type Side } 
 import { partsOf, pay } from './paymentSides.ts'
 import type { RunningService } from './harness.ts'
 
-/** Benchmark: GET /payments/{id} against bare Express with one select. */
-
 const CONNECTIONS = 64
 const PAYING_CONNECTIONS = 16
 const PAYING_MAX_SECONDS = 120

@@ -1,4 +1,4 @@
-import { projections, READ_MODEL_TABLES } from '../../projections/index.ts'
+import { projections, READ_MODEL_TABLES as TABLES } from '../../projections/index.ts'
 import { projectorOf } from '../../src/feeds/projector.ts'
 import { readModels } from '../../src/feeds/readModels.ts'
 import { WrongAnswers } from './answers.ts'
@@ -9,25 +9,21 @@ import type { StoreAddresses } from './harness.ts'
 import { historyOn } from './paymentLog.ts'
 import { type Measure, rowOf } from './measure.ts'
 
-/** Benchmark: a rebuild of the read models against COPY of the same rows. */
-
 const AGAINST_COPY = { atLeast: 0.25 }
 const EVENTS_PER_SECOND = { atLeast: 30_000 }
-
-export const TABLES = READ_MODEL_TABLES
 
 const empty = async ({ sql }: Database): Promise<void> => {
   await sql(`truncate ${TABLES.join(', ')}, checkpoints`)
 }
 
-const nothingParked = { ...noDeadLetters, append: () => Promise.reject(new Error('A rebuild parks nothing.')) }
-
 /** The projector, as a part of the service runs it. */
-export const feedsOf = (database: Database) => [
-  projectorOf({ database, store: nothingParked, world: realWorld() }, readModels, (name, error) => {
+export const feedsOf = (database: Database) => {
+  const store = { ...noDeadLetters, append: () => Promise.reject(new Error('A rebuild parks nothing.')) }
+  const feed = projectorOf({ database, store, world: realWorld() }, readModels, (name, error) => {
     throw new Error(`The read model ${name} was left behind.`, { cause: error })
-  }),
-]
+  })
+  return [feed]
+}
 
 /** The files are on the server's own disk, which is the fastest form of COPY. */
 const filesOf = async ({ sql }: Database): Promise<Map<string, string>> => {
@@ -42,7 +38,7 @@ const copyAll = async ({ sql }: Database, direction: 'to' | 'from', files: Map<s
 }
 
 /** The number of rows of each table and a checksum of their contents, which does not depend on their order. */
-export const contentsOf = async ({ sql }: Database): Promise<Map<string, string>> => {
+const contentsOf = async ({ sql }: Database): Promise<Map<string, string>> => {
   const contents = new Map<string, string>()
   for (const table of TABLES) {
     const text = `select count(*) || ' rows, checksum ' || coalesce(sum(hashtextextended(t::text, 0)), 0) as contents from ${table} t`
@@ -53,7 +49,7 @@ export const contentsOf = async ({ sql }: Database): Promise<Map<string, string>
 }
 
 /** Throws if the tables of the two sides differ, or if they do not hold the payments of the log. */
-export const checkContents = (copied: Map<string, string>, rebuilt: Map<string, string>, payments: number): void => {
+const checkContents = (copied: Map<string, string>, rebuilt: Map<string, string>, payments: number): void => {
   const expected = `${payments} rows`
   const differences = TABLES.filter(table => copied.get(table) !== rebuilt.get(table)).map(
     table => `${table} has ${copied.get(table)} when it is copied and ${rebuilt.get(table)} when it is rebuilt.`,
@@ -63,9 +59,7 @@ export const checkContents = (copied: Map<string, string>, rebuilt: Map<string, 
   if (differences.length > 0) throw new WrongAnswers(differences)
 }
 
-type Seconds = { readonly ours: number; readonly copy: number }
-
-const roundOf = async (addresses: StoreAddresses, database: Database, payments: number): Promise<Seconds> => {
+const roundOf = async (addresses: StoreAddresses, database: Database, payments: number) => {
   const files = await filesOf(database)
   await empty(database)
   const ours = await runUntilCaughtUp(addresses, database, feedsOf(database))
@@ -82,7 +76,7 @@ const run: Measure['run'] = async (harness, size) => {
   const { projected, payments } = await historyOn(harness, size.payments)
   const database = await openTables(addresses)
   try {
-    const rounds: Seconds[] = []
+    const rounds: Awaited<ReturnType<typeof roundOf>>[] = []
     while (rounds.length < size.rounds) {
       harness.log(`rebuild ${rounds.length + 1} of ${size.rounds}`)
       rounds.push(await roundOf(addresses, database, payments))

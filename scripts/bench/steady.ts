@@ -2,8 +2,6 @@ import { callerOf, PARTS_PER_INVOICE } from './apiClient.ts'
 import { latencyNote, type Measure, percentile, perSecond, type Row, rowOf, type Sample } from './measure.ts'
 import { partsOf, pay } from './paymentSides.ts'
 
-/** Benchmark: POST /payments at a constant half of the highest rate, for long enough to contain what happens rarely. */
-
 const CONNECTIONS = 64
 const WARM_SECONDS = 3
 const FASTEST_SECONDS = 5
@@ -14,10 +12,8 @@ const P99_MS = { atMost: 25 }
 const LONGEST_MS = { atMost: 100 }
 const WORST_SHOWN = 8
 
-type Second = { readonly second: number; readonly p99Ms: number; readonly maxMs: number; readonly late: number }
-
 /** Each second of a load at a constant rate, by the requests that were due in it. */
-const secondsOf = ({ latenciesMs }: Sample, rate: number): Second[] =>
+const secondsOf = ({ latenciesMs }: Sample, rate: number) =>
   [...Map.groupBy(latenciesMs.entries(), ([at]) => Math.floor(at / rate))].map(([second, entries]) => {
     const own = entries.map(([, latencyMs]) => latencyMs)
     return {
@@ -28,14 +24,14 @@ const secondsOf = ({ latenciesMs }: Sample, rate: number): Second[] =>
     }
   })
 
-const worstNote = (seconds: readonly Second[]): string => {
+const worstNote = (seconds: ReturnType<typeof secondsOf>): string => {
   const late = seconds.filter(({ maxMs }) => maxMs > P99_MS.atMost)
   const worst = late.toSorted((a, b) => b.maxMs - a.maxMs).slice(0, WORST_SHOWN)
   const shown = worst.map(({ second, maxMs, late }) => `${second}: ${maxMs.toFixed(0)} (${late})`)
   return `${late.length} of ${seconds.length} seconds above ${P99_MS.atMost} ms, the worst in ms (payments above): ${shown.join(', ')}`
 }
 
-const rowsOf = (sample: Sample, rate: number, highest: number, seconds: readonly Second[]): Row[] => {
+const rowsOf = (sample: Sample, rate: number, highest: number, seconds: ReturnType<typeof secondsOf>): Row[] => {
   const measure = `POST /payments at a constant ${rate.toFixed(0)}/s`
   const note = `half of ${highest.toFixed(0)}/s at ${CONNECTIONS} connections, for ${sample.seconds.toFixed(0)} s, waiting counted`
   return [

@@ -2,10 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { openApiOf } from '../../src/http/contract/openapi.ts'
 import { NEWEST_VERSION, routes } from '../../src/http/index.ts'
 
-/**
- * `npm run client` writes the types of the client, from the contract of the newest version. They are types alone, which
- * Node strips: only the compiler needs the file.
- */
+/** `npm run client` writes the types of the client from the newest contract; the compiler alone needs them. */
 
 const GENERATED = new URL('src/generated.ts', import.meta.url)
 

@@ -1,8 +1,6 @@
 import { type Json, type JsonObject, listOf, objectAt, textOf, textsOf, type Operations } from './documents.ts'
 import type { Finding, Rule } from './rules.ts'
 
-/** The comparison of the rule that decides who may call an operation: its scopes and its kinds of credential. */
-
 /** Each scheme without scopes of its own, as API keys are, has each of `x-scopes` as an alternative. */
 const alternativesIn = (scheme: string, own: Json, operation: JsonObject): readonly string[] => {
   const shared = textsOf(operation['x-scopes'])

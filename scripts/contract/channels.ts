@@ -3,8 +3,6 @@ import type { Finding, Rule } from './rules.ts'
 import { compareSchemas } from './schemas.ts'
 import { compareSecuritySchemes } from './terms.ts'
 
-/** The comparison of asyncapi.json: topics, their settings and guarantees, messages, and the schemas of facts. */
-
 const finding = (where: string, path: string, rule: Rule, change: string): Finding => ({ rule, where, path, change })
 
 const changed = (

@@ -1,7 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
 
-/** Reading of JSON documents: references, the members of objects, and their differences. */
-
 export type Json = string | number | boolean | null | readonly Json[] | JsonObject
 export type JsonObject = { readonly [name: string]: Json }
 

@@ -2,11 +2,6 @@ import { isSame, type Json, type JsonObject, textOf } from './documents.ts'
 import type { Finding, Rule } from './rules.ts'
 import { report, type Schemas } from './schemaPair.ts'
 
-/**
- * The comparison of the keywords of a JSON Schema that have no inner schemas: types, values, bounds, forms and
- * defaults.
- */
-
 /** Members for human readers, which promise nothing. */
 const EDITORIAL = new Set([
   'title',
@@ -23,12 +18,10 @@ export const isEditorial = (name: string): boolean => EDITORIAL.has(name)
 
 type Compare = (schemas: Schemas, name: string) => readonly Finding[]
 
-const changeOf = (name: string, { was, now }: Schemas): string =>
-  `${name} was ${textOf(was[name] ?? 'absent')} and is ${textOf(now[name] ?? 'absent')}.`
-
-const oneFinding = (schemas: Schemas, name: string, rule: Rule): readonly Finding[] => [
-  report(schemas)(rule, changeOf(name, schemas)),
-]
+const oneFinding = (schemas: Schemas, name: string, rule: Rule): readonly Finding[] => {
+  const [was, now] = [schemas.was[name] ?? 'absent', schemas.now[name] ?? 'absent']
+  return [report(schemas)(rule, `${name} was ${textOf(was)} and is ${textOf(now)}.`)]
+}
 
 // --- Types -----------------------------------------------------------------------------------------------------------
 
@@ -97,9 +90,6 @@ const compareForm =
     return oneFinding(schemas, name, changed)
   }
 
-const compareDefault: Compare = (schemas, name) =>
-  schemas.direction === 'request' ? oneFinding(schemas, name, 'default-changed') : []
-
 const [upper, lower] = [compareBound(1), compareBound(-1)]
 
 const KEYWORDS: Readonly<Record<string, Compare>> = {
@@ -121,7 +111,7 @@ const KEYWORDS: Readonly<Record<string, Compare>> = {
   format: compareForm('format-changed'),
   multipleOf: compareForm('bound-narrowed'),
   uniqueItems: compareForm('bound-narrowed'),
-  default: compareDefault,
+  default: (schemas, name) => (schemas.direction === 'request' ? oneFinding(schemas, name, 'default-changed') : []),
   deprecated: (schemas, name) => oneFinding(schemas, name, 'deprecated'),
 }
 

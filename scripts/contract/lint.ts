@@ -4,8 +4,6 @@ import parsers from '@stoplight/spectral-parsers'
 import rulesets from '@stoplight/spectral-rulesets'
 import type { Contract, JsonObject } from './documents.ts'
 
-/** Independent linters of both documents: Spectral with all its rules for OpenAPI, and the parser of AsyncAPI. */
-
 /** Matters of taste: which members name the owner, and the alphabetical order of tags. */
 const OFF = { 'contact-properties': 'off', 'openapi-tags-alphabetical': 'off' } as const
 
@@ -32,11 +30,8 @@ const lintOpenApi = async (document: JsonObject): Promise<readonly string[]> => 
   return sentencesOf('openapi.json', await linter.run(file))
 }
 
-const lintAsyncApi = async (document: JsonObject): Promise<readonly string[]> =>
-  sentencesOf('asyncapi.json', await new Parser().validate(JSON.stringify(document)))
-
 /** Every error and warning of the linters, as a sentence. */
 export const lint = async ({ openapi, asyncapi }: Contract): Promise<readonly string[]> => [
   ...(await lintOpenApi(openapi)),
-  ...(await lintAsyncApi(asyncapi)),
+  ...sentencesOf('asyncapi.json', await new Parser().validate(JSON.stringify(asyncapi))),
 ]

@@ -13,8 +13,6 @@ import { compareParameters, compareRequestBody } from './requests.ts'
 import { compareResponses } from './responses.ts'
 import type { Finding, Rule } from './rules.ts'
 
-/** The comparison of the operations of openapi.json. */
-
 const METHODS = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options', 'trace']
 
 /** `POST /payments` → operation; parameters of the path belong to each of its operations. */

@@ -5,10 +5,7 @@ import { openApiOf } from '../../src/http/contract/openapi.ts'
 import { routes, type Version, VERSIONS } from '../../src/http/index.ts'
 import type { Contract, JsonObject } from './documents.ts'
 
-/**
- * The released contracts, kept in src/http/contract/released/<date>/, and the candidates that this code would publish.
- * A released document is never edited: SHA256SUMS has its hash.
- */
+/** src/http/contract/released/<date>/, which is never edited, and the candidates that this code would publish. */
 
 export const RELEASED = new URL('../../src/http/contract/released/', import.meta.url)
 const FILES = ['openapi.json', 'asyncapi.json'] as const
@@ -21,10 +18,8 @@ export const releasedDates = (folder = RELEASED): readonly string[] =>
     .filter(name => DATE.test(name))
     .toSorted()
 
-const isServed = (date: string): date is Version => VERSIONS.some(version => version === date)
-
 /** A released contract is supported as long as the service answers under its date. */
-export const isSupported = isServed
+export const isSupported = (date: string): date is Version => VERSIONS.some(version => version === date)
 
 const parsed = (text: string): JsonObject => JSON.parse(text) as JsonObject
 
@@ -62,7 +57,7 @@ export const editedFiles = (folder = RELEASED): readonly string[] => {
 
 /** Writes the documents of a version that is served and was never released. Throws an Error otherwise. */
 export const release = (date: string, folder = RELEASED): readonly string[] => {
-  if (!isServed(date)) throw new Error(`${date} is not served: src/http/versions has ${VERSIONS.join(', ')}.`)
+  if (!isSupported(date)) throw new Error(`${date} is not served: src/http/versions has ${VERSIONS.join(', ')}.`)
   if (releasedDates(folder).includes(date))
     throw new Error(`${date} is released already, and a released contract never changes.`)
   const { openapi, asyncapi } = candidateOf(date)

@@ -1,7 +1,5 @@
 import { type Finding, isBreaking, RULES } from './rules.ts'
 
-/** The report of a comparison: each difference once, with the places where it shows, the reason, and the remedy. */
-
 export type Compared = { readonly version: string; readonly findings: readonly Finding[] }
 
 export type Difference = Omit<Finding, 'where'> & {
@@ -42,11 +40,9 @@ const REMEDY =
 /** The differences of one version in words, breaking ones first. */
 export const reportOf = ({ version, findings }: Compared): string => {
   const differences = differencesOf(findings).toSorted((one, other) => one.effect.localeCompare(other.effect))
-  const breaking = differences.filter(breaks)
+  const breaking = differences.filter(({ effect }) => effect === 'breaking')
   const heading = `${version}: ${countOf(breaking.length, 'breaking')}, ${countOf(differences.length - breaking.length, 'compatible')}`
   return [heading, ...differences.flatMap(linesOf), ...(breaking.length > 0 ? [REMEDY] : [])].join('\n')
 }
-
-const breaks = ({ effect }: Difference): boolean => effect === 'breaking'
 
 export const isBroken = ({ findings }: Compared): boolean => findings.some(isBreaking)

@@ -1,13 +1,9 @@
-import { type JsonObject, namesOf, objectAt, resolved, textsOf, type Operations } from './documents.ts'
-import { compareRetry } from './errors.ts'
+import { isSame, type JsonObject, namesOf, objectAt, type Operations, resolved, textOf, textsOf } from './documents.ts'
 import { compareContents } from './requests.ts'
 import type { Finding, Rule } from './rules.ts'
 import { compareSchemas } from './schemas.ts'
 
-/**
- * The comparison of responses: statuses, headers, bodies and error codes. A candidate may send no more than was
- * released.
- */
+/** The comparison of responses. A candidate may send no more than was released. */
 
 const ERROR_MIN = 400
 /** Sent only to a request that asks for them by a header. */
@@ -33,15 +29,11 @@ export const compareResponses = ({ was, now, where, documents }: Operations): re
       return [finding(isHarmless ? 'error-status-added' : 'status-added', `The status ${status} is added.`)]
     }
     const pair = { was: objectAt(before, status), now: objectAt(after, status) }
-    return compareResponse({ ...pair, where: `${where} ${status}`, documents })
+    const responses = { ...pair, where: `${where} ${status}`, documents }
+    return [...compareHeaders(responses), ...compareContents(responses, 'response')]
   })
   return [...statuses, ...compareCodes(before, after, where)]
 }
-
-const compareResponse = (responses: Operations): readonly Finding[] => [
-  ...compareHeaders(responses),
-  ...compareContents(responses, 'response'),
-]
 
 const compareHeaders = ({ was, now, where, documents }: Operations): readonly Finding[] => {
   const [before, after] = [objectAt(was, 'headers'), objectAt(now, 'headers')]
@@ -84,3 +76,33 @@ const compareCodes = (before: JsonObject, after: JsonObject, where: string): rea
     ]
   })
 }
+
+type Place = Pick<Finding, 'where' | 'path'>
+
+/** Only the pause may change: whether and how to retry is a promise. */
+const compareRetry = (place: Place, was: JsonObject, now: JsonObject): readonly Finding[] => {
+  const [{ after_seconds: pauseBefore, ...before }, { after_seconds: pauseAfter, ...after }] = [was, now]
+  const change = `The retry guidance was ${textOf(was)} and is ${textOf(now)}.`
+  const hasLostPause = pauseBefore !== undefined && pauseAfter === undefined
+  if (!isSame(before, after) || hasLostPause) return [{ ...place, rule: 'retry-changed', change }]
+  return isSame(pauseBefore, pauseAfter) ? [] : [{ ...place, rule: 'retry-pause-changed', change }]
+}
+
+/** Compares `x-problems`: code → status, category and retry guidance. */
+export const compareProblems = (was: JsonObject, now: JsonObject): readonly Finding[] =>
+  namesOf(was, now).flatMap((code): readonly Finding[] => {
+    const place = { where: 'x-problems', path: code }
+    const finding = (rule: Rule, change: string): Finding => ({ ...place, rule, change })
+    if (!(code in now)) return [finding('error-code-removed', `The error code ${code} is removed.`)]
+    if (!(code in was)) return [finding('error-code-added', `The error code ${code} is added.`)]
+    const [before, after] = [objectAt(was, code), objectAt(now, code)]
+    const changed = (name: string, rule: Rule) =>
+      isSame(before[name], after[name])
+        ? []
+        : [finding(rule, `The ${name} of ${code} was ${textOf(before[name])} and is ${textOf(after[name])}.`)]
+    return [
+      ...changed('status', 'error-status-changed'),
+      ...changed('category', 'error-category-changed'),
+      ...compareRetry(place, objectAt(before, 'retry'), objectAt(after, 'retry')),
+    ]
+  })

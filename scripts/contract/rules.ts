@@ -1,7 +1,4 @@
-/**
- * The policy of compatibility: each rule with its effect on clients of a released contract and the reason. A difference
- * that no rule knows is reported as `unknown-change`, so that it cannot pass unseen.
- */
+/** The effect of each difference on clients of a released contract. One that no rule knows is an `unknown-change`. */
 
 type RuleEntry = { readonly effect: 'breaking' | 'compatible'; readonly why: string }
 

@@ -1,11 +1,6 @@
 import { isSame, type JsonObject, listOf, namesOf, objectAt, textOf, type Documents } from './documents.ts'
-import { compareProblems } from './errors.ts'
+import { compareProblems } from './responses.ts'
 import type { Finding, Rule } from './rules.ts'
-
-/**
- * The comparison of the terms of openapi.json that belong to no operation: error codes, limits, servers, security
- * schemes.
- */
 
 const finding = (where: string, path: string, rule: Rule, change: string): Finding => ({ rule, where, path, change })
 

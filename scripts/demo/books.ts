@@ -2,23 +2,10 @@ import type { LedgerClient, Posting } from '../client/src/index.ts'
 import { decimalOf } from './money.ts'
 import { CURRENCY, type Sums, WHOLE_PAGES } from './plan.ts'
 
-/**
- * The demo's sums by the books: the trial balance of the tenant, and the balances that the entries of this run make.
- */
-
-export type DemoBooks = {
-  readonly accounts: number
-  /** The sums of all debits and credits of the tenant in the demo's currency. */
-  readonly debits: bigint
-  readonly credits: bigint
-  /** Debits minus credits by the first part of the account's code. */
-  readonly balances: Readonly<Record<string, bigint>>
-}
-
 const kindOf = ({ account }: Posting): string => account.split('.')[0] ?? account
 
 /** `invoices`: those of this run; the tenant may have others. */
-export const readBooks = async (ledger: LedgerClient, invoices: ReadonlySet<string>): Promise<DemoBooks> => {
+export const readBooks = async (ledger: LedgerClient, invoices: ReadonlySet<string>) => {
   const all = await Array.fromAsync(ledger.list('GET /trial-balance', WHOLE_PAGES))
   const rows = all.filter(({ currency }) => currency === CURRENCY)
   const entries = await Array.fromAsync(ledger.list('GET /journal-entries', WHOLE_PAGES))
@@ -31,11 +18,14 @@ export const readBooks = async (ledger: LedgerClient, invoices: ReadonlySet<stri
   }
   return {
     accounts: rows.length,
+    /** `debits`, `credits`: the sums of all of the tenant in the demo's currency. */
     debits: rows.reduce((sum, { debits }) => sum + BigInt(debits), 0n),
     credits: rows.reduce((sum, { credits }) => sum + BigInt(credits), 0n),
+    /** Debits minus credits by the first part of the account's code. */
     balances,
   }
 }
+export type DemoBooks = Awaited<ReturnType<typeof readBooks>>
 
 const money = (amount: bigint): string => decimalOf(amount, CURRENCY)
 
@@ -46,7 +36,6 @@ const balanceOf = ({ balances }: DemoBooks, kind: string): bigint => balances[ki
 
 const invoicedIn = (books: DemoBooks): bigint => INVOICED.reduce((sum, kind) => sum + balanceOf(books, kind), 0n)
 
-/** Lines of text. */
 export const bookLines = (books: DemoBooks): readonly string[] => [
   `trial balance over ${books.accounts} accounts: ${CURRENCY} ${money(books.debits - books.credits)}`,
   `${INVOICED.map(kind => `${kind} ${money(balanceOf(books, kind))}`).join(' + ')} = ${money(invoicedIn(books))} ${CURRENCY}`,

@@ -2,8 +2,6 @@ import { z } from 'zod'
 import type { LedgerClient } from '../client/src/index.ts'
 import type { InvoiceRun } from './planExecution.ts'
 
-/** A reader of the published facts at GET /events, from the tenant's first fact on. */
-
 const factSchema = z.object({
   id: z.string(),
   type: z.string(),
@@ -20,16 +18,7 @@ export type Fact = z.output<typeof factSchema>
 
 const PAGE = 100
 
-export type FactReader = {
-  /** Distinct facts in the order of their arrival. */
-  readonly facts: readonly Fact[]
-  /** The number of facts whose id had arrived before. */
-  readonly duplicates: number
-  /** Reads from the last cursor to the present end. */
-  readonly readToEnd: () => Promise<void>
-}
-
-export const createFactReader = ({ request }: LedgerClient): FactReader => {
+export const createFactReader = ({ request }: LedgerClient) => {
   const facts: Fact[] = []
   const ids = new Set<string>()
   let duplicates = 0
@@ -40,11 +29,14 @@ export const createFactReader = ({ request }: LedgerClient): FactReader => {
     ids.add(fact.id)
   }
   return {
-    facts,
+    /** Distinct facts in the order of their arrival. */
+    facts: facts as readonly Fact[],
+    /** The number of facts whose id had arrived before. */
     get duplicates() {
       return duplicates
     },
-    readToEnd: async () => {
+    /** Reads from the last cursor to the present end. */
+    readToEnd: async (): Promise<void> => {
       for (let hasMore = true; hasMore; ) {
         const { items, page } = (await request('GET /events', { query: { limit: PAGE, cursor } })).data
         for (const fact of items) take(factSchema.parse(fact))
@@ -54,6 +46,7 @@ export const createFactReader = ({ request }: LedgerClient): FactReader => {
     },
   }
 }
+export type FactReader = ReturnType<typeof createFactReader>
 
 const nameOf = (type: string, subject: string): string => `${type} of ${subject}`
 

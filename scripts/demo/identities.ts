@@ -6,8 +6,6 @@ import { StartupError } from '../../src/lib/startupError.ts'
 import type { Identities } from './planExecution.ts'
 import { renewing } from './tokens.ts'
 
-/** The two identities of the demo, with tokens of the embedded issuer. */
-
 export const TENANT = 'chinook'
 
 const CLERK = {
@@ -30,13 +28,21 @@ const APPROVER = { subject: 'demo-approver', scopes: ['invoice:approve', 'invoic
 /** Longer than the minute of a rate limit, so that consecutive runs succeed, only later. */
 const RETRIES = { attemptsMax: 100, deadlineMs: 75_000 }
 
-/** Two workloads of the tenant, with tokens of the embedded issuer. Throws a StartupError for an external issuer. */
-export const identitiesOf = (config: Config, { api, issuer }: Addresses, signal: AbortSignal): Identities => {
+/** Throws a StartupError for an external issuer. */
+export const requireEmbeddedIssuer = ({ api, issuer }: Addresses): void => {
   if (issuer !== `${api}/oauth`)
     throw new StartupError(
       `The service believes the issuer ${issuer}, and the demo can make tokens of the embedded one only: ` +
         'run it with another LEDGER_DATA_DIR and without OIDC_ISSUER.',
     )
+}
+
+/** Two workloads of the tenant, with tokens signed by the key of the embedded issuer in the data directory. */
+export const identitiesOf = (
+  config: Config,
+  { api, issuer }: Pick<Addresses, 'api' | 'issuer'>,
+  signal: AbortSignal,
+): Identities => {
   const { dataDir, audience } = config
   const clientOf = ({ subject, scopes }: typeof CLERK) => {
     const grant = { dataDir, issuer, audience, tenant: TENANT, subject, scopes, user: false }

@@ -4,15 +4,14 @@ import { Command, InvalidArgumentError } from 'commander'
 import { type Config, readConfig } from '../../src/settings/config.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { EffectUnknownError, LedgerError, NoAnswerError } from '../client/src/index.ts'
-import { identitiesOf, TENANT } from './identities.ts'
+import { identitiesOf, requireEmbeddedIssuer, TENANT } from './identities.ts'
 import { runDemo } from './run.ts'
+import type { Identities } from './planExecution.ts'
 import { type PlannedInvoice, planOf, sourceSchema } from './plan.ts'
 import { printLine, printNextSteps, printResults, printAddresses } from './output.ts'
 import { findOrStart } from './service.ts'
 
-/** `npm run demo`: sends the invoices of a music shop through the API and reconciles the results. */
-
-type Options = { readonly keep: boolean; readonly limit?: number }
+type Options = { readonly keep: boolean; readonly limit?: number; readonly api?: string }
 
 const INVOICES_MAX = 412
 const PORT_DEFAULT = 8080
@@ -23,6 +22,11 @@ const invoiceCount = (text: string): number => {
   throw new InvalidArgumentError(`A number from 1 to ${INVOICES_MAX}.`)
 }
 
+const baseUrl = (text: string): string => {
+  if (URL.canParse(text) && /^https?:/.test(text)) return text.replace(/\/$/, '')
+  throw new InvalidArgumentError('A URL such as http://127.0.0.1:8080.')
+}
+
 const readOptions = (): Options =>
   new Command('demo')
     .description(
@@ -31,6 +35,11 @@ const readOptions = (): Options =>
     )
     .option('--keep', 'leave the service running afterwards', false)
     .option('--limit <count>', 'send only this number of invoices', invoiceCount)
+    .option(
+      '--api <url>',
+      'use the service at this address; LEDGER_DATA_DIR has the key of its issuer, OIDC_ISSUER',
+      baseUrl,
+    )
     .addHelpText(
       'after',
       '\nUses the service of LEDGER_DATA_DIR (.data) if it runs; else starts it, on PORT or any free one, and stops\n' +
@@ -59,29 +68,47 @@ const readPlan = async (limit?: number): Promise<readonly PlannedInvoice[]> => {
 const seconds = (fromMs: number): string => `${((performance.now() - fromMs) / 1_000).toFixed(1)} s`
 
 /** Resolves to true when every sum is as planned. */
-const demo = async (config: Config, options: Options, signal: AbortSignal): Promise<boolean> => {
+const reconciled = async (callers: Identities, plan: readonly PlannedInvoice[], startedAtMs: number) => {
+  const runFromMs = performance.now()
+  const results = await runDemo(callers, plan)
+  const wrong = printResults(results)
+  for (const sentence of wrong) process.stderr.write(`${sentence}\n`)
+  printLine(`took ${seconds(runFromMs)}, ${seconds(startedAtMs)} with the start`)
+  printLine()
+  return { results, isBalanced: wrong.length === 0 }
+}
+
+/** With a service elsewhere, of which only the address is known. */
+const demoAt = async (api: string, config: Config, plan: readonly PlannedInvoice[], signal: AbortSignal) => {
+  const callers = identitiesOf(config, { api, issuer: config.issuer ?? `${api}/oauth` }, signal)
+  return (await reconciled(callers, plan, performance.now())).isBalanced
+}
+
+/** With the service of the data directory, which is started unless it runs. */
+const demoHere = async (config: Config, plan: readonly PlannedInvoice[], options: Options, signal: AbortSignal) => {
   const startedAtMs = performance.now()
-  const plan = await readPlan(options.limit)
-  printLine(`The invoices of a music shop, ${plan.length} of them, as the tenant ${TENANT}.`)
   // A service that ends with the demo needs no known port.
   const port = options.keep || config.port !== PORT_DEFAULT ? config.port : 0
-  const onStarting = (): void => printLine(`No service runs on ${config.dataDir}: starting one.`)
+  const onStarting = (): void => printLine(`No service is running on ${config.dataDir}; starting one.`)
   const service = await findOrStart(config, { port, signal, onStarting })
   const stays = (): boolean => !service.startedHere || (options.keep && !signal.aborted)
   try {
+    requireEmbeddedIssuer(service.addresses)
     printAddresses(service, config)
-    const runFromMs = performance.now()
-    const results = await runDemo(identitiesOf(config, service.addresses, signal), plan)
-    const wrong = printResults(results)
-    for (const sentence of wrong) process.stderr.write(`${sentence}\n`)
-    printLine(`took ${seconds(runFromMs)}, ${seconds(startedAtMs)} with the start`)
-    printLine()
+    const { results, isBalanced } = await reconciled(identitiesOf(config, service.addresses, signal), plan, startedAtMs)
     if (stays()) printNextSteps(service, config, results)
     else printLine('The service ends with the demo. To look around in what it made: npm run demo -- --keep')
-    return wrong.length === 0
+    return isBalanced
   } finally {
     if (!stays()) await service.stop()
   }
+}
+
+const demo = async (config: Config, options: Options, signal: AbortSignal): Promise<boolean> => {
+  const plan = await readPlan(options.limit)
+  printLine(`The invoices of a music shop, ${plan.length} of them, as the tenant ${TENANT}.`)
+  if (options.api === undefined) return demoHere(config, plan, options, signal)
+  return demoAt(options.api, config, plan, signal)
 }
 
 /** Errors that are printed as a sentence; others are bugs and keep their stack. */

@@ -1,13 +1,8 @@
 import { exponentOf } from '../../streams/money.ts'
 
-/** Conversion between decimal amounts and minor units. */
-
 const DECIMAL = /^(\d{1,12})(?:\.(\d+))?$/
 
-/**
- * Minor units of a decimal amount: 1.98 USD is 198n. Parsed by digits, since a float cannot hold 1.98. Throws a
- * RangeError for signs, exponents and more digits than the minor unit has.
- */
+/** Parsed by digits, since a float cannot hold 1.98. Throws a RangeError for signs, exponents and too many digits. */
 export const minorUnitsOf = (decimal: string, currency: string): bigint => {
   const exponent = exponentOf(currency)
   const [, whole, fraction = ''] = DECIMAL.exec(decimal) ?? []
@@ -16,7 +11,6 @@ export const minorUnitsOf = (decimal: string, currency: string): bigint => {
   return BigInt(whole + fraction.padEnd(exponent, '0'))
 }
 
-/** The decimal amount for display: 198n is `1.98`. */
 export const decimalOf = (amount: bigint, currency: string): string => {
   const exponent = exponentOf(currency)
   const digits = (amount < 0n ? -amount : amount).toString().padStart(exponent + 1, '0')

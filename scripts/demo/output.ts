@@ -10,8 +10,6 @@ import type { DemoResult } from './run.ts'
 import { CURRENCY } from './plan.ts'
 import type { DemoService } from './service.ts'
 
-/** The demo's output on stdout. */
-
 export const printLine = (line = ''): void => void process.stdout.write(`${line}\n`)
 
 export const printAddresses = ({ addresses, startedHere }: DemoService, { dataDir }: Config): void => {

@@ -141,7 +141,6 @@ export type Sums = {
 
 const paidOf = ({ payments }: PlannedInvoice): bigint => payments.reduce((sum, { amount }) => sum + amount, 0n)
 
-/** The planned sums. */
 export const sumsOf = (plan: readonly PlannedInvoice[]): Sums => {
   const invoiced = plan.reduce((sum, { total }) => sum + total, 0n)
   const paid = plan.reduce((sum, planned) => sum + paidOf(planned), 0n)

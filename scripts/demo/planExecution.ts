@@ -4,8 +4,6 @@ import { EffectUnknownError, type LedgerClient, LedgerError } from '../client/sr
 import { StartupError } from '../../src/lib/startupError.ts'
 import { CURRENCY, type PlannedInvoice, type PlannedPayment } from './plan.ts'
 
-/** Sends the plan through the API: orders, invoices, approvals, payments, refunds, and deliberate retries. */
-
 /** An invoice is approved by another subject than the one that raised it. */
 export type Identities = { readonly clerk: LedgerClient; readonly approver: LedgerClient }
 
@@ -45,10 +43,7 @@ export const forEach = async <T>(
 type Created = { readonly id: string; readonly etag: string; readonly replayed: boolean }
 type Creation = { readonly data: { readonly id: string }; readonly etag: string; readonly headers: Headers }
 
-/**
- * A creation with a key. An expired key has no stored response any more but names its resource, which was created by an
- * earlier run.
- */
+/** A creation with a key. An expired key has no stored response, but names the resource that an earlier run created. */
 const created = async (creation: Promise<Creation>): Promise<Created> => {
   try {
     const { data, etag, headers } = await creation
@@ -157,10 +152,7 @@ const retryPayments = async (
   }
 }
 
-/**
- * Executes the plan, then sends the late retries, and calls `onInvoiceDone` after each invoice. Throws a StartupError
- * for a rejection, a second payment with one key, or a retry that is not marked as a replay.
- */
+/** Throws a StartupError for a rejection, a second payment with one key, or a retry that is not marked as a replay. */
 export const runPlan = async (
   callers: Identities,
   plan: readonly PlannedInvoice[],

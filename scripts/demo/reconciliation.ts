@@ -5,8 +5,6 @@ import { decimalOf } from './money.ts'
 import { CURRENCY, type Sums, WHOLE_PAGES } from './plan.ts'
 import type { InvoiceRun } from './planExecution.ts'
 
-/** Reconciliation of the same sums from three sources: the plan, the lists of the API, and the published facts. */
-
 /** The ids of this run. The tenant may hold other objects, for instance of a longer run before. */
 export type DemoIds = { readonly orders: ReadonlySet<string>; readonly invoices: ReadonlySet<string> }
 
@@ -21,9 +19,7 @@ const APPROVED_STATES: ReadonlySet<string> = new Set(['approved', 'partially_pai
 const total = <T>(items: readonly T[], amount: (item: T) => number): bigint =>
   items.reduce((sum, item) => sum + BigInt(amount(item)), 0n)
 
-/**
- * Open amounts come from the invoices and paid amounts from the payments, so that the two read models check each other.
- */
+/** Open amounts come from the invoices, paid ones from the payments, so that the read models check each other. */
 export const sumsOfLists = async (ledger: LedgerClient, ids: DemoIds): Promise<Sums> => {
   const [allOrders, allInvoices, allPayments] = await Promise.all([
     Array.fromAsync(ledger.list('GET /orders', WHOLE_PAGES)),
@@ -84,7 +80,6 @@ const ROWS: readonly (readonly [keyof Sums, string])[] = [
 
 const shown = (sum: number | bigint): string => (typeof sum === 'bigint' ? decimalOf(sum, CURRENCY) : String(sum))
 
-/** Lines of text. */
 export const tableOf = ({ planned, lists, facts }: Reconciliation): readonly string[] => {
   const rows = ROWS.map(([name, label]) => [label, shown(planned[name]), shown(lists[name]), shown(facts[name])])
   return aligned([['', 'planned', 'by the lists', 'by the facts'], ...rows], 'right')

@@ -1,29 +1,41 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Presets, SingleBar } from 'cli-progress'
 import { type Reconciliation, differencesIn, demoIdsOf, sumsOfFacts, sumsOfLists } from './reconciliation.ts'
 import type { LedgerClient } from '../client/src/index.ts'
 import { type DemoBooks, differencesInBooks, readBooks } from './books.ts'
 import { createFactReader, type FactReader, missingFacts } from './factReader.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { type PlannedInvoice, sumsOf } from './plan.ts'
-import { type Identities, type InvoiceRun, runPlan, type Retries } from './planExecution.ts'
-import { type Progress, startProgress } from './progress.ts'
-
-/** One run of the demo: the plan is executed, its facts are awaited, and the sums are reconciled. */
-
-export type DemoResult = {
-  readonly runs: readonly InvoiceRun[]
-  readonly retries: Retries
-  readonly reconciliation: Reconciliation
-  readonly books: DemoBooks
-  readonly factsSeen: number
-  /** Facts of earlier runs. */
-  readonly factsBefore: number
-  readonly duplicates: number
-}
+import { type Identities, type InvoiceRun, runPlan } from './planExecution.ts'
 
 const FACTS_MAX_MS = 30_000
 const LISTS_MAX_MS = 15_000
 const POLL_MS = 200
+/** The interval of progress lines in a log file, where a bar cannot move. */
+const LINE_EVERY_MS = 2_000
+
+/** A bar on stderr, so that stdout has the results only. */
+const startProgress = (invoices: number) => {
+  const bar = new SingleBar(
+    {
+      stream: process.stderr,
+      format: '{bar} {value}/{total} invoices, {facts} facts arrived, {duration_formatted}',
+      hideCursor: true,
+      // The demo stops the bar itself, since the cursor would stay hidden after Ctrl-C.
+      gracefulExit: false,
+      noTTYOutput: true,
+      notTTYSchedule: LINE_EVERY_MS,
+    },
+    Presets.shades_classic,
+  )
+  bar.start(invoices, 0, { facts: 0 })
+  return {
+    invoiceDone: () => bar.increment(),
+    factsArrived: (facts: number) => bar.update({ facts }),
+    end: () => bar.stop(),
+  }
+}
+type Progress = ReturnType<typeof startProgress>
 
 /** Reads facts until `work` settles. Rejects with the first error of either. */
 const readFactsDuring = async <T>(reader: FactReader, progress: Progress, work: Promise<T>): Promise<T> => {
@@ -54,15 +66,12 @@ const waitForFacts = async (reader: FactReader, progress: Progress, runs: readon
   }
 }
 
-/**
- * The lists and the books follow the log with a delay, so they are read until they agree with the facts or LISTS_MAX_MS
- * have passed.
- */
+/** The lists and the books lag: they are read until they agree with the facts or LISTS_MAX_MS have passed. */
 const reconcile = async (
   ledger: LedgerClient,
   plan: readonly PlannedInvoice[],
   { runs, reader }: { runs: readonly InvoiceRun[]; reader: FactReader },
-): Promise<Pick<DemoResult, 'reconciliation' | 'books'>> => {
+): Promise<{ reconciliation: Reconciliation; books: DemoBooks }> => {
   const ids = demoIdsOf(runs)
   const planned = sumsOf(plan)
   const deadlineMs = performance.now() + LISTS_MAX_MS
@@ -77,10 +86,8 @@ const reconcile = async (
   }
 }
 
-/**
- * Runs the whole demo against a running service. Throws a StartupError for a rejection or a fact that does not arrive.
- */
-export const runDemo = async (callers: Identities, plan: readonly PlannedInvoice[]): Promise<DemoResult> => {
+/** Throws a StartupError for a rejection or a fact that does not arrive. */
+export const runDemo = async (callers: Identities, plan: readonly PlannedInvoice[]) => {
   const reader = createFactReader(callers.clerk)
   await reader.readToEnd()
   const factsBefore = reader.facts.length
@@ -96,6 +103,7 @@ export const runDemo = async (callers: Identities, plan: readonly PlannedInvoice
       reconciliation,
       books,
       factsSeen: reader.facts.length,
+      /** Facts of earlier runs. */
       factsBefore,
       duplicates: reader.duplicates,
     }
@@ -103,3 +111,4 @@ export const runDemo = async (callers: Identities, plan: readonly PlannedInvoice
     progress.end()
   }
 }
+export type DemoResult = Awaited<ReturnType<typeof runDemo>>

@@ -11,15 +11,6 @@ import { endProcess, hasEnded } from '../../src/childProcesses/endProcess.ts'
 import { directoryRefusal } from '../../src/embedded/dataDirectory.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 
-/** The service of the demo: the running one, or a new child process. */
-
-export type DemoService = {
-  readonly addresses: Addresses
-  readonly startedHere: boolean
-  /** Stops the service gracefully if the demo started it; else does nothing. */
-  readonly stop: () => Promise<void>
-}
-
 const STOP_MAX_MS = 20_000
 const root = new URL('../../', import.meta.url)
 const START_MAX_MS = 90_000
@@ -37,10 +28,7 @@ const startArguments = async (): Promise<readonly string[]> => {
   return manifestSchema.parse(manifest).scripts.start.split(' ').slice(1)
 }
 
-/**
- * The service gets its own process group, so that Ctrl-C reaches the demo only, and a file for its output, so that it
- * can outlive the demo.
- */
+/** In a process group of its own, so that Ctrl-C reaches the demo only; its output is a file, so that it can stay. */
 const spawnService = async (config: Config, port: number): Promise<ChildProcess> => {
   const { dataDir } = config
   await createFolders(dataDir).catch((error: unknown) => {
@@ -76,10 +64,11 @@ const untilReady = async (child: ChildProcess, { dataDir }: Config, signal: Abor
   }
 }
 
-export type StartOptions = { readonly port: number; readonly signal: AbortSignal; readonly onStarting: () => void }
-
-/** The service of the data directory, started if it does not run. Throws a StartupError. */
-export const findOrStart = async (config: Config, options: StartOptions): Promise<DemoService> => {
+/** Started if it does not run; `stop` ends one that was started here alone. Throws a StartupError. */
+export const findOrStart = async (
+  config: Config,
+  options: { readonly port: number; readonly signal: AbortSignal; readonly onStarting: () => void },
+) => {
   const running = await readAddresses(config.dataDir)
   if (running) return { addresses: running, startedHere: false, stop: async () => undefined }
   options.onStarting()
@@ -95,3 +84,4 @@ export const findOrStart = async (config: Config, options: StartOptions): Promis
     throw error
   }
 }
+export type DemoService = Awaited<ReturnType<typeof findOrStart>>

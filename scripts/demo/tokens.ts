@@ -1,7 +1,5 @@
 import { WORKLOAD_LIFETIME_SECONDS } from '../../src/embedded/issuer/lifetimes.ts'
 
-/** Tokens that are renewed before they expire. */
-
 /** Half of the lifetime, so that a token outlives the request that carries it, including retries. */
 const RENEW_AFTER_MS = (WORKLOAD_LIFETIME_SECONDS * 1_000) / 2
 

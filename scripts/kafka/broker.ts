@@ -14,8 +14,6 @@ import { ensureJars, requireJava } from './jars.ts'
 import { classpathOf, clearLeftover, LOG, PROPERTIES, startJvm } from './jvm.ts'
 import { type Certified, type Ports, serverProperties, type Users, usersOf } from './settings.ts'
 
-/** A Kafka broker for development and tests: formats its storage, starts it and stops it. */
-
 export type KafkaOptions = {
   /** The port of the plaintext listener; 0, the default, takes a free one. */
   readonly port?: number
@@ -31,24 +29,6 @@ export type KafkaOptions = {
   readonly libsDir?: string
   /** Receives a line for each slow step. */
   readonly log?: (line: string) => void
-}
-
-export type Kafka = {
-  readonly brokers: readonly string[]
-  readonly sasl?: {
-    readonly mechanism: 'plain'
-    readonly brokers: readonly string[]
-    /** Those of the listener that uses TLS. */
-    readonly secureBrokers: readonly string[]
-    readonly users: Users
-  }
-  readonly pid: number
-  /** Resolves when the process has ended, for any reason. */
-  readonly ended: Promise<void>
-  /** Shuts the broker down and waits for its end; kills it when that takes too long. */
-  stop(): Promise<void>
-  /** Kills the process, as a power failure would. */
-  kill(): Promise<void>
 }
 
 /** After this time a broker that was told to end is killed. */
@@ -92,14 +72,10 @@ const portsFor = async (options: KafkaOptions): Promise<Ports> => {
   const ofSasl = options.sasl === undefined ? [] : [options.sasl.port ?? 0]
   const ofTls = options.sasl?.certified === undefined ? [] : [0]
   const [plain = 0, controller = 0, sasl, saslSsl] = await reserve([options.port ?? 0, 0, ...ofSasl, ...ofTls])
-  const advertised = options.advertisedPort === undefined ? {} : { advertised: options.advertisedPort }
-  return { plain, controller, ...advertised, ...(sasl && { sasl }), ...(saslSsl && { saslSsl }) }
+  return { plain, controller, advertised: options.advertisedPort, sasl, saslSsl }
 }
 
-/**
- * Formats the storage of a new node in a temporary folder and renames it, so that an interrupted start leaves nothing
- * that looks formatted.
- */
+/** Formats in a temporary folder and renames it, so that an interrupted start leaves nothing that looks formatted. */
 const formatOnce = async (dataDir: string, libsDir: string, ports: Ports): Promise<void> => {
   const final = join(dataDir, LOG_DIR)
   if (existsSync(final)) return
@@ -164,10 +140,7 @@ const openFolder = async (path: string): Promise<string> => {
   }
 }
 
-/**
- * Starts an Apache Kafka node (KRaft, one process) on 127.0.0.1 and resolves when it accepts requests. The data in
- * `dataDir` survives restarts and kills. Throws a StartupError if Java, Maven, a port or the folder is not available.
- */
+/** Resolves when it accepts requests. Throws a StartupError if Java, Maven, a port or the folder is missing. */
 export const startKafka = async (options: KafkaOptions): Promise<Kafka> => {
   const libsDir = resolve(options.libsDir ?? LIBS)
   await requireJava()
@@ -187,26 +160,27 @@ export const startKafka = async (options: KafkaOptions): Promise<Kafka> => {
   return running(jvm, ports, users)
 }
 
-const running = (jvm: ChildProcess, ports: Ports, users: Users | undefined): Kafka => {
+const running = (jvm: ChildProcess, ports: Ports, users: Users | undefined) => {
   const ended = hasEnded(jvm) ? Promise.resolve() : once(jvm, 'exit').then(() => undefined)
   const end = (signal: NodeJS.Signals): Promise<void> => endProcess(jvm, signal, STOP_GRACE_MS)
-  const sasl =
-    users === undefined || ports.sasl === undefined
-      ? {}
-      : {
-          sasl: {
-            mechanism: 'plain' as const,
-            brokers: [`127.0.0.1:${ports.sasl}`],
-            secureBrokers: ports.saslSsl === undefined ? [] : [`127.0.0.1:${ports.saslSsl}`],
-            users,
-          },
-        }
+  const sasl = users &&
+    ports.sasl !== undefined && {
+      mechanism: 'plain' as const,
+      brokers: [`127.0.0.1:${ports.sasl}`],
+      /** Those of the listener that uses TLS. */
+      secureBrokers: ports.saslSsl === undefined ? [] : [`127.0.0.1:${ports.saslSsl}`],
+      users,
+    }
   return {
     brokers: [`127.0.0.1:${ports.advertised ?? ports.plain}`],
-    ...sasl,
+    ...(sasl && { sasl }),
     pid: jvm.pid ?? 0,
+    /** Resolves when the process has ended, for any reason. */
     ended,
+    /** Shuts the broker down and waits for its end; kills it when that takes too long. */
     stop: () => end('SIGTERM'),
+    /** Kills the process, as a power failure would. */
     kill: () => end('SIGKILL'),
   }
 }
+export type Kafka = ReturnType<typeof running>

@@ -6,10 +6,6 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { StartupError, systemCode } from '../../src/lib/startupError.ts'
 
-/** The jars of Kafka, fetched once by Maven. */
-
-type Manifest = { readonly pom: string; readonly jars: Readonly<Record<string, string>> }
-
 const POM = fileURLToPath(new URL('pom.xml', import.meta.url))
 const MANIFEST = 'jars.json'
 const JAVA_MAJOR_MIN = 17
@@ -41,7 +37,7 @@ export const requireJava = async (): Promise<void> => {
 
 const sha256 = (content: Buffer): string => createHash('sha256').update(content).digest('hex')
 
-const manifestOf = async (libsDir: string): Promise<Manifest> => {
+const manifestOf = async (libsDir: string) => {
   const names = (await readdir(libsDir)).filter(name => name.endsWith('.jar')).sort()
   const hashes = await Promise.all(names.map(async name => [name, sha256(await readFile(join(libsDir, name)))]))
   return { pom: sha256(await readFile(POM)), jars: Object.fromEntries(hashes) }
@@ -71,10 +67,7 @@ const resolveInto = async (folder: string): Promise<void> => {
   }
 }
 
-/**
- * Makes the complete folder `fresh` the folder of the jars. A folder that another process has completed meanwhile
- * stays, because its broker may read from it already; an incomplete one is moved aside first.
- */
+/** A folder that another process completed stays, since its broker may read it; an incomplete one is moved. */
 export const installJars = async (fresh: string, libsDir: string): Promise<void> => {
   await writeFile(join(fresh, MANIFEST), JSON.stringify(await manifestOf(fresh)))
   try {

@@ -7,8 +7,6 @@ import { promisify } from 'node:util'
 import { signalProcess } from '../../src/childProcesses/endProcess.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 
-/** The JVM process of the broker, which ends with its parent. */
-
 const run = promisify(execFile)
 
 export const PROPERTIES = 'server.properties'
@@ -63,10 +61,7 @@ const parentOfBroker = async (pid: number, dataDir: string): Promise<number | un
   }
 }
 
-/**
- * Clears the leftover of an earlier start in this folder. Throws a StartupError if a broker with a living parent runs
- * there. A broker whose parent was killed is ending already: it is awaited, and killed when it takes too long.
- */
+/** Throws a StartupError if a broker with a living parent runs here; one without is awaited, then killed. */
 export const clearLeftover = async (dataDir: string): Promise<void> => {
   const recorded = await readFile(join(dataDir, PID), 'utf8').catch(() => '')
   const [pid, script] = recorded.split(' ').map(Number)

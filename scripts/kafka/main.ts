@@ -1,11 +1,9 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { type ChildContext, runAsChild } from '../../src/childProcesses/childMain.ts'
-import { type Kafka, startKafka } from './broker.ts'
+import { startKafka } from './broker.ts'
 import { portOf } from '../../src/lib/portNumber.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { parseUser } from './settings.ts'
-
-/** `npm run kafka`: the command line of the broker. */
 
 type Options = { port: number; saslPort: number; sasl: boolean; dataDir: string; user: Record<string, string> }
 
@@ -43,9 +41,6 @@ const options = (): Options =>
     .parse()
     .opts<Options>()
 
-const linesOf = ({ sasl, brokers }: Kafka): string =>
-  [...brokers, ...(sasl?.brokers ?? []).map(address => `sasl ${address}`)].join('\n')
-
 const start = async ({ cleanup, fail }: ChildContext): Promise<string> => {
   const { port, sasl, saslPort, dataDir, user: users } = options()
   const wanted = sasl ? { port: saslPort, users } : undefined
@@ -57,7 +52,7 @@ const start = async ({ cleanup, fail }: ChildContext): Promise<string> => {
   })
   void kafka.ended.then(() => fail(new StartupError(`Kafka ended by itself (see kafka.log in ${dataDir}).`)))
   for (const [name, password] of Object.entries(kafka.sasl?.users ?? {})) printNotice(`user ${name}:${password}`)
-  return linesOf(kafka)
+  return [...kafka.brokers, ...(kafka.sasl?.brokers ?? []).map(address => `sasl ${address}`)].join('\n')
 }
 
 runAsChild({ start, closeMaxMs: CLOSE_MAX_MS })

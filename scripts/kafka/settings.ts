@@ -3,24 +3,22 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StartupError } from '../../src/lib/startupError.ts'
 
-/** The settings and users of the broker. */
-
 export type Users = Readonly<Record<string, string>>
 export type Ports = {
   readonly plain: number
   readonly controller: number
-  readonly sasl?: number
-  readonly saslSsl?: number
+  readonly sasl?: number | undefined
+  readonly saslSsl?: number | undefined
   /** The advertised port, if a proxy is in front of the plaintext listener. */
-  readonly advertised?: number
+  readonly advertised?: number | undefined
 }
 
 /** A certificate and its key, in PEM. */
 export type Certified = { readonly cert: string; readonly key: string }
 
 /** The super user of the broker; other users may do only what an ACL grants. */
-export const SUPER_USER = 'ledger'
-export const TEST_USERS = ['alice', 'bob'] as const
+const SUPER_USER = 'ledger'
+const TEST_USERS = ['alice', 'bob'] as const
 
 const PASSWORD_BYTES = 18
 const USERS_FILE = 'users.json'
@@ -101,12 +99,9 @@ const withCertificate = ({ cert, key }: Certified): Record<string, string> => ({
   'listener.name.sasl_ssl.ssl.keystore.key': escaped(key),
 })
 
-export type Security = { readonly users?: Users | undefined; readonly certified?: Certified | undefined }
+type Security = { readonly users?: Users | undefined; readonly certified?: Certified | undefined }
 
-/**
- * The text of server.properties. `logDir` is relative to the broker's working directory, because a comma in a path
- * would separate two paths. The plaintext listener is for the operator (super user, loopback only).
- */
+/** `logDir` is relative, since a comma in a path separates two. The plaintext listener is the super user's. */
 export const serverProperties = (ports: Ports, logDir: string, { users, certified }: Security = {}): string => {
   const clients = [`PLAINTEXT://127.0.0.1:${ports.plain}`]
   if (ports.sasl !== undefined) clients.push(`SASL_PLAINTEXT://127.0.0.1:${ports.sasl}`)

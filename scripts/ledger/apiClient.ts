@@ -1,16 +1,41 @@
 import { randomUUID } from 'node:crypto'
-import { Option } from 'commander'
+import { userInfo } from 'node:os'
+import { type Command, Option } from 'commander'
 import { type DevGrant, mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
+import { secretIn } from '../../src/settings/secretFiles.ts'
 import { createLedgerClient, type LedgerClient } from '../client/src/index.ts'
 import { renewing } from '../demo/tokens.ts'
-import { tokenOf, TOKEN_SETTING, type TokenOptions } from './tokenOption.ts'
+import { lineFromStdin } from './embeddedIssuer.ts'
 import { type Connections, findConnections, howToStart } from './connections.ts'
 
-/** Requests of the command line to the API. */
+/** The environment variable of the token, since every user of the machine can read a command line. */
+export const TOKEN_SETTING = 'LEDGER_TOKEN'
 
-export type CallerOptions = TokenOptions & { readonly tenant?: string; readonly subject: string }
-export type KeyedOptions = { readonly idempotencyKey?: string }
+export type CallerOptions = {
+  readonly token?: string
+  readonly tokenStdin?: boolean
+  readonly tenant?: string
+  readonly subject: string
+  readonly idempotencyKey?: string
+  readonly json: boolean
+}
+
+/** Adds the options of every command that calls the API. `scope` is the scope that the token needs. */
+export const withCaller = (
+  command: Command,
+  { scope, tenant, subject = 'the subject in the audit record' }: { scope: string; tenant: string; subject?: string },
+): Command =>
+  command
+    .option('--tenant <tenant>', tenant)
+    .option('--subject <subject>', subject, userInfo().username)
+    .option(
+      '--token-stdin',
+      `read an access token with the scope ${scope} from stdin, instead of --tenant and --subject; or put it into ` +
+        TOKEN_SETTING,
+    )
+    // Known but refused, so that the error can say what to do instead.
+    .addOption(new Option('--token <token>').hideHelp())
 
 /** The option of commands that would create another resource when they are repeated after a lost answer. */
 export const keyOption = new Option(
@@ -18,17 +43,28 @@ export const keyOption = new Option(
   'repeat a command whose answer was lost, with the key that its message names: it takes effect once',
 )
 /** The given key, or a new one. */
-export const keyOf = ({ idempotencyKey = randomUUID() }: KeyedOptions): string => idempotencyKey
+export const keyOf = ({ idempotencyKey = randomUUID() }: CallerOptions): string => idempotencyKey
 
 const RETRIES = { deadlineMs: 30_000 }
 /** Lists are read in the longest pages. */
 export const PAGE_LIMIT = 100
 
-/**
- * The caller's own token, or short-lived ones of the embedded issuer, renewed as needed. Throws a StartupError if
- * neither is possible.
- */
-export const tokensOf = async (options: CallerOptions, scopes: readonly string[]): Promise<() => Promise<string>> => {
+/** The caller's own token, from stdin or from the environment; undefined if there is none. */
+const tokenOf = async ({ token, tokenStdin }: Omit<CallerOptions, 'json'>): Promise<string | undefined> => {
+  if (token !== undefined)
+    throw new StartupError(
+      `Everyone on this machine can read a command line: put the token into ${TOKEN_SETTING}, or pipe it in with ` +
+        '--token-stdin. Treat the token that you passed as exposed.',
+    )
+  const own = tokenStdin === true ? await lineFromStdin('token') : secretIn(process.env, TOKEN_SETTING)
+  return own || undefined
+}
+
+/** The own token, or tokens of the embedded issuer, renewed as needed. Throws a StartupError without either. */
+export const tokensOf = async (
+  options: Omit<CallerOptions, 'json'>,
+  scopes: readonly string[],
+): Promise<() => Promise<string>> => {
   const { tenant, subject } = options
   const token = await tokenOf(options)
   if (token !== undefined) return async () => token

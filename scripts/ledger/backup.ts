@@ -6,12 +6,8 @@ import { copyFolder, isWithin, syncFolder } from './backup/copyFolder.ts'
 import { backUpPostgres } from './backup/postgresBackup.ts'
 import { findConnections } from './connections.ts'
 import { interruptible } from './interruption.ts'
-import { counted, print, printJson } from './print.ts'
+import { counted, jsonOption, print, printJson } from './print.ts'
 import { progressFor } from './progress.ts'
-
-/** `backup`: a copy of the data directory of a running service with its embedded Postgres (BACKUP.md). */
-
-type Options = { readonly out: string; readonly json: boolean }
 
 const POSTGRES = 'postgres'
 const CLUSTER = join(POSTGRES, 'cluster')
@@ -33,23 +29,16 @@ const realPathOf = async (path: string): Promise<string> => {
   }
 }
 
-const exists = (path: string): Promise<boolean> =>
-  lstat(path).then(
-    () => true,
-    () => false,
-  )
-
 const isThere = (out: string): StartupError =>
-  new StartupError(`${out} already exists: name a new folder for the backup.`)
+  new StartupError(`${out} already exists. Name a new folder for the backup.`)
 
-type Content = { readonly files: number; readonly bytes: number }
-
-const contentOf = async (folder: string): Promise<Content> => {
+const contentOf = async (folder: string) => {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const files = entries.filter(entry => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name))
   const sizes = await Promise.all(files.map(async path => (await stat(path)).size))
   return { files: files.length, bytes: sizes.reduce((sum, size) => sum + size, 0) }
 }
+type Content = Awaited<ReturnType<typeof contentOf>>
 
 type Copying = {
   readonly dataDir: string
@@ -94,14 +83,14 @@ const complete = async (unfinished: string, out: string, copied: Content): Promi
 
 const newFolder = async (path: string, dataDir: string): Promise<string> => {
   const out = await realPathOf(resolve(path))
-  if (await exists(out)) throw isThere(out)
+  if ((await lstat(out).catch(() => undefined)) !== undefined) throw isThere(out)
   if (isWithin(out, dataDir))
     throw new StartupError(`${out} is in the data directory, ${dataDir}: name a folder outside it for the backup.`)
   await mkdir(dirname(out), { recursive: true, mode: OWNER_ONLY })
   return out
 }
 
-const backup = async (options: Options): Promise<void> => {
+const backup = async (options: { readonly out: string; readonly json: boolean }): Promise<void> => {
   const { config, running } = await findConnections()
   if (running?.pids['postgres'] === undefined)
     throw new StartupError(
@@ -130,7 +119,7 @@ const backup = async (options: Options): Promise<void> => {
 export const backupCommand = new Command('backup')
   .description('Copies the data of a running service with its embedded Postgres, consistently and under load.')
   .requiredOption('--out <folder>', 'a new folder, which can be used as a data directory')
-  .option('--json', 'print JSON: {backup, files}', false)
+  .addOption(jsonOption('print JSON: {backup, files}'))
   .addHelpText(
     'after',
     '\nThe copy has everything that was acknowledged before the command began. It contains keys and passwords: it is readable by\n' +

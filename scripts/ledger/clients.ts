@@ -10,10 +10,8 @@ import {
 } from '../../src/embedded/issuer/clients.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { issuerDirectory, scopesOf, SEEN_WITHIN } from './embeddedIssuer.ts'
-import { print, printJson } from './print.ts'
-import { aligned } from './table.ts'
-
-/** `clients`: registration of OAuth clients at the embedded issuer. */
+import { jsonOption, print, printJson } from './print.ts'
+import { printTable } from './table.ts'
 
 type Json = { readonly json: boolean }
 
@@ -38,14 +36,14 @@ const shown = (client: DevClient) => ({
 const list = async ({ json }: Json): Promise<void> => {
   const clients = (await loadClients(await issuerDirectory())).map(shown)
   if (json) return printJson({ clients })
-  const rows = clients.map(({ client_id, tenant, proof, acts_for, redirect_uris }) => [
+  const cellsOf = ({ client_id, tenant, proof, acts_for, redirect_uris }: ReturnType<typeof shown>) => [
     client_id,
     tenant,
     PROOFS[proof],
     `acts for ${acts_for}`,
     redirect_uris.join(' '),
-  ])
-  for (const line of aligned(rows)) print(line)
+  ]
+  printTable(clients.map(cellsOf))
 }
 
 type New = Json & {
@@ -74,8 +72,8 @@ const makeProof = async ({ public: isPublic, jwks }: New) => {
 const add = async (client_id: string, options: New): Promise<void> => {
   const { tenant, scope, name, redirectUri } = options
   const proof = await makeProof(options)
-  const described = { client_id, tenant, scope: scopesOf(scope), ...(name === undefined ? {} : { name }) }
-  const client = { ...described, ...(redirectUri ? { redirect_uris: [...redirectUri] } : {}), ...proof } as DevClient
+  const described = { client_id, tenant, scope: scopesOf(scope), ...(name !== undefined && { name }) }
+  const client = { ...described, ...(redirectUri && { redirect_uris: [...redirectUri] }), ...proof } as DevClient
   await addClient(await issuerDirectory(), client)
   const secret = 'client_secret' in proof ? proof.client_secret : undefined
   if (options.json) return printJson({ ...shown(client), ...(secret === undefined ? {} : { client_secret: secret }) })
@@ -107,7 +105,7 @@ const addCommand = new Command('add')
   )
   .option('--public', 'runs on the devices of its users, and so has no secret', false)
   .option('--jwks <file>', 'a file with its public keys: it authenticates with private_key_jwt instead of a secret')
-  .option('--json', 'print JSON: {client_id, tenant, scope, redirect_uris, proof, acts_for, client_secret}', false)
+  .addOption(jsonOption('print JSON: {client_id, tenant, scope, redirect_uris, proof, acts_for, client_secret}'))
   .addHelpText(
     'after',
     `${SEEN_WITHIN}
@@ -123,10 +121,8 @@ export const clientsCommand = new Command('clients')
   .addCommand(
     new Command('list')
       .description('Lists the applications, without their secrets.')
-      .option(
-        '--json',
-        'print JSON: {clients: [{client_id, name, tenant, scope, redirect_uris, proof, acts_for}]}',
-        false,
+      .addOption(
+        jsonOption('print JSON: {clients: [{client_id, name, tenant, scope, redirect_uris, proof, acts_for}]}'),
       )
       .action(list),
   )
@@ -135,7 +131,7 @@ export const clientsCommand = new Command('clients')
     new Command('remove')
       .description('Removes an application, which then gets no more tokens for itself or its users.')
       .argument('<id>', 'the client_id')
-      .option('--json', 'print JSON: {client_id, removed}', false)
+      .addOption(jsonOption('print JSON: {client_id, removed}'))
       .addHelpText('after', SEEN_WITHIN)
       .action(remove),
   )
@@ -143,7 +139,7 @@ export const clientsCommand = new Command('clients')
     new Command('rotate-secret')
       .description('Replaces the secret and prints the new one. The old one is refused from then on.')
       .argument('<id>', 'the client_id')
-      .option('--json', 'print JSON: {client_id, client_secret}', false)
+      .addOption(jsonOption('print JSON: {client_id, client_secret}'))
       .addHelpText('after', SEEN_WITHIN)
       .action(rotateSecret),
   )

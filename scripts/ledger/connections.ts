@@ -4,10 +4,7 @@ import { type Config, readConfig } from '../../src/settings/config.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { printNotice } from './print.ts'
 
-/**
- * The addresses of the ledger's services: those of the service that runs in the data directory, else the configured
- * ones.
- */
+/** The addresses of the service that runs in the data directory, else the configured ones. */
 export type Connections = {
   readonly config: Config
   /** The service that runs in the data directory; undefined if none does. */
@@ -80,29 +77,22 @@ const targetOf = (connections: Connections): string => {
 
 let isTargetPrinted = false
 
-/** Once in each command. */
-const printTarget = (target: string): void => {
-  if (!isTargetPrinted) printNotice(`Target: ${target}`)
-  isTargetPrinted = true
-}
-
-/**
- * Reads the environment and the data directory, and prints the target on stderr. `api` is an address that replaces the
- * one that is found. Throws a StartupError.
- */
+/** Prints the target on stderr. `api` replaces the address that is found. Throws a StartupError. */
 export const findConnections = async (api?: string): Promise<Connections> => {
   const config = readConfig()
   const running = await runningOn(config.dataDir)
   if (running !== undefined) refuseOtherSettings(config, running)
   const { pids: _, ...addresses } = running ?? { pids: {}, ...configuredAddresses(config) }
   const connections = { config, running, addresses: { ...addresses, api: api ?? addresses.api } }
-  printTarget(api === undefined ? targetOf(connections) : `API ${api}`)
+  // Once in each command.
+  if (!isTargetPrinted) printNotice(`Target: ${api === undefined ? targetOf(connections) : `API ${api}`}`)
+  isTargetPrinted = true
   return connections
 }
 
 /** Instructions for the case that no service is known. */
 export const howToStart = (dataDir: string): string =>
-  `No service runs on ${dataDir}. Start it with npm start, or name its data directory in LEDGER_DATA_DIR.`
+  `No service is running on ${dataDir}. Run npm start, or set LEDGER_DATA_DIR to the data directory of the running service.`
 
 /** The connection string without its password, for display. That of the event store may contain `/`. */
 export const withoutPassword = (address: string): string =>

@@ -4,23 +4,18 @@ import { MANIFESTS_TOPIC } from '../../src/commands/manifests.ts'
 import { SCOPE_OF } from '../../src/identity/resourceScopes.ts'
 import { secretIn } from '../../src/settings/secretFiles.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
-import { renewing } from '../demo/tokens.ts'
-import { embeddedIssuerFor } from './apiClient.ts'
+import { TOKEN_SETTING, tokensOf } from './apiClient.ts'
 import { type Api, createApi } from './consume/api.ts'
 import { type Copy, emptyCopy, openCopy, readState } from './consume/copy.ts'
 import { consumeHttp } from './consume/http.ts'
 import { consumeKafka } from './consume/kafka.ts'
-import { printConsumed, printVerified } from './consume/output.ts'
-import { print, printNotice } from './print.ts'
-import { type Verified, verifyByManifests, verifyOverHttp } from './consume/verify.ts'
+import type { Entry } from './consume/fact.ts'
+import { type TopicProof, type Verified, verifyByManifests, verifyOverHttp } from './consume/verify.ts'
 import { findConnections, howToStart } from './connections.ts'
 import { commandLine, interruptible } from './interruption.ts'
+import { counted, jsonOption, print, printJson, printNotice } from './print.ts'
 import { progressFor } from './progress.ts'
-import { TOKEN_SETTING } from './tokenOption.ts'
-
-/**
- * `consume`: an example subscriber whose copy has every fact once, survives a kill at any moment, and can be verified.
- */
+import { printTable } from './table.ts'
 
 type Common = { readonly copy: string; readonly api?: string; readonly tenant?: string; readonly json: boolean }
 type Options = Common & {
@@ -35,21 +30,61 @@ const SUBJECT = 'ledger-consume'
 const SCOPES = ['events:read', ...Object.values(SCOPE_OF)]
 const RETRY_MAX_MS = 60_000
 
-/** The given token, or tokens of the embedded issuer, renewed as needed. */
 const tokensFor = async (tenant: string | undefined): Promise<() => Promise<string>> => {
-  const token = secretIn(process.env, TOKEN_SETTING) ?? ''
-  if (token !== '') return async () => token
-  if (tenant === undefined)
+  if (tenant === undefined && secretIn(process.env, TOKEN_SETTING) === undefined)
     throw new StartupError(
       `Name the tenant with --tenant for a token of the embedded issuer, or put a token of your own into ${TOKEN_SETTING}.`,
     )
-  return renewing(await embeddedIssuerFor({ tenant, subject: SUBJECT, scopes: SCOPES, user: false }))
+  return tokensOf({ ...(tenant !== undefined && { tenant }), subject: SUBJECT }, SCOPES)
 }
 
 const openApi = async ({ api, tenant }: Common, signal: AbortSignal, retryMaxMs: number): Promise<Api> => {
   const { config, addresses } = await findConnections(api)
   if (addresses.api === null) throw new StartupError(howToStart(config.dataDir))
   return createApi({ api: addresses.api, token: await tokensFor(tenant), signal, retryMaxMs })
+}
+
+const summaryOf = ({ counts: { taken, repeated, late }, state }: Copy): string => {
+  const place = state().from === 'http' ? `, up to position ${state().position}` : ''
+  const disorder = late === 0 ? '' : `, ${late} behind a later one of their key`
+  return `${counted(taken, 'new fact')}, ${repeated} already present${disorder}${place}`
+}
+
+const printConsumed = (copy: Copy, folder: string, json: boolean): void => {
+  const { from, topics, position } = copy.state()
+  if (json) printJson({ copy: folder, from, topics, position: from === 'http' ? position : null, ...copy.counts })
+  else print(`${summaryOf(copy)}, in ${folder}`)
+}
+
+const describe = ({ type, subject, position, id, tenantid }: Entry): string =>
+  `${type} for ${subject} at position ${position}, tenant ${tenantid}, id ${id}`
+
+const cellsOf = ({ ranges, topic, unproved, ...proof }: TopicProof): readonly string[] => {
+  const had = ranges.reduce((sum, range) => sum + range.had.count, 0)
+  const total = ranges.reduce((sum, range) => sum + range.wanted.count, 0)
+  const isSound = ranges.every(({ agrees }) => agrees) && proof.findings.length === 0
+  const from = ranges[0]?.from ?? 0n
+  const to = ranges.at(-1)?.to ?? 0n
+  const sealed = ranges.length > 1 ? ` in ${ranges.length} manifests` : ''
+  const beside = unproved === 0 ? '' : `, ${unproved} beside them not proved`
+  return [isSound ? 'ok' : 'FINDING', topic, `${had} of ${total}`, `positions ${from} to ${to}${sealed}${beside}`]
+}
+
+const printProblems = ({ topic, ranges, missing, surplus, findings }: TopicProof): void => {
+  for (const finding of findings) print(`${topic}: ${finding}`)
+  for (const { from, to, had, wanted } of ranges.filter(({ agrees }) => !agrees))
+    print(
+      `${topic}: the ledger has ${counted(wanted.count, 'fact')} at positions ${from} to ${to} (SHA-256 ${wanted.sha256}), and the copy ${had.count}.`,
+    )
+  for (const entry of missing) print(`missing: ${describe(entry)}`)
+  for (const entry of surplus) print(`surplus (${entry.why}): ${describe(entry)}`)
+}
+
+const printVerified = (verified: Verified, json: boolean): void => {
+  if (json) return printJson(verified)
+  printTable(verified.topics.map(cellsOf))
+  for (const proof of verified.topics) printProblems(proof)
+  print(verified.ok ? 'The copy is complete.' : 'The copy is incomplete.')
 }
 
 type Reading = { readonly copy: Copy; readonly signal: AbortSignal; readonly onProgress: () => void }
@@ -76,7 +111,8 @@ const fromKafka = async ({ follow }: Options, reading: Reading): Promise<void> =
 
 const noBroker = (): StartupError =>
   new StartupError(
-    'No Kafka broker is configured: set KAFKA_BROKERS, such as 127.0.0.1:9092 (npm run kafka starts one).',
+    'The service publishes to no Kafka broker. Use --from http; or start a broker (npm run kafka), restart the service with ' +
+      'KAFKA_BROKERS=127.0.0.1:9092, and repeat this command.',
   )
 
 const topicsOf = ({ from, topic }: Options): readonly string[] | undefined => {
@@ -108,7 +144,7 @@ const repair = async (options: Options): Promise<boolean> => {
   if (verified === undefined) return false
   if (verified.ok) printNotice('The copy is complete up to its position.')
   else {
-    printNotice('The copy is not complete: copying every fact anew.')
+    printNotice('The copy is incomplete: copying every fact again.')
     await emptyCopy(options.copy)
   }
   return true
@@ -138,13 +174,12 @@ const verifyCopy = async (options: Common, signal: AbortSignal): Promise<Verifie
   return verifyByManifests(folder, state, await ownFacts())
 }
 
-const repairCommand = ({ copy, tenant }: Common): string =>
-  commandLine(['consume', '--copy', copy, ...(tenant === undefined ? [] : ['--tenant', tenant]), '--repair'])
-
-const remedyOf = async (options: Common): Promise<string> =>
-  (await readState(options.copy)).from === 'http'
-    ? `To repair it: ${repairCommand(options)}`
-    : `To repair it, delete ${options.copy} and consume from Kafka again, while the topics still have the facts.`
+const remedyOf = async ({ copy, tenant }: Common): Promise<string> => {
+  if ((await readState(copy)).from === 'kafka')
+    return `To repair it, delete ${copy} and consume from Kafka again, while the topics still have the facts.`
+  const ofTenant = tenant === undefined ? [] : ['--tenant', tenant]
+  return `To repair it, run: ${commandLine(['consume', '--copy', copy, ...ofTenant, '--repair'])}`
+}
 
 const verify = async (options: Common): Promise<void> => {
   const verified = await interruptible(signal => verifyCopy(options, signal))
@@ -167,7 +202,7 @@ const common = (command: Command): Command =>
 
 const verifyCommand = common(new Command('verify').requiredOption(COPY, COPY_IS))
   .description('Proves by count and hash that a copy has every fact, and names missing and surplus facts.')
-  .option('--json', 'print JSON: {ok, topics: [{topic, ranges, missing, surplus, findings, unproved}]}', false)
+  .addOption(jsonOption('print JSON: {ok, topics: [{topic, ranges, missing, surplus, findings, unproved}]}'))
   .addHelpText(
     'after',
     '\nA copy made over HTTP is compared with GET /events/manifest. Where count or hash differ, the range is halved until\n' +
@@ -187,7 +222,7 @@ export const consumeCommand = common(new Command('consume').option(COPY, COPY_IS
   .option('--topic <topic...>', 'only the facts of these topics, such as ledger.invoice.v1')
   .option('--repair', 'verify the copy first, and copy every fact anew if it is not complete (HTTP)', false)
   .option('--follow', 'continue with new facts until Ctrl-C', false)
-  .option('--json', 'print JSON at the end: {copy, from, topics, position, taken, repeated, late}', false)
+  .addOption(jsonOption('print JSON at the end: {copy, from, topics, position, taken, repeated, late}'))
   .addHelpText(
     'after',
     '\nOver HTTP the facts are those of one tenant, from Kafka (KAFKA_BROKERS) those of all. The progress is stored after the\n' +

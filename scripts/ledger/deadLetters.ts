@@ -1,26 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
 import { READ_MODEL_FOLDERS } from '../../projections/index.ts'
-import { openDatabase } from '../../src/adapters/postgres/database.ts'
-import { recordAuditedDecision } from '../../src/commands/recordAuditedDecision.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import {
   type DeadLetter,
-  type DeadLetterKey,
   deadLettersOfKey,
   type DeadLetterRequest,
   deadLetterSummary,
   requestForDeadLetters,
 } from '../../src/feeds/deadLetters.ts'
 import type { Database } from '../../src/ports.ts'
-import { operatorContext, withLedger } from './operatorContext.ts'
+import { recordAccess } from './operatorContext.ts'
 import { interruptible } from './interruption.ts'
-import { print, printJson, printNotice } from './print.ts'
+import { jsonOption, print, printJson, printNotice } from './print.ts'
 import { progressFor } from './progress.ts'
-import { aligned } from './table.ts'
-import { findConnections, howToStart } from './connections.ts'
-
-/** `dead-letters`: lists the facts that could not be delivered, and retries or discards them for the operator. */
+import { withStores, type Stores } from './stores.ts'
+import { printTable } from './table.ts'
 
 const WAIT_MAX_MS = 30_000
 /** A summary reads all dead letters, of which there may be millions. */
@@ -32,37 +27,17 @@ const PUBLISHER = 'publisher'
 type Json = { readonly json: boolean }
 type Which = Json & { readonly delivery: string }
 
-const withDatabase = async <T>(work: (database: Database, storeUrl: string) => Promise<T>): Promise<T> => {
-  const { config, addresses } = await findConnections()
-  if (addresses.postgres === null || addresses.event_store === null) throw new StartupError(howToStart(config.dataDir))
-  const database = openDatabase({
-    connectionString: addresses.postgres,
-    applicationName: 'ledger-dead-letters',
-    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-  })
-  try {
-    return await work(database, addresses.event_store)
-  } finally {
-    await database.close()
-  }
-}
+const withDeadLetters = (work: (stores: Stores) => Promise<void>): Promise<void> =>
+  withStores('dead-letters', work, { statementTimeoutMs: STATEMENT_TIMEOUT_MS })
 
 const list = ({ json }: Json): Promise<void> =>
-  withDatabase(async ({ sql }) => {
+  withDeadLetters(async ({ database: { sql } }) => {
     const keys = await deadLetterSummary(sql)
     if (json) return printJson({ keys })
     if (keys.length === 0) return print('No dead letters.')
-    const cellsOf = ({ delivery, key, waiting, type, attempts, first_failed_at, reason }: DeadLetterKey) => [
-      delivery,
-      key,
-      String(waiting),
-      type,
-      String(attempts),
-      first_failed_at,
-      reason,
-    ]
     const titles = ['DELIVERY', 'KEY', 'WAITING', 'FAILED', 'ATTEMPTS', 'SINCE', 'REASON']
-    for (const line of aligned([titles, ...keys.map(cellsOf)])) print(line)
+    const members = ['delivery', 'key', 'waiting', 'type', 'attempts', 'first_failed_at', 'reason'] as const
+    printTable([titles, ...keys.map(key => members.map(member => key[member]))])
   })
 
 const waitingOf = async ({ sql }: Database, delivery: string, key: string): Promise<readonly DeadLetter[]> => {
@@ -72,19 +47,12 @@ const waitingOf = async ({ sql }: Database, delivery: string, key: string): Prom
 }
 
 const show = (key: string, { json, delivery }: Which): Promise<void> =>
-  withDatabase(async database => {
+  withDeadLetters(async ({ database }) => {
     const facts = await waitingOf(database, delivery, key)
     if (json) return printJson({ delivery, key, facts })
-    const rows = facts.map(fact => [
-      String(fact.position),
-      fact.type,
-      fact.event_id,
-      String(fact.attempts),
-      fact.first_failed_at,
-      fact.reason,
-    ])
     const titles = ['POSITION', 'EVENT', 'ID', 'ATTEMPTS', 'SINCE', 'REASON']
-    for (const line of aligned([titles, ...rows])) print(line)
+    const members = ['position', 'type', 'event_id', 'attempts', 'first_failed_at', 'reason'] as const
+    printTable([titles, ...facts.map(fact => members.map(member => fact[member]))])
   })
 
 type OperatorRequest = {
@@ -94,16 +62,7 @@ type OperatorRequest = {
   readonly position?: bigint
 }
 
-/** The audit record is written before the action, so that no discarded fact is without one. */
-const audit = (storeUrl: string, { key, what }: OperatorRequest, { tenant_id }: DeadLetter): Promise<void> =>
-  withLedger(storeUrl, ledger => {
-    const command = { type: 'GrantAccess' as const, operation: `${what}_dead_letters`, resource: key }
-    return recordAuditedDecision(ledger, command, operatorContext(tenant_id))
-  })
-
-/**
- * Waits until a process has executed the request, for WAIT_MAX_MS at most. Resolves to the rows of the key that remain.
- */
+/** Waits for WAIT_MAX_MS at most. Resolves to the rows of the key that remain. */
 const awaitExecution = async (
   { sql }: Database,
   { delivery, key, position }: OperatorRequest,
@@ -120,12 +79,13 @@ const awaitExecution = async (
 }
 
 const execute = (order: OperatorRequest, { json }: Json): Promise<void> =>
-  withDatabase(async (database, storeUrl) => {
+  withDeadLetters(async ({ ledger, database }) => {
     const { delivery, key, what, position } = order
     const before = await waitingOf(database, delivery, key)
     const meant = position === undefined ? before : before.filter(fact => fact.position === position)
     if (meant[0] === undefined) throw new StartupError(`No fact of ${key} is parked at position ${position}.`)
-    await audit(storeUrl, order, meant[0])
+    // The audit record is written before the action, so that no discarded fact is without one.
+    await recordAccess(ledger, { operation: `${what}_dead_letters`, tenant: meant[0].tenant_id, resource: key })
     await requestForDeadLetters(database.sql, { delivery, key }, what, position)
     const progress = progressFor({ json })(key, 'events', { total: meant.length })
     const onWaiting = (waiting: number): void => progress.update(meant.length - waiting)
@@ -159,7 +119,7 @@ const discard = (
 }
 
 const subcommand = (name: string, description: string): Command =>
-  new Command(name).description(description).option('--json', 'print JSON', false)
+  new Command(name).description(description).addOption(jsonOption())
 /** A read model has two names (`projections list`); its dead letters are kept by that of its checkpoint. */
 const checkpointOf = (delivery: string): string => READ_MODEL_FOLDERS[delivery] ?? delivery
 

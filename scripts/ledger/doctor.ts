@@ -2,7 +2,6 @@ import { Command } from 'commander'
 import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import type { Database, EventStore } from '../../src/ports.ts'
-import { checkClock } from './doctor/clock.ts'
 import {
   checkApproval,
   checkConfiguration,
@@ -10,18 +9,13 @@ import {
   type Configuration,
   readConfiguration,
 } from './doctor/configuration.ts'
-import { checkErrors } from './doctor/errors.ts'
+import { checkClock, checkDeadLetters, checkErrors, checkTenantBytes } from './doctor/databaseChecks.ts'
 import { examineFeeds, type FeedExamination, type FeedReport } from './doctor/feeds.ts'
 import { reasonOf } from '../../src/lib/connectionFailures.ts'
 import { type Check, finding, notChecked, orNotChecked } from './doctor/finding.ts'
 import { awaitLeases, checkLocks, type LeaseReport, neededLeases } from './doctor/locks.ts'
-import { compareLogs } from './doctor/log.ts'
 import { examineMachine, type Machine } from './doctor/machine.ts'
-import { checkDeadLetters } from './doctor/deadLetters.ts'
-import { checkRights } from './doctor/rights.ts'
-import { checkTenants } from './doctor/tenants.ts'
-import { checkTenantBytes } from './doctor/tenantBytes.ts'
-import { checkVersions, readVersions, type Versions } from './doctor/versions.ts'
+import { checkRights, checkTenants, compareLogs } from './doctor/storeChecks.ts'
 import { hasSigningKey } from '../../src/compose/signingKey.ts'
 import {
   checkApi,
@@ -31,19 +25,15 @@ import {
   checkMetrics,
   checkPostgres,
   checkStore,
+  checkVersions,
+  readVersions,
+  type Versions,
 } from './doctor/dependencies.ts'
-import { exitWhenPrinted, print, printJson } from './print.ts'
-import { aligned } from './table.ts'
+import { exitWhenPrinted, jsonOption, print, printJson } from './print.ts'
+import { printTable } from './table.ts'
 import { findConnections, howToStart, type ServiceAddresses, type Connections, withoutPassword } from './connections.ts'
 
-/** `doctor`: checks every dependency and feed, and prints the findings with their remedies. */
-
-/** The document of `--json`. */
-type Diagnosis = Machine & {
-  readonly ok: boolean
-  readonly at: string
-  readonly addresses: ServiceAddresses
-  readonly configuration: Configuration
+type Examined = {
   readonly checks: readonly Check[]
   readonly feeds: readonly FeedReport[]
   readonly locks: readonly LeaseReport[]
@@ -51,94 +41,80 @@ type Diagnosis = Machine & {
   readonly versions?: Versions
 }
 
-type Examined = {
-  readonly checks: readonly Check[]
-  readonly feeds: readonly FeedReport[]
-  readonly locks: readonly LeaseReport[]
-  readonly versions: Versions | undefined
-}
+/** The document of `--json`. */
+type Diagnosis = Machine &
+  Examined & {
+    readonly ok: boolean
+    readonly at: string
+    readonly addresses: ServiceAddresses
+    readonly configuration: Configuration
+  }
 
 const unknown = (check: string, setting: string): Check =>
   finding(check, 'Its address is not known.', `Set ${setting}, or start the service, which brings its own.`)
 
-type OfDatabase = { readonly checks: readonly Check[]; readonly leases: readonly LeaseReport[] }
+/** Makes each check by its name; where the dependency does not answer, each says so. */
+const checksOf = <D>(
+  who: string,
+  dependency: D | undefined,
+  checks: Readonly<Record<string, (dependency: D) => Promise<Check>>>,
+): Promise<readonly Check[]> =>
+  Promise.all(
+    Object.entries(checks).map(async ([name, check]) =>
+      dependency === undefined
+        ? notChecked(name, `${who} does not answer`)
+        : orNotChecked(name, () => check(dependency)),
+    ),
+  )
 
-const examineDatabase = async (
-  database: Database,
-  { config, addresses }: Pick<Connections, 'config' | 'addresses'>,
-): Promise<OfDatabase> => {
-  const needed = neededLeases({ hasKafka: addresses.kafka !== null, signs: hasSigningKey(config.evidence) })
-  let leases: readonly LeaseReport[] = []
-  const locks = async (): Promise<Check> => {
-    leases = await awaitLeases(database, needed)
-    return checkLocks(leases, needed)
-  }
-  const checks = await Promise.all([
-    orNotChecked('clock', () => checkClock(database)),
-    orNotChecked('locks', locks),
-    orNotChecked('dead letters', () => checkDeadLetters(database)),
-    orNotChecked('bytes of tenants', () => checkTenantBytes(database, config.tenantBytesPerDay)),
-    orNotChecked('failed feeds', () => checkErrors(database)),
-  ])
-  return { checks, leases }
-}
-
-const examineBoth = async (examination: FeedExamination, head: bigint): Promise<Pick<Examined, 'checks' | 'feeds'>> => {
-  const failed = (error: unknown) => ({ checks: [notChecked('feeds', reasonOf(error))], feeds: [] })
-  const [log, examined] = await Promise.all([
-    orNotChecked('log', () => compareLogs(examination)),
-    examineFeeds(examination, head).catch(failed),
-  ])
-  return { checks: [log, ...examined.checks], feeds: examined.feeds }
-}
-
-const withoutAnswer = (names: readonly string[], who: string): readonly Check[] =>
-  names.map(name => notChecked(name, `${who} does not answer`))
-
-const NO_STORE = withoutAnswer(['event store rights', 'tenants'], 'the event store')
-const DATABASE_CHECKS = ['clock', 'locks', 'dead letters', 'bytes of tenants', 'failed feeds']
-const NO_DATABASE: OfDatabase = { checks: withoutAnswer(DATABASE_CHECKS, 'Postgres'), leases: [] }
-const NO_FEEDS: Pick<Examined, 'checks' | 'feeds'> = {
-  checks: withoutAnswer(['log', 'feeds'], 'the event store or Postgres'),
-  feeds: [],
+const examineAllFeeds = async (examination: FeedExamination | undefined, silent: string) => {
+  const failed = (reason: string) => ({ checks: [notChecked('feeds', reason)], feeds: [] })
+  if (examination === undefined) return failed(`${silent} does not answer`)
+  return examineFeeds(examination).catch((error: unknown) => failed(reasonOf(error)))
 }
 
 type Stores = { readonly store: EventStore | undefined; readonly database: Database | undefined }
 
-const examineStore = (store: EventStore): Promise<readonly Check[]> =>
-  Promise.all([
-    orNotChecked('event store rights', () => checkRights(store)),
-    orNotChecked('tenants', () => checkTenants(store)),
-  ])
+const examineDatabase = async (database: Database | undefined, { config, addresses }: Connections) => {
+  const needed = neededLeases({ hasKafka: addresses.kafka !== null, signs: hasSigningKey(config.evidence) })
+  let locks: readonly LeaseReport[] = []
+  const checks = await checksOf('Postgres', database, {
+    clock: checkClock,
+    locks: async opened => {
+      locks = await awaitLeases(opened, needed)
+      return checkLocks(locks, needed)
+    },
+    'dead letters': checkDeadLetters,
+    'tenant storage': opened => checkTenantBytes(opened, config.tenantBytesPerDay),
+    'failed feeds': checkErrors,
+  })
+  return { checks, locks }
+}
 
 /** Examines the stores that respond, each for itself and both together. */
-const examineOpened = async (
-  { running, addresses, config }: Connections,
-  { store, database }: Stores,
-): Promise<Examined> => {
-  const { event_store, postgres, kafka } = addresses
+const examineOpened = async (connections: Connections, { store, database }: Stores): Promise<Examined> => {
+  const { event_store, postgres, kafka } = connections.addresses
   const [stored, postgresCheck, versions] = await Promise.all([
     store ? checkStore(event_store ?? '', store) : { check: unknown('event store', 'EVENTSTORE_URL') },
-    database ? checkPostgres(postgres ?? '', database) : unknown('Postgres', 'DATABASE_URL'),
+    database
+      ? checkPostgres(postgres ?? '', database, connections.running?.pids['postgres'] !== undefined)
+      : unknown('Postgres', 'DATABASE_URL'),
     readVersions(database, event_store ?? undefined),
   ])
-  const hasKafka = kafka !== null
-  const [ofStore, ofDatabase, both] = await Promise.all([
-    store && 'head' in stored ? examineStore(store) : NO_STORE,
-    database && postgresCheck.status === 'ok' ? examineDatabase(database, { config, addresses }) : NO_DATABASE,
-    store && database && 'head' in stored && postgresCheck.status === 'ok'
-      ? examineBoth({ store, database, hasKafka, isEmbedded: running?.pids['eventstore'] !== undefined }, stored.head)
-      : NO_FEEDS,
+  const ofStore = store && 'head' in stored ? { store, head: stored.head } : undefined
+  const answering = postgresCheck.status === 'ok' ? database : undefined
+  const silent = ofStore === undefined ? 'the event store' : 'Postgres'
+  const isEmbedded = connections.running?.pids['eventstore'] !== undefined
+  const both = ofStore && answering && { ...ofStore, database: answering, hasKafka: kafka !== null, isEmbedded }
+  const [storeChecks, logChecks, examinedFeeds, examinedDatabase] = await Promise.all([
+    checksOf('the event store', ofStore?.store, { 'event store rights': checkRights, tenants: checkTenants }),
+    checksOf(silent, both, { log: compareLogs }),
+    examineAllFeeds(both, silent),
+    examineDatabase(answering, connections),
   ])
-  const checks = [
-    stored.check,
-    postgresCheck,
-    checkVersions(versions),
-    ...ofStore,
-    ...both.checks,
-    ...ofDatabase.checks,
-  ]
-  return { checks, feeds: both.feeds, locks: ofDatabase.leases, versions }
+  const first = [stored.check, postgresCheck, checkVersions(versions)]
+  const checks = [...first, ...storeChecks, ...logChecks, ...examinedFeeds.checks, ...examinedDatabase.checks]
+  return { checks, feeds: examinedFeeds.feeds, locks: examinedDatabase.locks, versions }
 }
 
 const examineStores = async (connections: Connections): Promise<Examined> => {
@@ -167,8 +143,6 @@ const examineDependencies = async (connections: Connections): Promise<Examined> 
   return { ...stores, checks: [reached, ...stores.checks, ...brokers, keys, operator, ...collectors] }
 }
 
-const NOTHING_RUNS: Omit<Examined, 'checks'> = { feeds: [], locks: [], versions: undefined }
-
 const masked = (addresses: ServiceAddresses): ServiceAddresses => ({
   ...addresses,
   event_store: addresses.event_store && withoutPassword(addresses.event_store),
@@ -181,24 +155,18 @@ const examine = async ({ withPasswords }: Options): Promise<Diagnosis> => {
   const { machine, checks } = await examineMachine(config)
   const nothingThere = Object.values(addresses).every(address => address === null)
   const dependencies = nothingThere
-    ? { ...NOTHING_RUNS, checks: [finding('service', 'It is not running.', howToStart(config.dataDir))] }
+    ? { feeds: [], locks: [], checks: [finding('service', 'It is not running.', howToStart(config.dataDir))] }
     : await examineDependencies(connections)
   const settings = [checkConfiguration(process.env), ...checkExceptions(config.insecure), checkApproval(process.env)]
   const all = [...settings, ...checks, ...dependencies.checks]
-  const isOk = all.every(({ status }) => status === 'ok' || status === 'not_used')
-  const at = new Date().toISOString()
-  const configuration = readConfiguration(process.env)
-  const { feeds, locks, versions } = dependencies
   return {
-    ok: isOk,
-    at,
+    ok: all.every(({ status }) => status === 'ok' || status === 'not_used'),
+    at: new Date().toISOString(),
     addresses: withPasswords ? addresses : masked(addresses),
-    configuration,
+    configuration: readConfiguration(process.env),
     ...machine,
-    ...(versions && { versions }),
+    ...dependencies,
     checks: all,
-    feeds,
-    locks,
   }
 }
 
@@ -209,8 +177,8 @@ const WORDS: Readonly<Record<Check['status'], string>> = {
   not_checked: 'not checked:',
 }
 
-const printTable = ({ checks }: Diagnosis): void => {
-  for (const line of aligned(checks.map(({ check, status, detail }) => [WORDS[status], check, detail]))) print(line)
+const printDiagnosis = ({ checks }: Diagnosis): void => {
+  printTable(checks.map(({ check, status, detail }) => [WORDS[status], check, detail]))
   print()
   // Checks that could not be made share one remedy.
   const remedies = new Map<string, string[]>()
@@ -222,10 +190,8 @@ const printTable = ({ checks }: Diagnosis): void => {
 
 export const doctorCommand = new Command('doctor')
   .description('Checks every dependency and feed, and prints each problem with its remedy.')
-  .option(
-    '--json',
-    'print JSON: {ok, addresses, configuration, node, data_directory, versions, checks, feeds, locks}',
-    false,
+  .addOption(
+    jsonOption('print JSON: {ok, addresses, configuration, node, data_directory, versions, checks, feeds, locks}'),
   )
   .option(
     '--with-passwords',
@@ -242,7 +208,7 @@ export const doctorCommand = new Command('doctor')
   .action(async (options: Options) => {
     const diagnosis = await examine(options)
     if (options.json) printJson(diagnosis)
-    else printTable(diagnosis)
+    else printDiagnosis(diagnosis)
     process.exitCode = diagnosis.ok ? 0 : 1
     // A dependency that never answers keeps its connection open, and with it this process.
     exitWhenPrinted()

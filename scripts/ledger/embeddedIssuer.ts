@@ -2,8 +2,6 @@ import { text } from 'node:stream/consumers'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { findConnections } from './connections.ts'
 
-/** Shared functions of the commands for the embedded issuer. */
-
 /** The data directory of the embedded issuer. Throws a StartupError if OIDC_ISSUER names an external one. */
 export const issuerDirectory = async (): Promise<string> => {
   const { config } = await findConnections()

@@ -1,29 +1,15 @@
 import { createPublicKey } from 'node:crypto'
 import { Command } from 'commander'
-import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
-import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { realWorld } from '../../src/lib/clockAndRandomness.ts'
-import { createLedger } from '../../src/commands/commandHandler.ts'
 import { signingKeyFrom } from '../../src/compose/signingKey.ts'
 import { publicKeys } from '../../src/evidence/headStore.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
-import { findConnections, howToStart } from './connections.ts'
 import { acceptLog } from './evidence/acceptance.ts'
 import { interruptible } from './interruption.ts'
-import { print, printJson, printLines, printNotice } from './print.ts'
-
-/** `evidence accept` and `evidence key`: the decisions about the signed heads. */
+import { jsonOption, print, printJson, printLines, printNotice } from './print.ts'
+import { withStores } from './stores.ts'
 
 type Options = { readonly json: boolean }
-
-const openStores = async () => {
-  const { config, addresses } = await findConnections()
-  const { event_store, postgres } = addresses
-  if (event_store === null || postgres === null) throw new StartupError(howToStart(config.dataDir))
-  const store = openEventStore({ connectionString: event_store })
-  const database = openDatabase({ connectionString: postgres, applicationName: 'ledger-evidence' })
-  return { config, store, database, close: () => Promise.all([store.close(), database.close()]) }
-}
 
 /** The signed head has the reason, and the end of the file of heads is read at once. */
 const REASON_CHARS_MAX = 1_000
@@ -31,27 +17,20 @@ const REASON_CHARS_MAX = 1_000
 const accept = async ({ json, reason }: Options & { readonly reason: string }): Promise<void> => {
   if (reason.length > REASON_CHARS_MAX)
     throw new StartupError(`The reason has ${reason.length} characters: ${REASON_CHARS_MAX} are the most.`)
-  const { config, store, database, close } = await openStores()
-  try {
-    const world = realWorld()
-    const ledger = createLedger(store, world)
+  const restart = await withStores('evidence', async ({ ledger, database, config }) => {
     const { headsFile } = config.evidence
     const key = await signingKeyFrom(config)
-    const restart = await interruptible(signal =>
-      acceptLog({ ledger, database, headsFile, key, reason, world, signal }),
-    )
-    if (restart === undefined) return
-    if (json) return printJson(restart)
-    const { generation, kept_size, abandoned_size, audit_record } = restart
-    const how =
-      kept_size >= abandoned_size
-        ? 'Confirmed: nothing was lost.'
-        : `Accepted: of ${abandoned_size} signed events the first ${kept_size} are kept.`
-    print(`${how} Heads of generation ${generation} follow.`)
-    print(`The audit record is ${audit_record}.`)
-  } finally {
-    await close()
-  }
+    return interruptible(signal => acceptLog({ ledger, database, headsFile, key, reason, world: realWorld(), signal }))
+  })
+  if (restart === undefined) return
+  if (json) return printJson(restart)
+  const { generation, kept_size, abandoned_size, audit_record } = restart
+  const how =
+    kept_size >= abandoned_size
+      ? 'Confirmed: nothing was lost.'
+      : `Accepted: of ${abandoned_size} signed events the first ${kept_size} are kept.`
+  print(`${how} Heads of generation ${generation} follow.`)
+  print(`The audit record is ${audit_record}.`)
 }
 
 /** `publicKey`: SubjectPublicKeyInfo in base64. */
@@ -61,18 +40,14 @@ const pemOf = (publicKey: string): string => {
 }
 
 const printKey = async ({ json }: Options): Promise<void> => {
-  const { database, close } = await openStores()
-  try {
-    const keys = [...(await publicKeys(database.sql))].map(([id, public_key]) => ({ id, public_key }))
-    if (json) return printJson({ items: keys })
-    for (const { id, public_key } of keys) {
-      printNotice(`The key ${id}:`)
-      printLines(pemOf(public_key))
-    }
-    if (keys.length === 0) printNotice('No head has been signed yet, so there is no key.')
-  } finally {
-    await close()
+  const stored = await withStores('evidence', ({ database }) => publicKeys(database.sql))
+  const keys = [...stored].map(([id, public_key]) => ({ id, public_key }))
+  if (json) return printJson({ items: keys })
+  for (const { id, public_key } of keys) {
+    printNotice(`The key ${id}:`)
+    printLines(pemOf(public_key))
   }
+  if (keys.length === 0) printNotice('No head has been signed yet, so there is no key.')
 }
 
 export const evidenceCommand = new Command('evidence')
@@ -84,10 +59,8 @@ export const evidenceCommand = new Command('evidence')
         '--reason <text>',
         'why the loss is accepted, for the audit record and the signed head; no personal data',
       )
-      .option(
-        '--json',
-        'print JSON: {generation, kept_size, abandoned_size, abandoned_root, audit_record, accepted_by}',
-        false,
+      .addOption(
+        jsonOption('print JSON: {generation, kept_size, abandoned_size, abandoned_root, audit_record, accepted_by}'),
       )
       .addHelpText(
         'after',
@@ -101,6 +74,6 @@ export const evidenceCommand = new Command('evidence')
       .description(
         'Prints the public keys of the heads in PEM, for a file that verify --key takes; their ids are on stderr.',
       )
-      .option('--json', 'print JSON: {items: [{id, public_key}]}, with SubjectPublicKeyInfo in base64', false)
+      .addOption(jsonOption('print JSON: {items: [{id, public_key}]}, with SubjectPublicKeyInfo in base64'))
       .action(printKey),
   )

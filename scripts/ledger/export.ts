@@ -1,23 +1,16 @@
 import { resolve } from 'node:path'
 import { Command } from 'commander'
 import { SYSTEM_TENANT } from '../../streams/envelope.ts'
-import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
-import { openDatabase } from '../../src/adapters/postgres/database.ts'
-import { realWorld } from '../../src/lib/clockAndRandomness.ts'
-import { createLedger } from '../../src/commands/commandHandler.ts'
 import { hasLeafOf } from '../../src/evidence/leaves.ts'
 import type { Database } from '../../src/ports.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
-import { recordLook } from './audited.ts'
-import { findConnections, howToStart } from './connections.ts'
 import type { Manifest } from './evidence/format.ts'
 import { writeEvidence } from './evidence/write.ts'
 import { interruptible } from './interruption.ts'
-import { checkedTenant } from './operatorContext.ts'
-import { print, printJson } from './print.ts'
+import { checkedTenant, recordAccess } from './operatorContext.ts'
+import { jsonOption, print, printJson } from './print.ts'
 import { progressFor } from './progress.ts'
-
-/** `export --evidence`: writes the signed events with their proofs into a folder, for auditors. */
+import { withStores } from './stores.ts'
 
 type Options = { readonly evidence: boolean; readonly out: string; readonly tenant?: string; readonly json: boolean }
 
@@ -30,26 +23,18 @@ const refuseUnknown = async (database: Database, tenant: string): Promise<void> 
   throw new StartupError(`No signed event is of a tenant ${tenant}.`)
 }
 
-const exportEvidence = async ({ out, tenant: tenantName, json }: Options): Promise<Manifest | undefined> => {
+const exportEvidence = ({ out, tenant: tenantName, json }: Options): Promise<Manifest | undefined> => {
   const tenant = tenantName === undefined ? null : checkedTenant(tenantName)
-  const { config, addresses } = await findConnections()
-  const { event_store, postgres } = addresses
-  if (event_store === null || postgres === null) throw new StartupError(howToStart(config.dataDir))
-  const store = openEventStore({ connectionString: event_store })
-  const database = openDatabase({ connectionString: postgres, applicationName: 'ledger-export' })
-  try {
+  return withStores('export', async ({ ledger, database, config }) => {
     if (tenant !== null) await refuseUnknown(database, tenant)
-    const world = realWorld()
+    await recordAccess(ledger, { operation: 'export_evidence', tenant: tenant ?? SYSTEM_TENANT, resource: null })
     const { headsFile } = config.evidence
-    const look = { operation: 'export_evidence', tenant: tenant ?? SYSTEM_TENANT, resource: null }
-    await recordLook(createLedger(store, world), look)
+    const { store, world } = ledger
     const startProgress = progressFor({ json })
-    return await interruptible(signal =>
+    return interruptible(signal =>
       writeEvidence({ store, database, world, headsFile, folder: resolve(out), tenant, startProgress, signal }),
     )
-  } finally {
-    await Promise.all([store.close(), database.close()])
-  }
+  })
 }
 
 const countText = (count: number): string => count.toLocaleString('en')
@@ -80,7 +65,7 @@ export const exportCommand = new Command('export')
   .option('--evidence', 'required: the kind of export', false)
   .requiredOption('--out <folder>', 'a folder that is empty or does not exist')
   .option('--tenant <tenant>', 'only the events of this tenant; of the others the hashes alone')
-  .option('--json', 'print the manifest as JSON', false)
+  .addOption(jsonOption('print the manifest as JSON'))
   .addHelpText(
     'after',
     '\nEnds at the newest signed head. README.md in the folder describes the files and how to verify them without this\n' +

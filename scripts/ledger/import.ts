@@ -1,7 +1,6 @@
-import { userInfo } from 'node:os'
 import { Command } from 'commander'
 import { StartupError } from '../../src/lib/startupError.ts'
-import { type CallerOptions, tokensOf } from './apiClient.ts'
+import { type CallerOptions, tokensOf, withCaller } from './apiClient.ts'
 import { createLedgerPayments } from './bankStatement/ledgerPayments.ts'
 import { type Status, STATUSES } from './bankStatement/outcomes.ts'
 import { reconcile } from './bankStatement/reconcile.ts'
@@ -9,16 +8,13 @@ import { openReport, type ReportRow, rowOf } from './bankStatement/report.ts'
 import { openStatement, type StatementFile } from './bankStatement/statementFile.ts'
 import { BANK_STATEMENT_HELP } from './bankStatement/helpText.ts'
 import { findConnections, howToStart } from './connections.ts'
-import { withLedger } from './operatorContext.ts'
 import { interruptible } from './interruption.ts'
-import { print, printJson, printNotice } from './print.ts'
+import { jsonOption, print, printJson, printNotice } from './print.ts'
 import { progressFor } from './progress.ts'
-import { aligned } from './table.ts'
-import { tokenOptions } from './tokenOption.ts'
+import { withLedger } from './stores.ts'
+import { printTable } from './table.ts'
 
-/** `import bank-statement`: settles deferred payments by the lines of a bank statement, and reports all others. */
-
-type Options = CallerOptions & { readonly report?: string; readonly dryRun: boolean; readonly json: boolean }
+type Options = CallerOptions & { readonly report?: string; readonly dryRun: boolean }
 
 type Result = {
   readonly counts: Record<Status, number>
@@ -40,9 +36,9 @@ const reportFor = async (file: StatementFile, path: string | undefined) => {
 
 const importFrom = async (file: StatementFile, options: Options, signal: AbortSignal): Promise<Result> => {
   const { config, addresses } = await findConnections()
-  const { api, event_store } = addresses
-  if (api === null || event_store === null) throw new StartupError(howToStart(config.dataDir))
-  const head = await withLedger(event_store, ({ store }) => store.head())
+  const { api } = addresses
+  if (api === null) throw new StartupError(howToStart(config.dataDir))
+  const head = await withLedger(({ store }) => store.head())
   const payments = createLedgerPayments({ api, head, token: await tokensOf(options, SCOPES), signal })
   const counts = Object.fromEntries(STATUSES.map(status => [status, 0])) as Record<Status, number>
   const result: Result = { counts, settledNow: 0, rows: [] }
@@ -65,16 +61,13 @@ const importFrom = async (file: StatementFile, options: Options, signal: AbortSi
   return result
 }
 
-const cellsOf = ({ line, status, booking_date, amount, currency, reference, detail }: ReportRow): readonly string[] =>
-  [line, status, booking_date, amount, currency, reference, detail].map(value => String(value ?? ''))
-
 const show = ({ counts, settledNow, rows }: Result, { dryRun, json }: Options): void => {
   if (json) return printJson({ dry_run: dryRun, settled_now: settledNow, counts, items: rows })
-  for (const line of aligned(Object.entries(counts).map(([status, count]) => [status, String(count)]))) print(line)
+  printTable(Object.entries(counts).map(([status, count]) => [status, count]))
   const others = Object.entries(counts).reduce((sum, [status, count]) => sum + (status === 'matched' ? 0 : count), 0)
   if (others > 0) print()
-  const header = ['line', 'status', 'booking_date', 'amount', 'currency', 'reference', 'detail']
-  if (others > 0) for (const line of aligned([header, ...rows.map(cellsOf)])) print(line)
+  const header = ['line', 'status', 'booking_date', 'amount', 'currency', 'reference', 'detail'] as const
+  if (others > 0) printTable([header, ...rows.map(row => header.map(name => row[name] ?? ''))])
   if (others > rows.length) print(`… and ${others - rows.length} more: --report FILE has all.`)
   printNotice(dryRun ? 'Nothing was settled: --dry-run.' : `${settledNow} payments were settled now.`)
 }
@@ -92,23 +85,21 @@ const importStatement = async (path: string, options: Options): Promise<void> =>
   }
 }
 
-const [stdin, refused] = tokenOptions('payments:settle')
-
-const bankStatementCommand = new Command('bank-statement')
+const bankStatementCommand = withCaller(new Command('bank-statement'), {
+  scope: 'payments:settle',
+  tenant: 'the tenant of the payments',
+  subject: 'the subject of the settlements',
+})
   .description('Settles the deferred payments that a bank statement has the money for, and reports all other lines.')
   .argument('<file>', 'the statement: camt.053 (XML), or CSV in the form below')
-  .option('--tenant <tenant>', 'the tenant of the payments')
-  .option('--subject <subject>', 'the subject of the settlements', userInfo().username)
   .option('--report <file>', 'write the outcome of every line as CSV')
   .option('--dry-run', 'settle nothing; the report is the one that the import would give', false)
-  .option(
-    '--json',
-    'print JSON: {dry_run, settled_now, counts: {matched, …}, items: [{line, status, booking_date, amount, currency, ' +
-      'reference, payment_id, payment_amount, payment_currency, detail}]}',
-    false,
+  .addOption(
+    jsonOption(
+      'print JSON: {dry_run, settled_now, counts: {matched, …}, items: [{line, status, booking_date, amount, currency, ' +
+        'reference, payment_id, payment_amount, payment_currency, detail}]}',
+    ),
   )
-  .addOption(stdin)
-  .addOption(refused)
   .addHelpText('after', BANK_STATEMENT_HELP)
   .action(importStatement)
 

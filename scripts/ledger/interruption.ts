@@ -1,13 +1,6 @@
 import { constants } from 'node:os'
 import { printNotice } from './print.ts'
 
-/**
- * Ctrl-C in long commands: the step in progress is completed, and the command that goes on from there is printed.
- *
- *   const copied = await interruptible(signal => copyAll({ signal }))
- *   if (copied !== undefined) print(…)
- */
-
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 /** Shells report the end by a signal as this number plus that of the signal. */
 const ENDED_BY_SIGNAL = 128
@@ -15,17 +8,12 @@ const ENDED_BY_SIGNAL = 128
 const PLAIN_WORD = /^[A-Za-z0-9_./:=@%+,-]+$/
 const quoted = (word: string): string => (PLAIN_WORD.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)
 
-/**
- * The command line for these arguments of `ledger`, to be pasted into a shell, with the data directory if one is set.
- */
+/** The command line for these arguments, to be pasted into a shell, with the data directory if one is set. */
 export const commandLine = (args: readonly string[]): string => {
   const dataDir = process.env['LEDGER_DATA_DIR'] ?? ''
   const setting = dataDir === '' ? '' : `LEDGER_DATA_DIR=${quoted(dataDir)} `
   return `${setting}npm run -s ledger -- ${args.map(quoted).join(' ')}`
 }
-
-/** The command line of this process. */
-export const sameCommand = (): string => commandLine(process.argv.slice(2))
 
 /**
  * Runs `work` with a signal that SIGINT, SIGTERM and SIGHUP abort. Work that then rejects was interrupted: the command
@@ -36,7 +24,7 @@ export const sameCommand = (): string => commandLine(process.argv.slice(2))
  */
 export const interruptible = async <T>(
   work: (signal: AbortSignal) => Promise<T>,
-  goOn: () => string = sameCommand,
+  goOn = () => commandLine(process.argv.slice(2)),
 ): Promise<T | undefined> => {
   const stop = new AbortController()
   let code = 0

@@ -1,9 +1,7 @@
 import { Command } from 'commander'
 import { rotateSigningKey } from '../../src/embedded/issuer/signingKey.ts'
 import { issuerDirectory } from './embeddedIssuer.ts'
-import { print, printJson } from './print.ts'
-
-/** `issuer`: rotation of the embedded issuer's signing key. */
+import { jsonOption, print, printJson } from './print.ts'
 
 const rotateKey = async ({ now, json }: { readonly now: boolean; readonly json: boolean }): Promise<void> => {
   const { signing, retiring } = await rotateSigningKey(await issuerDirectory(), { now })
@@ -21,7 +19,7 @@ export const issuerCommand = new Command('issuer')
         'Creates a new signing key. The old one stays published until the last token that it signed has expired.',
       )
       .option('--now', 'remove the old key at once: all its tokens are refused within 60 s', false)
-      .option('--json', 'print JSON: {kid, retiring: [{kid, until}]}', false)
+      .addOption(jsonOption('print JSON: {kid, retiring: [{kid, until}]}'))
       .addHelpText(
         'after',
         '\nThe service does not have to run; a running service signs with the new key within seconds, and keeps accepting the old tokens.\n' +

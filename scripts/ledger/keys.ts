@@ -1,19 +1,12 @@
-import { userInfo } from 'node:os'
 import { Command } from 'commander'
 import { READ_SCOPES } from '../../src/identity/principal.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import type { ApiKey, ApiKeyWithSecret, NewApiKey } from '../client/src/index.ts'
-import { type CallerOptions, type KeyedOptions, keyOf, keyOption, ledgerOf, PAGE_LIMIT } from './apiClient.ts'
-import { tokenOptions } from './tokenOption.ts'
-import { print, printJson, printNotice } from './print.ts'
-import { aligned } from './table.ts'
+import { type CallerOptions, keyOf, keyOption, ledgerOf, PAGE_LIMIT, withCaller } from './apiClient.ts'
+import { jsonOption, print, printJson, printNotice } from './print.ts'
+import { printTable } from './table.ts'
 
-/**
- * `keys`: listing, issuing, rotation and revocation of API keys. It calls the API, because only the service has the
- * pepper, and because issuance is authorized and audited in one place.
- */
-
-type Output = CallerOptions & { readonly json: boolean }
+/** It calls the API, because only the service has the pepper, and issuance is authorized and audited in one place. */
 
 const MANAGE = 'keys:manage'
 
@@ -29,29 +22,28 @@ const quotaOf = (text: string) => {
   return { requests: Number(requests), window_seconds: Number(seconds) }
 }
 
-const list = async (options: Output & { readonly state?: ApiKey['state'] }): Promise<void> => {
+const list = async (options: CallerOptions & { readonly state?: ApiKey['state'] }): Promise<void> => {
   const ledger = await ledgerOf(options, [MANAGE])
   const query = { limit: PAGE_LIMIT, state: options.state }
   const keys = await Array.fromAsync(ledger.list('GET /api-keys', { query }))
   if (options.json) return printJson({ items: keys })
   const rows = keys.map(({ id, state, expires_at, scopes, name }) => [id, state, expires_at, scopes.join(' '), name])
-  for (const line of aligned([['id', 'state', 'expires_at', 'scopes', 'name'], ...rows])) print(line)
+  printTable([['id', 'state', 'expires_at', 'scopes', 'name'], ...rows])
 }
 
 /** Only the secret goes to stdout, so that it can be piped to a secret store; the other members go to stderr. */
-const printSecret = ({ secret, ...key }: ApiKeyWithSecret, { json }: Output, more: string): void => {
+const printSecret = ({ secret, ...key }: ApiKeyWithSecret, { json }: CallerOptions, more: string): void => {
   if (json) return printJson({ ...key, secret })
   print(secret)
   printNotice(`${key.id} is good until ${key.expires_at}. ${more}It is not shown again.`)
 }
 
-type Issue = Output &
-  KeyedOptions & {
-    readonly name: string
-    readonly scope: string
-    readonly days?: number
-    readonly quota?: ReturnType<typeof quotaOf>
-  }
+type Issue = CallerOptions & {
+  readonly name: string
+  readonly scope: string
+  readonly days?: number
+  readonly quota?: ReturnType<typeof quotaOf>
+}
 
 const issue = async (options: Issue): Promise<void> => {
   const scopes = options.scope.split(/\s+/).filter(Boolean)
@@ -63,9 +55,7 @@ const issue = async (options: Issue): Promise<void> => {
   printSecret(data, options, '')
 }
 
-type Rotation = Output & KeyedOptions & { readonly overlap?: number }
-
-const rotate = async (id: string, options: Rotation): Promise<void> => {
+const rotate = async (id: string, options: CallerOptions & { readonly overlap?: number }): Promise<void> => {
   const ledger = await ledgerOf(options, [MANAGE, ...READ_SCOPES])
   const input = { path: { id }, body: { overlap_seconds: options.overlap }, idempotencyKey: keyOf(options) }
   const { data: rotated } = await ledger.request('POST /api-keys/{id}:rotate', input)
@@ -73,33 +63,26 @@ const rotate = async (id: string, options: Rotation): Promise<void> => {
   printSecret(rotated, options, until === null ? 'The one before it has ended. ' : `The one before it ends ${until}. `)
 }
 
-const revoke = async (id: string, options: Output): Promise<void> => {
+const revoke = async (id: string, options: CallerOptions): Promise<void> => {
   const ledger = await ledgerOf(options, [MANAGE])
   await ledger.request('DELETE /api-keys/{id}', { path: { id } })
   if (options.json) printJson({ id, state: 'revoked' })
   else print(`${id} is revoked: within seconds no instance takes it any more.`)
 }
 
-const [stdin, refused] = tokenOptions(MANAGE)
-
-const withCaller = (command: Command, json: string): Command =>
-  command
-    .option('--tenant <tenant>', 'the tenant of the keys')
-    .option('--subject <subject>', 'the subject in the audit record', userInfo().username)
-    .option('--json', json, false)
-    .addOption(stdin)
-    .addOption(refused)
+const subcommand = (name: string, json: string): Command =>
+  withCaller(new Command(name), { scope: MANAGE, tenant: 'the tenant of the keys' }).addOption(jsonOption(json))
 
 export const keysCommand = new Command('keys')
   .description('Lists, issues, rotates and revokes API keys. The service must run.')
   .addCommand(
-    withCaller(new Command('list'), 'print JSON: {items: [{id, name, state, prefix, scopes, expires_at, …}]}')
+    subcommand('list', 'print JSON: {items: [{id, name, state, prefix, scopes, expires_at, …}]}')
       .description('Prints the keys of the tenant, newest first, without their secrets.')
       .option('--state <state>', 'only keys in this state: active, revoked or expired')
       .action(list),
   )
   .addCommand(
-    withCaller(new Command('issue'), 'print JSON, the response of POST /api-keys: {id, name, state, scopes, …, secret}')
+    subcommand('issue', 'print JSON, the response of POST /api-keys: {id, name, state, scopes, …, secret}')
       .description('Issues a key and prints it on stdout. It cannot be shown again.')
       .requiredOption('--name <name>', 'the purpose of the key')
       .requiredOption('--scope <scopes>', `the scopes of the key, separated by spaces: ${READ_SCOPES.join(' ')}`)
@@ -109,7 +92,7 @@ export const keysCommand = new Command('keys')
       .action(issue),
   )
   .addCommand(
-    withCaller(new Command('rotate'), 'print JSON, the response of POST /api-keys/{id}:rotate, with the new secret')
+    subcommand('rotate', 'print JSON, the response of POST /api-keys/{id}:rotate, with the new secret')
       .description('Gives a key a new secret and prints it on stdout. The old secret stays valid for the overlap.')
       .argument('<id>', 'the id of the key: key_…')
       .option(
@@ -121,7 +104,7 @@ export const keysCommand = new Command('keys')
       .action(rotate),
   )
   .addCommand(
-    withCaller(new Command('revoke'), 'print JSON: {id, state}')
+    subcommand('revoke', 'print JSON: {id, state}')
       .description('Revokes a key: it is refused by every instance within 5 seconds.')
       .argument('<id>', 'the id of the key: key_…')
       .action(revoke),

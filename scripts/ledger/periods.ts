@@ -1,8 +1,4 @@
 import { Command } from 'commander'
-import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
-import { openDatabase } from '../../src/adapters/postgres/database.ts'
-import { realWorld } from '../../src/lib/clockAndRandomness.ts'
-import { createLedger } from '../../src/commands/commandHandler.ts'
 import { periodEntity } from '../../src/commands/entities.ts'
 import { type Closed, closePeriod, periodIdOf } from '../../src/commands/periods.ts'
 import { positionOf } from '../../src/feeds/checkpoints.ts'
@@ -10,49 +6,42 @@ import type { Sql } from '../../src/ports.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { BOOKS } from '../../projections/books/projection.ts'
 import { endOfDay } from '../../projections/closings.ts'
-import { findConnections, howToStart } from './connections.ts'
-import { checkedTenant, operatorContext, withLedger } from './operatorContext.ts'
-import { print, printJson } from './print.ts'
-import { aligned } from './table.ts'
-
-/** `periods`: closes accounting periods of a tenant, and lists the closed ones. */
+import { checkedTenant, operatorContext } from './operatorContext.ts'
+import { jsonOption, print, printJson } from './print.ts'
+import { withLedger, withStores } from './stores.ts'
+import { printTable } from './table.ts'
 
 type Options = { readonly tenant: string; readonly json: boolean }
 type CloseOptions = Options & { readonly through: string; readonly reason: string; readonly dryRun: boolean }
 
-const notOver = (through: string): StartupError => new StartupError(`${through} is not over yet (in UTC).`)
+const notOver = (through: string): string => `${through} is not over yet (in UTC).`
 
 /** A day that exists and is over by the clock of this machine. */
 const checkedDay = (text: string): string => {
   const exists = /^\d{4}-\d{2}-\d{2}$/.test(text) && JSON.stringify(new Date(`${text}T00:00:00Z`)).includes(text)
   if (!exists) throw new StartupError(`${JSON.stringify(text)} is not a day: YYYY-MM-DD.`)
-  if (Date.parse(endOfDay(text)) > Date.now()) throw notOver(text)
+  if (Date.parse(endOfDay(text)) > Date.now()) throw new StartupError(notOver(text))
   return text
 }
 
-const lastClosed = (closed: Closed, { tenant, through }: CloseOptions) => {
+/** The reason why nothing was closed. */
+const refusalOf = (closed: Exclude<Closed, { kind: 'closed' }>, { tenant, through }: CloseOptions): string => {
   switch (closed.kind) {
-    case 'closed':
-      return closed.last
     case 'not_over':
-      throw notOver(through)
+      return notOver(through)
     case 'no_events':
-      throw new StartupError(
-        `There are no events of a tenant ${tenant}. A closing cannot be undone, so only a tenant with books has one.`,
-      )
+      return `There are no events of a tenant ${tenant}. A closing cannot be undone, so only a tenant with books has one.`
     case 'made_anew':
-      throw new StartupError(
+      return (
         `The books of ${tenant} were rebuilt and lack what they had at the last closing: repeat the command when they are ` +
-          'complete (npm run ledger -- doctor).',
+        'complete (npm run ledger -- doctor).'
       )
     case 'behind':
-      throw new StartupError(
-        'The books lack events of the period. Is the service running? See npm run ledger -- doctor.',
-      )
+      return 'The books lack events of the period. Is the service running? See npm run ledger -- doctor.'
     case 'parked':
-      throw new StartupError(
+      return (
         `The books of ${tenant} may lack ${closed.count} dead letters: replay or discard them first ` +
-          '(npm run ledger -- dead-letters list).',
+        '(npm run ledger -- dead-letters list).'
       )
   }
 }
@@ -76,56 +65,42 @@ const printPreview = ({ tenant, through, json }: CloseOptions, entries: bigint):
     )
 }
 
-const close = async (options: CloseOptions): Promise<void> => {
+const close = (options: CloseOptions): Promise<void> => {
   const [tenant, through] = [checkedTenant(options.tenant), checkedDay(options.through)]
-  const { config, addresses } = await findConnections()
-  const { event_store, postgres } = addresses
-  if (event_store === null || postgres === null) throw new StartupError(howToStart(config.dataDir))
-  const store = openEventStore({ connectionString: event_store })
-  const database = openDatabase({ connectionString: postgres, applicationName: 'ledger-periods' })
-  try {
-    const { sql } = database
+  return withStores('periods', async ({ ledger, database: { sql } }) => {
     const entries = await entriesUpTo(sql, tenant, through)
     if (options.dryRun) return printPreview(options, entries)
-    const ledger = createLedger(store, realWorld())
     const dependencies = { ledger, sql, bookedUpTo: () => positionOf(sql, BOOKS) }
     const closed = await closePeriod(dependencies, { through, reason: options.reason }, operatorContext(tenant))
-    const last = lastClosed(closed, options)
+    if (closed.kind !== 'closed') throw new StartupError(refusalOf(closed, options))
+    const { last } = closed
     if (options.json) printJson({ tenant, closed_through: last.through, complete_to: last.complete_to })
     else print(`The books of ${tenant} are closed through ${last.through}, with ${entriesText(entries)}.`)
-  } finally {
-    await Promise.all([store.close(), database.close()])
-  }
-}
-
-const closingsOf = async (tenant: string) => {
-  const { config, addresses } = await findConnections()
-  if (addresses.event_store === null) throw new StartupError(howToStart(config.dataDir))
-  const history = await withLedger(addresses.event_store, ledger =>
-    Array.fromAsync(ledger.aggregates.events(periodEntity, periodIdOf(tenant))),
-  )
-  return history.map(({ event: { data }, metadata: { at, subject } }) => ({ ...data, closed_at: at, subject }))
+  })
 }
 
 const list = async (options: Options): Promise<void> => {
-  const closings = await closingsOf(checkedTenant(options.tenant))
-  const items = closings.map(({ through, closed_at, subject, reason, complete_to }) => ({
-    through,
-    closed_at,
+  const tenant = checkedTenant(options.tenant)
+  const history = await withLedger(({ aggregates }) =>
+    Array.fromAsync(aggregates.events(periodEntity, periodIdOf(tenant))),
+  )
+  const items = history.map(({ event: { data }, metadata: { at, subject } }) => ({
+    through: data.through,
+    closed_at: at,
     subject,
-    reason,
-    complete_to,
+    reason: data.reason,
+    complete_to: data.complete_to,
   }))
   if (options.json) return printJson({ items })
   const rows = items.map(item => [item.through, item.closed_at, item.subject, item.reason])
-  for (const line of aligned([['through', 'closed_at', 'subject', 'reason'], ...rows])) print(line)
+  printTable([['through', 'closed_at', 'subject', 'reason'], ...rows])
 }
 
 const ofTenant = (name: string, description: string, json: string): Command =>
   new Command(name)
     .description(description)
     .requiredOption('--tenant <tenant>', 'the tenant of the books')
-    .option('--json', json, false)
+    .addOption(jsonOption(json))
 
 export const periodsCommand = new Command('periods')
   .description('Closes accounting periods of a tenant, and lists the closings.')

@@ -1,5 +1,4 @@
 import { Command } from 'commander'
-import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import type { Context, Ledger } from '../../src/commands/commandHandler.ts'
 import {
   erasePersonalTexts,
@@ -11,11 +10,9 @@ import {
 import { isPersonalToken } from '../../src/personalTexts/personalTexts.ts'
 import type { Database } from '../../src/ports.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
-import { findConnections, howToStart } from './connections.ts'
-import { checkedTenant, operatorContext, withLedger } from './operatorContext.ts'
-import { print, printJson } from './print.ts'
-
-/** `personal-data`: shows and erases the texts that events name by tokens (src/personalTexts/personalData.md). */
+import { checkedTenant, operatorContext } from './operatorContext.ts'
+import { jsonOption, print, printJson } from './print.ts'
+import { withStores } from './stores.ts'
 
 type Options = {
   readonly tenant: string
@@ -38,18 +35,11 @@ const selectorOf = ({ customerReference, paymentReference, token, ...options }: 
 
 type Work<T> = (database: Database, ledger: Ledger, selector: PersonalSelector, context: Context) => Promise<T>
 
-const execute = async <T>(options: Options, work: Work<T>): Promise<T> => {
+const execute = <T>(options: Options, work: Work<T>): Promise<T> => {
   const selector = selectorOf(options)
-  const { config, addresses } = await findConnections()
-  if (addresses.event_store === null || addresses.postgres === null) throw new StartupError(howToStart(config.dataDir))
-  const database = openDatabase({ connectionString: addresses.postgres, applicationName: 'ledger-personal-data' })
-  try {
-    return await withLedger(addresses.event_store, ledger =>
-      work(database, ledger, selector, operatorContext(selector.tenant)),
-    )
-  } finally {
-    await database.close()
-  }
+  return withStores('personal-data', ({ ledger, database }) =>
+    work(database, ledger, selector, operatorContext(selector.tenant)),
+  )
 }
 
 const sentencesOf = ({ erased, erased_before }: Erasure): readonly string[] => [
@@ -80,7 +70,7 @@ const subcommand = (name: string, description: string, json: string): Command =>
     .option('--customer-reference <text>', 'the customer reference of orders, exactly as it was given')
     .option('--payment-reference <text>', 'the reference of payments, exactly as it was given')
     .option('--token <token>', 'the token of the text, as events and facts have it: prs_…, prf_…')
-    .option('--json', `print JSON: ${json}`, false)
+    .addOption(jsonOption(`print JSON: ${json}`))
 
 const EFFECT = `
 After an erasure every instance shows null instead of the text within seconds, the ETags of these resources change, and

@@ -1,3 +1,5 @@
+import { Option } from 'commander'
+
 /**
  * All output of the command line. Names, reasons and other texts come from untrusted clients, and terminals interpret
  * control characters, so these are shown as escapes: no text can move the cursor, alter earlier output, or imitate
@@ -14,18 +16,14 @@ const escapeOf = (character: string): string => `\\u${character.charCodeAt(0).to
 /** The text in one line, with control characters as escapes. */
 export const escaped = (text: string): string => text.replace(CONTROL_CHARACTERS, escapeOf)
 
-/**
- * The same for text of several lines. A JSON document stays the same: its parsers read the escapes as the characters.
- */
+/** The same for several lines. The parser of a JSON document reads the escapes as the characters. */
 const escapedLines = (text: string): string => text.replace(CONTROL_CHARACTERS_BUT_LINE_FEED, escapeOf)
 
-/** Prints one line of results on stdout. */
 export const print = (line = ''): void => void process.stdout.write(`${escaped(line)}\n`)
 
 /** Prints several lines on stdout, from a text that was composed here. */
 export const printLines = (lines: string): void => void process.stdout.write(`${escapedLines(lines)}\n`)
 
-/** Prints on stderr, for everything that is not a result. */
 export const printNotice = (words: string): void => void process.stderr.write(`${escapedLines(words)}\n`)
 
 /** Prints one JSON document on stdout. Positions and revisions are strings, since they may exceed a float. */
@@ -38,3 +36,5 @@ export const counted = (count: number | bigint, noun: string): string =>
 
 /** Ends the process with its exit code when everything that was printed has been written. */
 export const exitWhenPrinted = (): void => void process.stdout.write('', () => process.exit())
+
+export const jsonOption = (description = 'print JSON'): Option => new Option('--json', description).default(false)

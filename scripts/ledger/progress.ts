@@ -4,16 +4,8 @@ import { escaped } from './print.ts'
 
 /**
  * The progress of long commands, on stderr: a bar on a terminal, a plain line every LINE_EVERY_MS in a pipe, and JSON
- * lines with --json. Results stay alone on stdout. For Ctrl-C see interruption.ts.
- *
- *   const progress = progressFor({ json })('payments_v1', 'events', { total })
- *   try {
- *     for await (const batch of batches) progress.advance(batch.length)
- *   } finally {
- *     progress.end()
- *   }
- *
- * `end` comes before anything else is printed, since a bar would be mixed with it.
+ * lines with --json. Results stay alone on stdout. `end` comes before anything else is printed, since a bar would be
+ * mixed with it.
  */
 
 export type Progress = {

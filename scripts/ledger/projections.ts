@@ -1,12 +1,11 @@
 import { Command } from 'commander'
+import { jsonOption } from './print.ts'
 import { list } from './projections/list.ts'
 import { cancel, followAll, rebuild, rollback, verify } from './projections/rebuild.ts'
 import { resetCommand } from './projections/reset.ts'
 
-/** `projections`: the read models in Postgres, which are made from the log. */
-
 const subcommand = (name: string, description: string): Command =>
-  new Command(name).description(description).option('--json', 'print JSON', false)
+  new Command(name).description(description).addOption(jsonOption())
 /** A command whose request a process of the service executes. */
 const requested = (name: string, description: string): Command =>
   subcommand(name, description).option('--no-wait', 'print the id of the request at once')

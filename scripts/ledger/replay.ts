@@ -8,22 +8,12 @@ import type { Codec } from '../../streams/codec.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import { type Recorded, SYSTEM_TENANT } from '../../streams/envelope.ts'
 import { aggregates } from '../../streams/index.ts'
-import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
-import { realWorld } from '../../src/lib/clockAndRandomness.ts'
-import { createLedger } from '../../src/commands/commandHandler.ts'
 import { recordedOf } from '../../src/lib/storedEvents.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
-import { recordLook } from './audited.ts'
-import { findConnections, howToStart } from './connections.ts'
-import { print, printLines } from './print.ts'
+import { recordAccess } from './operatorContext.ts'
+import { jsonOption, print, printLines } from './print.ts'
+import { withLedger } from './stores.ts'
 import { streamNamed } from './streams.ts'
-
-/**
- * `replay`: folds a stream event by event, and prints the state after each, in the form of the API where the API shows
- * it. Memory has one event and one state.
- */
-
-type Options = { readonly at?: string; readonly json: boolean }
 
 /** Sets and maps as arrays, numbers beyond a float as texts. */
 const plain = (_: string, value: unknown): unknown => {
@@ -59,10 +49,8 @@ const RESOURCES: Readonly<Record<string, () => Fold>> = {
   payment: () => resourceFold(projections.payments, paymentView),
 }
 
-type Replayed = { readonly codec: Pick<Codec<AnyEvent>, 'decode'>; readonly fold: Fold }
-
 /** The fold of the aggregate that the stream belongs to: takes the events in order, returns the state after each. */
-const replayOf = (stream: string): Replayed => {
+const replayOf = (stream: string): { readonly codec: Pick<Codec<AnyEvent>, 'decode'>; readonly fold: Fold } => {
   const owner = Object.values(aggregates).find(({ category }) => stream.startsWith(`${category}-`))
   if (owner === undefined || owner === aggregates.secret)
     throw new StartupError('Streams with secrets are not replayed.')
@@ -86,38 +74,32 @@ const printStep = (
   printLines(JSON.stringify(state, plain, 2).replaceAll(/^/gm, '   '))
 }
 
-const replay = async (id: string, { at, json }: Options): Promise<void> => {
+const replay = (id: string, { at, json }: { readonly at?: string; readonly json: boolean }): Promise<void> => {
   const [stream, last] = [streamNamed(id), revisionOf(at)]
   const { codec, fold: foldNext } = replayOf(stream)
-  const { config, addresses } = await findConnections()
-  if (addresses.event_store === null) throw new StartupError(howToStart(config.dataDir))
-  const store = openEventStore({ connectionString: addresses.event_store })
-  let shown = 0
-  try {
-    for await (const event of store.readStream(stream)) {
+  return withLedger(async ledger => {
+    let shown = 0
+    for await (const event of ledger.store.readStream(stream)) {
       if (last !== undefined && event.revision > last) break
       const tenant = event.metadata['tenant']
-      const look = { tenant: typeof tenant === 'string' ? tenant : SYSTEM_TENANT, resource: id }
-      if (shown === 0) await recordLook(createLedger(store, realWorld()), { operation: 'replay_stream', ...look })
+      const access = { tenant: typeof tenant === 'string' ? tenant : SYSTEM_TENANT, resource: id }
+      if (shown === 0) await recordAccess(ledger, { operation: 'replay_stream', ...access })
       const recorded = recordedOf(codec, event)
       printStep(recorded, foldNext(recorded), json)
       shown += 1
     }
-  } finally {
-    await store.close()
-  }
-  if (shown === 0) throw new StartupError(`There is no stream ${stream}. Check the id.`)
+    if (shown === 0)
+      throw new StartupError(
+        `There is no stream ${stream} in the event store named above. Check the id; the API lists those that exist, such as GET /orders.`,
+      )
+  })
 }
 
 export const replayCommand = new Command('replay')
   .description('Folds a stream event by event, and prints the state after each.')
   .argument('<id>', 'the id of an order, invoice, payment or reference: ord_…, inv_…, pay_…, ref_…')
   .option('--at <revision>', 'ends after the event of this revision')
-  .option(
-    '--json',
-    'print JSON, one line for each event: {revision, at, type, subject, client, authority, state}',
-    false,
-  )
+  .addOption(jsonOption('print JSON, one line for each event: {revision, at, type, subject, client, authority, state}'))
   .addHelpText(
     'after',
     '\nThe state of an order, an invoice or a payment has the form of the API; texts about persons are tokens in it.\n' +

@@ -1,39 +1,15 @@
 import { Command } from 'commander'
 import { z } from 'zod'
-import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
-import type { JsonObject, StoredEvent } from '../../src/ports.ts'
+import type { StoredEvent } from '../../src/ports.ts'
 import { streamOf } from '../../streams/aggregate.ts'
 import { type Id, type IdPrefix, isId } from '../../streams/ids.ts'
 import { aggregates } from '../../streams/index.ts'
-import { realWorld } from '../../src/lib/clockAndRandomness.ts'
-import { createLedger } from '../../src/commands/commandHandler.ts'
 import { SYSTEM_TENANT } from '../../streams/envelope.ts'
-import { recordLook } from './audited.ts'
-import { print, printJson, printLines } from './print.ts'
-import { findConnections, howToStart, withoutPassword } from './connections.ts'
-
-/** `streams`: prints the stored events of a stream. */
-
-/** One event as an auditor reads it: the stored form, without upcasting. */
-type Entry = {
-  readonly revision: bigint
-  readonly position: bigint
-  readonly event_id: string
-  readonly type: string
-  readonly schema_version: number | null
-  /** The time of the decision by the clock of the service; `stored_at` is by the clock of the store. */
-  readonly at: string
-  readonly stored_at: string
-  readonly tenant: string | null
-  readonly subject: string | null
-  readonly client: string | null
-  /** The scope of the caller, or the name of the process manager. */
-  readonly authority: string | null
-  readonly correlation_id: string | null
-  readonly causation_id: string | null
-  readonly data: JsonObject
-}
+import { jsonOption, print, printJson, printLines } from './print.ts'
+import { withoutPassword } from './connections.ts'
+import { recordAccess } from './operatorContext.ts'
+import { withLedger } from './stores.ts'
 
 /** Every member may be absent, because events that this service did not write must be shown too. */
 const text = z.string().nullable().catch(null).default(null)
@@ -48,7 +24,8 @@ const metadataSchema = z.object({
   schemaVersion: z.int().nullable().catch(null).default(null),
 })
 
-const entryOf = ({ revision, position, id, type, storedAt, metadata, data }: StoredEvent): Entry => {
+/** One event as an auditor reads it: the stored form, without upcasting. */
+const entryOf = ({ revision, position, id, type, storedAt, metadata, data }: StoredEvent) => {
   const { $correlationId, $causationId, schemaVersion, at, ...who } = metadataSchema.parse(metadata)
   return {
     revision,
@@ -56,21 +33,20 @@ const entryOf = ({ revision, position, id, type, storedAt, metadata, data }: Sto
     event_id: id,
     type,
     schema_version: schemaVersion,
+    /** The time of the decision by the clock of the service; `stored_at` is by the clock of the store. */
     at: at ?? storedAt,
     stored_at: storedAt,
+    /** `authority`: the scope of the caller, or the name of the process manager. */
     ...who,
     correlation_id: $correlationId,
     causation_id: $causationId,
     data,
   }
 }
+type Entry = ReturnType<typeof entryOf>
 
 /** A secret of the service, which no output has. */
 const REDACTED = { redacted: true }
-const SECRETS = `${aggregates.secret.category}-`
-
-const shownOf = (stream: string, event: StoredEvent): Entry =>
-  stream.startsWith(SECRETS) ? { ...entryOf(event), data: REDACTED } : entryOf(event)
 
 const AGGREGATES = Object.values(aggregates)
 
@@ -79,7 +55,9 @@ export const streamNamed = (id: string): string => {
   const owner = AGGREGATES.find(({ prefix }) => isId(prefix, id))
   if (owner !== undefined) return streamOf(owner, id as Id<IdPrefix>)
   const forms = AGGREGATES.map(({ prefix }) => `${prefix}_…`).join(', ')
-  throw new StartupError(`${JSON.stringify(id)} is not a stream id. It needs a prefix and 26 characters: ${forms}.`)
+  throw new StartupError(
+    `${JSON.stringify(id)} is not a stream id. An id is a prefix and 26 characters: ${forms}. For the ids of tenants, run npm run -s ledger -- tenants list.`,
+  )
 }
 
 const INDENT = '   '
@@ -94,34 +72,31 @@ const printEntry = (entry: Entry): void => {
   print()
 }
 
-const show = async (id: string, { json }: { readonly json: boolean }): Promise<void> => {
+const show = (id: string, { json }: { readonly json: boolean }): Promise<void> => {
   const stream = streamNamed(id)
-  const { config, addresses } = await findConnections()
-  if (addresses.event_store === null) throw new StartupError(howToStart(config.dataDir))
-  const store = openEventStore({ connectionString: addresses.event_store })
-  try {
+  return withLedger(async (ledger, { addresses }) => {
     const entries: Entry[] = []
-    for await (const event of store.readStream(stream)) entries.push(shownOf(stream, event))
-    if (entries.length === 0)
+    const isSecret = stream.startsWith(`${aggregates.secret.category}-`)
+    for await (const event of ledger.store.readStream(stream))
+      entries.push(entryOf(isSecret ? { ...event, data: REDACTED } : event))
+    const [first] = entries
+    if (first === undefined)
       throw new StartupError(
-        `There is no stream ${stream} in the store at ${withoutPassword(addresses.event_store)}. Check the id.`,
+        `There is no stream ${stream} in the store at ${withoutPassword(addresses.event_store ?? '')}. Check the id.`,
       )
-    const look = { operation: 'show_stream', tenant: entries[0]?.tenant ?? SYSTEM_TENANT, resource: id }
-    await recordLook(createLedger(store, realWorld()), look)
+    await recordAccess(ledger, { operation: 'show_stream', tenant: first.tenant ?? SYSTEM_TENANT, resource: id })
     if (json) return printJson({ stream, id, events: entries })
-    print(`${stream}, ${entries.length} ${entries.length === 1 ? 'event' : 'events'}, tenant ${entries[0]?.tenant}`)
+    print(`${stream}, ${entries.length} ${entries.length === 1 ? 'event' : 'events'}, tenant ${first.tenant}`)
     print()
     for (const entry of entries) printEntry(entry)
-  } finally {
-    await store.close()
-  }
+  })
 }
 
 export const streamsCommand = new Command('streams').description('Shows the stored events of a stream.').addCommand(
   new Command('show')
     .description('Prints every event of a stream: revision, time, type, subject, authority, correlation id and data.')
     .argument('<id>', 'the id of an order, invoice, payment or reference: ord_…, inv_…, pay_…, ref_…')
-    .option('--json', 'print JSON: {stream, id, events: [{revision, position, type, at, subject, …}]}', false)
+    .addOption(jsonOption('print JSON: {stream, id, events: [{revision, position, type, at, subject, …}]}'))
     .addHelpText(
       'after',
       '\nThe data is shown as it is stored, in the schema version of its time (schema_version); secrets of the service are not.\n' +

@@ -1,19 +1,10 @@
-import { userInfo } from 'node:os'
 import { Command } from 'commander'
+import { timeParameter } from '../../src/http/resources/commonSchemas.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import type { NewReplay, NewSubscription, Subscription } from '../client/src/index.ts'
-import { type CallerOptions, type KeyedOptions, keyOf, keyOption, ledgerOf, PAGE_LIMIT } from './apiClient.ts'
-import { tokenOptions } from './tokenOption.ts'
-import { print, printJson } from './print.ts'
-import { aligned } from './table.ts'
-import { timeIn } from './timeArgument.ts'
-
-/**
- * `subscriptions`: creates, shows, pauses, resumes, replays and deletes subscriptions by the API, which authorizes
- * that.
- */
-
-type Output = CallerOptions & { readonly json: boolean }
+import { type CallerOptions, keyOf, keyOption, ledgerOf, PAGE_LIMIT, withCaller } from './apiClient.ts'
+import { jsonOption, print, printJson } from './print.ts'
+import { printTable } from './table.ts'
 
 /** Creating, resuming and replaying need the read scopes of the delivered facts. */
 const SCOPES = ['events:subscribe', 'orders:read', 'invoices:read', 'payments:read', 'exports:read']
@@ -22,39 +13,28 @@ const SCOPES = ['events:subscribe', 'orders:read', 'invoices:read', 'payments:re
 const placeOf = (text: string): NewSubscription['start'] => {
   if (text === 'beginning' || text === 'now') return text
   if (/^\d{1,19}$/.test(text)) return { position: text }
-  const time = timeIn(text)
+  const time = timeParameter.safeParse(text).data
   if (time !== undefined) return { time }
   throw new StartupError(
     `${JSON.stringify(text)} is not a place in the log: beginning, now, a position, or a time with its zone (RFC 3339).`,
   )
 }
 
-const show = ({ json }: Output, subscription: Subscription): void => {
+const show = ({ json }: CallerOptions, subscription: Subscription): void => {
   if (json) return printJson(subscription)
-  const rows = Object.entries(subscription).map(([name, value]) => [
-    name,
-    typeof value === 'string' ? value : JSON.stringify(value),
-  ])
-  for (const line of aligned(rows)) print(line)
+  const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+  printTable(Object.entries(subscription).map(([name, value]) => [name, textOf(value)]))
 }
 
-const list = async (options: Output): Promise<void> => {
+const list = async (options: CallerOptions): Promise<void> => {
   const ledger = await ledgerOf(options, SCOPES)
   const items = await Array.fromAsync(ledger.list('GET /subscriptions', { query: { limit: PAGE_LIMIT } }))
   if (options.json) return printJson({ items })
-  const rows = items.map(({ id, state, lag, parked, types }) => [
-    id,
-    state,
-    String(lag),
-    String(parked),
-    types.join(' '),
-  ])
-  for (const line of aligned([['id', 'state', 'lag', 'parked', 'types'], ...rows])) print(line)
+  const rows = items.map(({ id, state, lag, parked, types }) => [id, state, lag ?? 'null', parked, types.join(' ')])
+  printTable([['id', 'state', 'lag', 'parked', 'types'], ...rows])
 }
 
-type Creation = Output & KeyedOptions & { types: string; start: string; principal?: string }
-
-const create = async (options: Creation): Promise<void> => {
+const create = async (options: CallerOptions & { types: string; start: string; principal?: string }): Promise<void> => {
   const { types, start, principal } = options
   // The service refuses types that it does not have.
   const named = types.split(/[\s,]+/).filter(Boolean) as NewSubscription['types'][number][]
@@ -65,14 +45,12 @@ const create = async (options: Creation): Promise<void> => {
 
 type OfOne = 'GET /subscriptions/{id}' | 'POST /subscriptions/{id}:pause' | 'POST /subscriptions/{id}:resume'
 
-const ask = (operation: OfOne) => async (id: string, options: Output) => {
+const ask = (operation: OfOne) => async (id: string, options: CallerOptions) => {
   const ledger = await ledgerOf(options, SCOPES)
   show(options, (await ledger.request(operation, { path: { id } })).data)
 }
 
-type Replay = Output & KeyedOptions & { readonly from: string }
-
-const replay = async (id: string, options: Replay): Promise<void> => {
+const replay = async (id: string, options: CallerOptions & { readonly from: string }): Promise<void> => {
   const ledger = await ledgerOf(options, SCOPES)
   // The service refuses the place `now`.
   const body = { from: placeOf(options.from) as NewReplay['from'] }
@@ -82,37 +60,31 @@ const replay = async (id: string, options: Replay): Promise<void> => {
   else print(`${operation.id} is ${operation.state}: see GET /operations/${operation.id}.`)
 }
 
-const remove = async (id: string, options: Output): Promise<void> => {
+const remove = async (id: string, options: CallerOptions): Promise<void> => {
   const ledger = await ledgerOf(options, SCOPES)
   await ledger.request('DELETE /subscriptions/{id}', { path: { id } })
   if (options.json) printJson({ id, state: 'deleted' })
   else print(`${id} is deleted, and its topics with it. The facts stay in the store.`)
 }
 
-const [stdin, refused] = tokenOptions('events:subscribe')
+const subcommand = (name: string): Command =>
+  withCaller(new Command(name), { scope: 'events:subscribe', tenant: 'the tenant of the subscriptions' }).addOption(
+    jsonOption('print JSON, the response of the API'),
+  )
 
-const withCaller = (command: Command): Command =>
-  command
-    .option('--tenant <tenant>', 'the tenant of the subscriptions')
-    .option('--subject <subject>', 'the subject in the audit record', userInfo().username)
-    .option('--json', 'print JSON, the response of the API', false)
-    .addOption(stdin)
-    .addOption(refused)
 const ofOne = (name: string, description: string): Command =>
-  withCaller(new Command(name)).description(description).argument('<id>', 'the id of the subscription: sub_…')
+  subcommand(name).description(description).argument('<id>', 'the id of the subscription: sub_…')
 
 export const subscriptionsCommand = new Command('subscriptions')
   .description('Lists, creates, pauses, resumes, replays and deletes subscriptions. The service must run.')
-  .addCommand(
-    withCaller(new Command('list')).description('Lists the subscriptions of the tenant, newest first.').action(list),
-  )
+  .addCommand(subcommand('list').description('Lists the subscriptions of the tenant, newest first.').action(list))
   .addCommand(
     ofOne('show', 'Shows a subscription: its topic, its position, its lag and its dead letters.').action(
       ask('GET /subscriptions/{id}'),
     ),
   )
   .addCommand(
-    withCaller(new Command('create'))
+    subcommand('create')
       .description('Creates a subscription, whose facts are delivered to a topic of its own.')
       .requiredOption('--types <types>', 'the types of the facts: "invoice.paid payment.succeeded"')
       .option('--start <place>', 'the first facts: beginning, now, a position of the log, or a time (RFC 3339)', 'now')

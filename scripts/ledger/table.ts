@@ -1,6 +1,4 @@
-import { escaped } from './print.ts'
-
-/** Aligned columns for the terminal. */
+import { escaped, print } from './print.ts'
 
 const GAP = '  '
 
@@ -17,4 +15,8 @@ export const aligned = (
     return column > 0 && others === 'right' ? text.padStart(width) : text.padEnd(width)
   }
   return rows.map(row => row.map(cell).join(GAP).trimEnd())
+}
+
+export const printTable = (rows: readonly (readonly (string | number | bigint)[])[]): void => {
+  for (const line of aligned(rows.map(cells => cells.map(String)))) print(line)
 }

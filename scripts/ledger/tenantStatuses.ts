@@ -5,8 +5,6 @@ import { recordedOf } from '../../src/lib/storedEvents.ts'
 import type { Database, EventStore } from '../../src/ports.ts'
 import { relationExists } from '../../src/schema/existingRelations.ts'
 
-/** The tenants of a ledger: those with data, and those that operators have suspended or taken scopes from. */
-
 export type TenantStatus = {
   readonly tenant: string
   /** The stream of the decisions of operators. */
@@ -71,7 +69,6 @@ export const allStatuses = async (store: EventStore, database: Database): Promis
   return [...statuses.values()].toSorted((a, b) => (a.tenant < b.tenant ? -1 : 1))
 }
 
-/** Whether the tenant has data. */
 export const hasData = async (database: Database, tenant: string): Promise<boolean> => {
   for (const table of await existingTables(database)) {
     const [row] = await database.sql(`select from ${table} where tenant_id = $1 limit 1`, [tenant])

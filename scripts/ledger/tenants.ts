@@ -1,18 +1,15 @@
 import { Command } from 'commander'
-import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
-import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { changeTenantStatus } from '../../src/commands/tenantStatus.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
-import { type Database, type EventStore, Unavailable } from '../../src/ports.ts'
+import { Unavailable } from '../../src/ports.ts'
 import { isScope, SCOPES } from '../../src/identity/principal.ts'
 import type { TenantCommand, TenantState } from '../../streams/tenant/index.ts'
-import { checkedTenant, operatorContext, withLedger } from './operatorContext.ts'
-import { print, printJson } from './print.ts'
-import { findConnections, howToStart } from './connections.ts'
+import { checkedTenant, operatorContext } from './operatorContext.ts'
+import { jsonOption, print, printJson } from './print.ts'
+import { findConnections } from './connections.ts'
+import { withLedger, withStores } from './stores.ts'
 import { aligned } from './table.ts'
 import { allStatuses, decidedStatuses, hasData, type TenantStatus } from './tenantStatuses.ts'
-
-/** `tenants`: the list of tenants, and their suspension and the revocation of scopes by the operator. */
 
 type Options = { readonly reason: string; readonly json: boolean }
 type SuspendOptions = Options & { readonly force: boolean }
@@ -20,11 +17,7 @@ type RightOptions = Options & { readonly subject: string; readonly scope: string
 
 const changeTenant = async (name: string, command: TenantCommand, { json }: Options): Promise<void> => {
   const tenant = checkedTenant(name)
-  const { config, addresses } = await findConnections()
-  if (addresses.event_store === null) throw new StartupError(howToStart(config.dataDir))
-  const state = await withLedger(addresses.event_store, ledger =>
-    changeTenantStatus(ledger, command, operatorContext(tenant)),
-  )
+  const state = await withLedger(ledger => changeTenantStatus(ledger, command, operatorContext(tenant)))
   if (json) printJson({ tenant, ...viewOf(state) })
   else print(sentenceOf(tenant, state))
 }
@@ -32,44 +25,25 @@ const changeTenant = async (name: string, command: TenantCommand, { json }: Opti
 /** A misspelt name would otherwise be suspended without a word, and the tenant that was meant would go on. */
 const refuseUnknown = async (given: string): Promise<void> => {
   const tenant = checkedTenant(given)
-  const { config, addresses } = await findConnections()
-  const { event_store, postgres } = addresses
-  if (event_store === null) throw new StartupError(howToStart(config.dataDir))
-  if (await isKnown(tenant, { event_store, postgres })) return
+  const { event_store, postgres } = (await findConnections()).addresses
+  if (event_store !== null && postgres === null)
+    throw new StartupError('The tenants are known to Postgres: set DATABASE_URL, or use --force.')
+  if (await isKnown(tenant)) return
   throw new StartupError(
-    `No tenant ${tenant} exists: it has no data, and no operator has decided anything about it. ` +
-      'See npm run -s ledger -- tenants list, or suspend it in advance with --force.',
+    `There is no tenant named ${tenant}. To see all, run npm run -s ledger -- tenants list; ` +
+      'to suspend one before it exists, add --force.',
   )
 }
 
-const isKnown = async (
-  tenant: string,
-  { event_store, postgres }: { readonly event_store: string; readonly postgres: string | null },
-): Promise<boolean> => {
-  if (postgres === null) throw new StartupError('The tenants are known to Postgres: set DATABASE_URL, or use --force.')
-  return withTenants(event_store, postgres, async (store, database) => {
+const isKnown = (tenant: string): Promise<boolean> =>
+  withStores('tenants', async ({ ledger, database }) => {
     try {
-      return (await hasData(database, tenant)) || (await decidedStatuses(store)).has(tenant)
+      return (await hasData(database, tenant)) || (await decidedStatuses(ledger.store)).has(tenant)
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error
       throw new StartupError(`Whether there is a tenant ${tenant} cannot be checked now: use --force. ${error.message}`)
     }
   })
-}
-
-const withTenants = async <T>(
-  event_store: string,
-  postgres: string,
-  work: (store: EventStore, database: Database) => Promise<T>,
-): Promise<T> => {
-  const store = openEventStore({ connectionString: event_store })
-  const database = openDatabase({ connectionString: postgres, applicationName: 'ledger-tenants' })
-  try {
-    return await work(store, database)
-  } finally {
-    await Promise.all([store.close(), database.close()])
-  }
-}
 
 const suspend = async (tenant: string, options: SuspendOptions): Promise<void> => {
   if (!options.force) await refuseUnknown(tenant)
@@ -77,10 +51,7 @@ const suspend = async (tenant: string, options: SuspendOptions): Promise<void> =
 }
 
 const list = async ({ json }: Pick<Options, 'json'>): Promise<void> => {
-  const { config, addresses } = await findConnections()
-  const { event_store, postgres } = addresses
-  if (event_store === null || postgres === null) throw new StartupError(howToStart(config.dataDir))
-  const statuses = await withTenants(event_store, postgres, allStatuses)
+  const statuses = await withStores('tenants', ({ ledger, database }) => allStatuses(ledger.store, database))
   if (json)
     return printJson({
       items: statuses.map(({ state, ...status }) => ({ ...status, ...viewOf(state), last: status.last ?? null })),
@@ -116,7 +87,7 @@ const subcommand = (name: string, description: string): Command =>
     .description(description)
     .argument('<tenant>', 'the name of the tenant, as in its tokens: acme')
     .requiredOption('--reason <text>', 'the reason, which is recorded')
-    .option('--json', 'print JSON, the new status: {tenant, suspended, revoked: [{subject, scope}]}', false)
+    .addOption(jsonOption('print JSON, the new status: {tenant, suspended, revoked: [{subject, scope}]}'))
 const ofSubject = (name: string, description: string): Command =>
   subcommand(name, description)
     .requiredOption('--subject <subject>', 'the user or workload, as in the claim sub of its tokens')
@@ -148,10 +119,8 @@ export const tenantsCommand = new Command('tenants')
   .addCommand(
     new Command('list')
       .description('Lists the tenants that have data or were decided about: name, status, stream, last decision.')
-      .option(
-        '--json',
-        'print JSON: {items: [{tenant, stream, suspended, revoked, last: {at, by, reason} | null}]}',
-        false,
+      .addOption(
+        jsonOption('print JSON: {items: [{tenant, stream, suspended, revoked, last: {at, by, reason} | null}]}'),
       )
       .action(list),
   )

@@ -1,10 +1,8 @@
 import { Command } from 'commander'
 import { USER_LIFETIME_SECONDS, WORKLOAD_LIFETIME_SECONDS } from '../../src/embedded/issuer/lifetimes.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
-import { print, printJson } from './print.ts'
+import { jsonOption, print, printJson } from './print.ts'
 import { embeddedIssuerFor } from './apiClient.ts'
-
-/** `token`: an access token of the embedded issuer. */
 
 type Options = { tenant: string; subject: string; scope: string; user: boolean; json: boolean }
 
@@ -16,17 +14,14 @@ const scopeLines = (): string =>
     (_, line) => `  ${SCOPES.slice(line * SCOPES_IN_LINE, (line + 1) * SCOPES_IN_LINE).join('  ')}`,
   ).join('\n')
 
-/** A token of the embedded issuer, alone on stdout. */
 export const tokenCommand = new Command('token')
   .description('Prints an access token of the embedded issuer, for trying the API.')
   .requiredOption('--tenant <tenant>', 'the tenant of the token')
   .requiredOption('--subject <subject>', 'the subject (sub) of the token')
   .requiredOption('--scope <scopes>', 'scopes, separated by spaces: "orders:read orders:write"')
   .option('--user', 'a token of a user (15 minutes) instead of one of a workload (5 minutes)', false)
-  .option(
-    '--json',
-    'print JSON, as a token endpoint does (RFC 6749): {access_token, token_type, expires_in, scope}',
-    false,
+  .addOption(
+    jsonOption('print JSON, as a token endpoint does (RFC 6749): {access_token, token_type, expires_in, scope}'),
   )
   .addHelpText(
     'after',

@@ -1,10 +1,8 @@
 import { Command } from 'commander'
 import { addUser, loadUsers, removeUser, setPassword } from '../../src/embedded/issuer/users.ts'
 import { issuerDirectory, lineFromStdin, scopesOf, SEEN_WITHIN } from './embeddedIssuer.ts'
-import { print, printJson } from './print.ts'
-import { aligned } from './table.ts'
-
-/** `users`: registration of users at the embedded issuer. */
+import { jsonOption, print, printJson } from './print.ts'
+import { printTable } from './table.ts'
 
 type Json = { readonly json: boolean }
 type Typed = Json & { readonly passwordStdin: boolean }
@@ -18,7 +16,7 @@ const list = async ({ json }: Json): Promise<void> => {
   }))
   if (json) return printJson({ users })
   const since = (at: string | null): string => (at === null ? 'no password yet' : `password set ${at}`)
-  for (const line of aligned(users.map(user => [user.username, user.tenant, since(user.password_set_at)]))) print(line)
+  printTable(users.map(user => [user.username, user.tenant, since(user.password_set_at)]))
 }
 
 /** A piped-in password is not printed; a generated one is printed once. */
@@ -52,7 +50,7 @@ const withPassword = (command: Command): Command =>
       'read the password, 12 to 256 characters, from stdin; without it one is generated and printed',
       false,
     )
-    .option('--json', 'print JSON: {username, password}, with the password only if it was generated', false)
+    .addOption(jsonOption('print JSON: {username, password}, with the password only if it was generated'))
     .addHelpText('after', `${SEEN_WITHIN}\nPasswords are stored as scrypt hashes and cannot be shown again.`)
 
 export const usersCommand = new Command('users')
@@ -62,7 +60,7 @@ export const usersCommand = new Command('users')
       .description(
         'Lists the users. A fresh data directory has alice and bob of acme and carol of globex, without passwords.',
       )
-      .option('--json', 'print JSON: {users: [{username, tenant, scope, password_set_at}]}', false)
+      .addOption(jsonOption('print JSON: {users: [{username, tenant, scope, password_set_at}]}'))
       .action(list),
   )
   .addCommand(
@@ -85,7 +83,7 @@ export const usersCommand = new Command('users')
     new Command('remove')
       .description('Removes a user. Logins and refresh tokens of the user are refused from then on.')
       .argument('<username>', 'the user')
-      .option('--json', 'print JSON: {username, removed}', false)
+      .addOption(jsonOption('print JSON: {username, removed}'))
       .addHelpText('after', SEEN_WITHIN)
       .action(remove),
   )

@@ -1,20 +1,37 @@
 import { Command } from 'commander'
-import { openEventStore } from '../../src/adapters/eventstoredb/eventStore.ts'
-import { openDatabase } from '../../src/adapters/postgres/database.ts'
-import { realWorld } from '../../src/lib/clockAndRandomness.ts'
+import { timeParameter } from '../../src/http/resources/commonSchemas.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
-import { findConnections, howToStart } from './connections.ts'
+import { AnotherLog, checkLog, logIn, logOf } from '../../src/logIdentity/logIdentity.ts'
+import { relationExists } from '../../src/schema/existingRelations.ts'
 import { verifyFolder } from './evidence/folder.ts'
 import { interruptible } from './interruption.ts'
-import { print, printJson } from './print.ts'
+import { jsonOption, print, printJson } from './print.ts'
 import { progressFor } from './progress.ts'
-import { timeIn } from './timeArgument.ts'
+import { withStores } from './stores.ts'
 import { booksCheck } from './verify/books.ts'
-import type { Outcome, Verified, VerifyCheck } from './verify/check.ts'
+import { type Checked, nothingCompared, type Outcome, type Verified, type VerifyCheck } from './verify/check.ts'
 import { evidenceCheck } from './verify/evidence.ts'
-import { logCheck } from './verify/log.ts'
 
-/** `verify`: compares the log, and everything that is made from it, and prints each difference with its place. */
+/** The tables in Postgres are made from the log in the event store. */
+const logCheck: VerifyCheck = {
+  name: 'log',
+  run: async ({ store, database, world }) => {
+    if (!(await relationExists(database.sql, 'log_identity')))
+      return nothingCompared({ store }, 'No service has run on this database.')
+    try {
+      await checkLog({ store, database, world })
+      if ((await logOf(database.sql)) === undefined)
+        return nothingCompared({ store }, 'The tables in Postgres are not made from any log yet.')
+      return { detail: `The tables are of the log ${await logIn(store)}.`, findings: [] }
+    } catch (error) {
+      if (!(error instanceof AnotherLog)) throw error
+      return {
+        detail: 'The tables are not of this log.',
+        findings: [{ kind: 'another_log', detail: error.message }],
+      }
+    }
+  },
+}
 
 /** The checks of a running service or of the configured stores, in their order. */
 const CHECKS: readonly VerifyCheck[] = [logCheck, booksCheck, evidenceCheck]
@@ -26,7 +43,6 @@ type Options = {
   readonly heads?: string
   readonly asOf?: number
 }
-type Checked = Outcome & { readonly check: string }
 
 const selected = (only: string | undefined): readonly VerifyCheck[] => {
   const checks = CHECKS.filter(({ name }) => only === undefined || only === name)
@@ -34,22 +50,6 @@ const selected = (only: string | undefined): readonly VerifyCheck[] => {
   throw new StartupError(
     `There is no check ${JSON.stringify(only)}. Choose from ${CHECKS.map(({ name }) => name).join(', ')}.`,
   )
-}
-
-/** Opens the stores of the running service, or the configured ones, while `work` runs. */
-const withStores = async <T>(
-  work: (stores: Pick<Verified, 'store' | 'database' | 'config'>) => Promise<T>,
-): Promise<T> => {
-  const { config, addresses } = await findConnections()
-  const { event_store, postgres } = addresses
-  if (event_store === null || postgres === null) throw new StartupError(howToStart(config.dataDir))
-  const store = openEventStore({ connectionString: event_store })
-  const database = openDatabase({ connectionString: postgres, applicationName: 'ledger-verify' })
-  try {
-    return await work({ store, database, config })
-  } finally {
-    await Promise.all([store.close(), database.close()])
-  }
 }
 
 const runAll = async (checks: readonly VerifyCheck[], verified: Verified): Promise<readonly Checked[]> => {
@@ -76,7 +76,7 @@ const report = (outcomes: readonly Checked[], { json }: Options, advice?: string
 }
 
 /** A check with one finding has its reason in its own line; the detail of the comparison would read like success. */
-const linesOf = (outcome: Outcome & { readonly check: string }): readonly string[] => {
+const linesOf = (outcome: Checked): readonly string[] => {
   const { check, detail, findings } = outcome
   const reasons = findings.map(({ kind, detail: reason }) => `${kind}: ${reason}`)
   const [first, ...others] = reasons.length === 0 ? [detail] : reasons
@@ -96,21 +96,19 @@ const verify = (folder: string | undefined, { only, key, heads, asOf, json }: Op
   const startProgress = progressFor({ json })
   if (folder === undefined) {
     const checks = selected(only)
-    return withStores(stores => runAll(checks, { ...stores, world: realWorld(), startProgress, signal }))
+    return withStores('verify', ({ ledger: { store, world }, database, config }) =>
+      runAll(checks, { store, world, database, config, startProgress, signal }),
+    )
   }
-  const choices = {
-    ...(key !== undefined && { keys: key }),
-    ...(heads !== undefined && { heads }),
-    ...(asOf !== undefined && { asOfMs: asOf }),
-  }
-  return verifyFolder({ folder, ...choices, startProgress, signal })
+  return verifyFolder({ folder, keys: key, heads, asOfMs: asOf, startProgress, signal })
 }
 
 const NEXT_FOR_FOLDER =
-  'Keep the folder unchanged. A new export, and npm run -s ledger -- verify without a folder, show whether the log itself was changed.'
+  'Keep this folder as it is. Where the service runs, npm run -s ledger -- verify compares the log itself with the signed heads, and ' +
+  'npm run -s ledger -- export --evidence --out FOLDER makes a new export: if both are intact, only this copy was changed.'
 
 const timeFrom = (text: string): number => {
-  const time = timeIn(text)
+  const time = timeParameter.safeParse(text).data
   if (time === undefined)
     throw new StartupError(`${text} is not a date and time with a time zone, such as 2026-01-31T12:00:00Z.`)
   return Date.parse(time)
@@ -131,7 +129,7 @@ export const verifyCommand = new Command('verify')
     'with --heads: the time of the export, as you know it (RFC 3339); heads that were signed later may be beyond its end',
     timeFrom,
   )
-  .option('--json', 'print JSON: {ok, checks: [{check, detail, counts?, findings: [{kind, detail, place?}]}]}', false)
+  .addOption(jsonOption('print JSON: {ok, checks: [{check, detail, counts?, findings: [{kind, detail, place?}]}]}'))
   .addHelpText(
     'after',
     '\nChanges nothing. The last line is the verdict: Intact, Not intact, or Nothing was compared. Each difference is named with its place: edited, missing, reordered, truncated, surplus. A check\n' +

@@ -1,19 +1,16 @@
 import { Command } from 'commander'
-import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { changeRetirement, type Operation, retiredVersions } from '../../src/http/versions/apiVersionRetirement.ts'
 import { apiVersionUsage, type Usage } from '../../src/http/versions/apiVersionUsage.ts'
 import { realWorld } from '../../src/lib/clockAndRandomness.ts'
 import { isVersion, NEWEST_VERSION, type Version, VERSIONS } from '../../src/http/versions/index.ts'
 import { pageOf, type Release, RELEASES, successorOf } from '../../src/http/versions/releases.ts'
-import type { Database, Sql } from '../../src/ports.ts'
+import type { Sql } from '../../src/ports.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { SYSTEM_TENANT } from '../../streams/envelope.ts'
-import { findConnections, howToStart } from './connections.ts'
-import { operatorContext, withLedger } from './operatorContext.ts'
-import { print, printJson } from './print.ts'
-import { aligned } from './table.ts'
-
-/** `versions`: the API versions with their states and their remaining traffic; retirement of a version. */
+import { operatorContext } from './operatorContext.ts'
+import { jsonOption, print, printJson } from './print.ts'
+import { withDatabase, withStores } from './stores.ts'
+import { printTable } from './table.ts'
 
 const USAGE_DAYS = 30
 const ROWS_SHOWN = 20
@@ -22,9 +19,7 @@ const CLIENTS_NAMED = 3
 type Options = { readonly json: boolean }
 type RetireOptions = Options & { readonly force: boolean }
 
-type State = 'current' | 'supported' | 'deprecated' | 'retired'
-
-const stateOf = (version: Version, retired: ReadonlySet<string>): State => {
+const stateOf = (version: Version, retired: ReadonlySet<string>) => {
   const { deprecation }: Release = RELEASES[version]
   if (retired.has(version)) return 'retired'
   if (version === NEWEST_VERSION) return 'current'
@@ -48,43 +43,32 @@ const viewOf = (version: Version, retired: ReadonlySet<string>, usage: readonly 
 }
 type View = ReturnType<typeof viewOf>
 
-const readViews = async (sql: Sql): Promise<View[]> => {
+const readViews = async ({ sql }: { readonly sql: Sql }): Promise<View[]> => {
   const [retired, usage] = await Promise.all([retiredVersions(sql), apiVersionUsage(sql, USAGE_DAYS)])
   return VERSIONS.map(version => viewOf(version, retired, usage))
 }
 
-const withDatabase = async <T>(work: (database: Database) => Promise<T>): Promise<T> => {
-  const { config, addresses } = await findConnections()
-  if (addresses.postgres === null) throw new StartupError(howToStart(config.dataDir))
-  const database = openDatabase({ connectionString: addresses.postgres, applicationName: 'ledger-versions' })
-  try {
-    return await work(database)
-  } finally {
-    await database.close()
-  }
-}
-
 const printViews = (views: readonly View[]): void => {
-  const rows = views.map(view => [
-    view.version,
-    view.state,
-    view.deprecated ?? '-',
-    view.sunset ?? '-',
-    view.owner,
-    String(view.requests_30_days),
+  const rows = views.map(({ version, state, deprecated, sunset, owner, requests_30_days }) => [
+    version,
+    state,
+    deprecated ?? '-',
+    sunset ?? '-',
+    owner,
+    requests_30_days,
   ])
-  for (const line of aligned([['version', 'state', 'deprecated', 'sunset', 'owner', 'requests'], ...rows])) print(line)
+  printTable([['version', 'state', 'deprecated', 'sunset', 'owner', 'requests'], ...rows])
   for (const { version, requests } of views.filter(view => view.requests.length > 0)) {
     print()
     const shown = requests.slice(0, ROWS_SHOWN)
-    const counted = shown.map(row => [row.route, row.tenant_id, row.client, String(row.requests)])
-    for (const line of aligned([[`${version}: route`, 'tenant', 'client', 'requests'], ...counted])) print(line)
+    const counted = shown.map(row => [row.route, row.tenant_id, row.client, row.requests])
+    printTable([[`${version}: route`, 'tenant', 'client', 'requests'], ...counted])
     if (shown.length < requests.length) print(`… and ${requests.length - shown.length} more (--json has all)`)
   }
 }
 
 const list = async ({ json }: Options): Promise<void> => {
-  const views = await withDatabase(({ sql }) => readViews(sql))
+  const views = await withDatabase('versions', readViews)
   if (json) printJson({ versions: views })
   else printViews(views)
 }
@@ -106,22 +90,17 @@ const objectionTo = ({ version, sunset, requests, requests_30_days }: View): str
   return Date.parse(sunset) > realWorld().now() ? `${version} was promised until ${sunset}.` : undefined
 }
 
-const change = async (version: Version, operation: Operation, { json }: Options): Promise<void> => {
-  const { config, addresses } = await findConnections()
-  if (addresses.event_store === null) throw new StartupError(howToStart(config.dataDir))
-  await withLedger(addresses.event_store, ledger =>
-    withDatabase(async database => {
-      await changeRetirement({ ledger, database }, { version, operation }, operatorContext(SYSTEM_TENANT))
-      const view = (await readViews(database.sql)).find(other => other.version === version)
-      if (json) printJson(view)
-      else print(`${version} is ${view?.state} on every instance within 5 seconds.`)
-    }),
-  )
-}
+const change = (version: Version, operation: Operation, { json }: Options): Promise<void> =>
+  withStores('versions', async ({ ledger, database }) => {
+    await changeRetirement({ ledger, database }, { version, operation }, operatorContext(SYSTEM_TENANT))
+    const view = (await readViews(database)).find(other => other.version === version)
+    if (json) printJson(view)
+    else print(`${version} is ${view?.state} on every instance within 5 seconds.`)
+  })
 
 const retire = async (text: string, options: RetireOptions): Promise<void> => {
   const version = checkedVersion(text)
-  const view = (await withDatabase(({ sql }) => readViews(sql))).find(other => other.version === version)
+  const view = (await withDatabase('versions', readViews)).find(other => other.version === version)
   const objection = view && view.state !== 'retired' ? objectionTo(view) : undefined
   if (objection !== undefined && !options.force)
     throw new StartupError(`${objection} It was not retired; --force retires it anyway.`)
@@ -138,25 +117,23 @@ Examples:
   npm run -s ledger -- versions retire ${VERSIONS[0]}
   npm run -s ledger -- versions restore ${VERSIONS[0]}`
 
-const JSON_OPTION = ['--json', 'print JSON', false] as const
-
 export const versionsCommand = new Command('versions')
   .description(`Lists the API versions, with the requests of the last ${USAGE_DAYS} days by route and client.`)
-  .option(...JSON_OPTION)
+  .addOption(jsonOption())
   .action(list)
   .addCommand(
     new Command('retire')
       .description('Switches a version off. Refused while it has traffic, or before its announced end.')
       .argument('<version>', 'the date of the version')
       .option('--force', 'retire it anyway, which breaks its clients', false)
-      .option(...JSON_OPTION)
+      .addOption(jsonOption())
       .action(retire),
   )
   .addCommand(
     new Command('restore')
       .description('Switches a retired version on again.')
       .argument('<version>', 'the date of the version')
-      .option(...JSON_OPTION)
+      .addOption(jsonOption())
       .action((version: string, options: Options) => change(checkedVersion(version), 'restore_api_version', options)),
   )
   // Otherwise --json after `retire` would be the option of `versions`.

@@ -1,7 +1,4 @@
-/**
- * Calls between a child process and its parent over a channel of messages. The calls and answers of one turn of the event loop are sent
- * together: a message costs about 15 µs of CPU on each side, and one more call in it a tenth of that.
- */
+/** Calls of one turn of the event loop go together: a message costs 15 µs on each side, one more call a tenth of that. */
 
 export type Operations = Readonly<Record<string, (...args: never[]) => unknown>>
 
@@ -26,11 +23,7 @@ type Pending = { readonly resolve: (value: never) => void; readonly reject: (err
 
 const closed = (): Error => new Error('The other process has ended.')
 
-/**
- * `send` takes JSON. `own` are the operations that the other side may call.
- *
- * Long because its functions share the messages to send.
- */
+/** `own`: what the other side may call. Long because its functions share the messages to send. */
 export const createChannel = <Remote extends Operations>(
   send: (message: ChannelMessage) => void,
   own: Operations,

@@ -6,10 +6,7 @@ import { StartupError } from '../lib/startupError.ts'
 import { type Channel, type ChannelMessage, createChannel, type Operations } from './channel.ts'
 import type { ParentOperations } from './protocol.ts'
 
-/**
- * The main function of every child process: its start, its end, and the signals. A program that is started alone, by
- * hand or by a test, has no parent: it prints its address, then `ready`, and ends at a signal.
- */
+/** The main function of a child process. Started alone, it prints its address, then `ready`, and ends at a signal. */
 
 const REPORT_MAX_MS = 1_000
 

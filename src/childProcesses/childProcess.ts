@@ -91,11 +91,7 @@ const exitOf = (forked: Forked): Promise<string> =>
     forked.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`))
   })
 
-/**
- * `open` makes the operations that the process may call, besides `ready` and `notStarted`.
- *
- * Long because its functions share the state of the process.
- */
+/** `open` makes the operations that the process may call. Long because its functions share the state of the process. */
 export const startProcess = <Remote extends ChildOperations>(
   options: ProcessOptions<Remote>,
   open: (child: ChildProcess<Remote>) => Operations = () => ({}),

@@ -2,8 +2,6 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { systemCode } from '../lib/startupError.ts'
 
-/** Sends signals to processes of any program, and waits for their exit. */
-
 export const hasEnded = ({ exitCode, signalCode }: Pick<ChildProcess, 'exitCode' | 'signalCode'>): boolean =>
   exitCode !== null || signalCode !== null
 

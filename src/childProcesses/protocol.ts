@@ -1,5 +1,3 @@
-/** The operations that every child process and its parent call on each other. */
-
 /** `reason` is a sentence or a stack. `isUnavailable`: a dependency did not answer; another start may succeed. */
 export type StartFailure = { readonly reason: string; readonly isUnavailable: boolean }
 

@@ -6,9 +6,8 @@ import { type ChildProcess, type ProcessEnd, type ProcessOptions, startProcess }
 import type { ChildOperations } from './protocol.ts'
 
 /**
- * Supervision of a child. A process that ends is started again, after a pause that grows with the number of its ends
- * within a minute; one that hangs is killed (liveness.ts). A child whose first process ends before it is ready is not
- * started again, nor is one that ends too often, unless because a dependency does not answer.
+ * A process that ends is started again after a growing pause; one that hangs is killed (liveness.ts). Not if the first
+ * one ends before it is ready, or if it ends too often, unless a dependency does not answer.
  */
 
 const PAUSE_MIN_MS = 100

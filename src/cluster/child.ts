@@ -7,6 +7,7 @@ import { observeProcess } from '../compose/processMetrics.ts'
 import { startService } from '../compose/service.ts'
 import type { Siblings } from '../compose/siblings.ts'
 import { readConfig } from '../settings/config.ts'
+import { DRAIN_MS } from '../settings/timeBudgets.ts'
 import { metricsText } from '../lib/metrics.ts'
 import type { Logger } from '../ports.ts'
 import { endTelemetry } from '../telemetry.ts'
@@ -15,17 +16,17 @@ import { createReportedStates, REPORT_EVERY_MS, sentStateOf } from './feedStates
 import type { ChildSettings, Handover, PrimaryOperations, ServiceOperations } from './protocol.ts'
 
 /**
- * A child process of the service: an API process, or that of the feeds. It loads its modules, waits for the settings
- * from the primary, and ends at the primary's request. Without the primary it ends at once, because its channel is
- * closed, so a primary that is killed leaves no process behind.
+ * A child loads its modules, waits for the settings from the primary, and ends at its request, or at once without it: a
+ * killed primary leaves no process behind.
  */
 
 /** The time after which a process that does not close ends all the same. */
-const CLOSE_MAX_MS = 10_500
+const CLOSE_MAX_MS = DRAIN_MS + 500
 
 type Primary = ChildContext<PrimaryOperations>['call']
 
 const settings = Promise.withResolvers<ChildSettings>()
+const draining = new AbortController()
 const reported = createReportedStates(realWorld())
 let serve: ((connection: Socket) => void) | undefined
 let processName = 'starting'
@@ -36,7 +37,7 @@ const siblingsOf = ({ apiProcesses, issuerPort }: ChildSettings, call: Primary, 
   apiProcesses,
   issuerPort,
   ...createChildLimits({ call }, error =>
-    logger.warn({ error }, 'rate limits apply to this process only; their shared counter is unavailable'),
+    logger.warn({ error }, 'the shared rate-limit counter is unavailable; each process enforces the limits by itself'),
   ),
   feeds: reported,
   areAnswering: () => notAnswering.length === 0,
@@ -82,7 +83,10 @@ const start = async ({ signal, cleanup: last, call }: ChildContext<PrimaryOperat
   const onWaiting = (sentence: string): void => ignoreFailure(call('waiting', sentence))
   const onOutage = (sentence: string): void => ignoreFailure(call('outage', sentence))
   const states = await startService(
-    { config, logger, databaseUrl, eventStoreUrl, port, siblings, onListening, onRefused },
+    {
+      ...{ config, logger, databaseUrl, eventStoreUrl, port, siblings },
+      ...{ draining: draining.signal, onListening, onRefused },
+    },
     cleanup,
     { signal, onWaiting, onOutage },
   )
@@ -101,6 +105,7 @@ const operations: Omit<ServiceOperations, 'stop'> = {
   ping: names => {
     notAnswering = names
   },
+  drain: () => draining.abort(),
   revoke: name => revoke(name),
   metrics: () => metricsText({ process: processName }),
   feeds: reported.receive,

@@ -5,10 +5,7 @@ import type { Channel } from '../childProcesses/channel.ts'
 import type { LimitOperations } from './sharedLimits.ts'
 import { within } from '../lib/time.ts'
 
-/**
- * The limits in an API process, which the primary counts. While the primary does not answer, this process counts alone,
- * since a limit is no reason to refuse a request.
- */
+/** The primary counts. While it does not answer, this process counts alone: a limit is no reason to refuse a request. */
 
 const ANSWER_MAX_MS = 500
 

@@ -1,25 +1,18 @@
 import type { Config } from '../settings/config.ts'
 import { joinedTexts, type Sample } from '../lib/metrics.ts'
 import { within } from '../lib/time.ts'
+import { DRAIN_MS } from '../settings/timeBudgets.ts'
 import { type Logger, Unavailable } from '../ports.ts'
 import { interrupted } from './feedStates.ts'
 import type { ChildSettings, SentFeedState } from './protocol.ts'
 import { type Plan, type ServiceChild, type ServiceChildOptions, startServiceChild } from './serviceChild.ts'
 import { createSharedLimits } from './sharedLimits.ts'
 
-/** The children of a service, and the state that they share through the primary process. */
-
-/**
- * Both fit into the time that main.ts has for the whole shutdown. An API process waits for its requests, the feeds for
- * a batch.
- */
-const API_STOP_MAX_MS = 11_000
+/** Both fit into the shutdown of main.ts. An API process waits for its requests, the feeds for a batch. */
+const API_STOP_MAX_MS = DRAIN_MS + 1_000
 const FEEDS_STOP_MAX_MS = 2_000
 
-/**
- * A child that does not answer in time is left out, and the metrics of the others are served. Longer than a metric may take
- * in a child whose dependencies hang (metrics.ts), shorter than Prometheus waits.
- */
+/** A late child is left out of the metrics. Longer than a metric may take in a child, shorter than Prometheus waits. */
 const METRICS_MAX_MS = 5_000
 const REVOCATION_MAX_MS = 5_000
 
@@ -98,7 +91,7 @@ export const startChildren = (config: Config, childrenOptions: ChildrenOptions) 
   known.catch(() => undefined)
   const options: ServiceChildOptions = {
     ...{ settings: known, limits: createSharedLimits(), notAnswering, onChange, onFailed },
-    onSilent: name => logger.error({ name }, 'a process is not responding; no new connections are sent to it'),
+    onSilent: name => logger.error({ name }, 'a process is not responding; no new connections will be sent to it'),
     onEnded: ({ name, roles }, how, pauseMs) => {
       logger.error({ name, how, pauseMs }, 'a process has exited and is being restarted')
       if (!roles.includes('api')) feeds.interrupted()
@@ -130,6 +123,13 @@ export const startChildren = (config: Config, childrenOptions: ChildrenOptions) 
     metrics: () => metricsOf(children),
     /** Makes the API refuse a token or a grant. Rejects with Unavailable if no process could note it in Postgres. */
     revoke: (name: string) => revokeAt(apis(), name),
+    /** From now on no process reports that it is ready. */
+    drain: () => {
+      for (const { current } of children)
+        current()
+          .call('drain')
+          .catch(() => undefined)
+    },
     /** The feeds end after the requests, which may wait for them. */
     stop: async () => {
       await Promise.all(apis().map(api => api.stop(API_STOP_MAX_MS)))

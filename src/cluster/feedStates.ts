@@ -2,9 +2,7 @@ import { type FeedState, STALLED_AFTER_MS } from '../feeds/feedProgress.ts'
 import type { World } from '../ports.ts'
 import type { SentFeedState } from './protocol.ts'
 
-/**
- * The states of the feeds, which are reported by the process of the feeds and shown by the API processes at /readyz.
- */
+/** The process of the feeds reports their states, the API processes show them at /readyz. */
 
 export const REPORT_EVERY_MS = 500
 

@@ -15,15 +15,14 @@ import {
 import { observeProcess } from '../compose/processMetrics.ts'
 import { joinedTexts, metricsText, observe } from '../lib/metrics.ts'
 import type { Logger } from '../ports.ts'
+import { sleep } from '../lib/time.ts'
 import { acceptConnections } from './connections.ts'
 import { type Children, startChildren } from './children.ts'
 import { createSerialQueue } from '../lib/serialQueue.ts'
 
 /**
- * The primary process of a service of several processes. It holds the data directory, starts the embedded services,
- * accepts the connections, and supervises the children: API processes and one process of all feeds. Children load their
- * modules while the embedded services start. children.ts plans how many processes there are; LEDGER_PROCESSES is read
- * in config.ts.
+ * The primary holds the data directory, starts the embedded services, accepts connections, and supervises its children:
+ * API processes, and one of all feeds. They load their modules while the embedded services start.
  */
 
 /** Starts the service. When a step fails, everything that was started before is closed. */
@@ -44,9 +43,7 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   const metrics = await observeProcesses(config, cleanup, () => children)
   const addresses = async () =>
     addressesOf(config, { port, stores: await stores.promise, metrics, pids: children.pids() })
-  const published = createCleanupStack(error =>
-    logger.error({ error }, 'cannot remove the file with the addresses of this service'),
-  )
+  const published = createCleanupStack(error => logger.error({ error }, 'cannot remove the address file'))
   let isClosing = false
   const publishNow = inOrder(async () => {
     const present = await addresses()
@@ -59,9 +56,7 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
     })),
     onChange: () => {
       connections.distribute()
-      publishNow().catch((error: unknown) =>
-        logger.error({ error }, 'cannot write the file with the addresses of this service'),
-      )
+      publishNow().catch((error: unknown) => logger.error({ error }, 'cannot write the address file'))
     },
     ...{ onWaiting: onceEach(starting.onWaiting), onOutage: starting.onOutage, onFailed: failed.resolve },
   })
@@ -76,17 +71,21 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   })
   const issuerPort =
     config.issuer === undefined ? await serveIssuer(config, { port, logger, children }, embedded) : undefined
-  stores.resolve({ ...(await openStores(config, embedded, logger, failed.resolve)), issuerPort })
+  stores.resolve({
+    ...(await openStores(config, embedded, logger, { onExit: failed.resolve, onOutage: starting.onOutage })),
+    issuerPort,
+  })
   await children.ready
-  return { addresses: await addresses(), logs: place, failed: failed.promise, close: cleanup.run }
+  const drain = (): Promise<void> => {
+    children.drain()
+    return sleep(config.shutdownDelayMs)
+  }
+  return { addresses: await addresses(), logs: place, failed: failed.promise, drain, close: cleanup.run }
 }
 
 type IssuerParts = { readonly port: number; readonly logger: Logger; readonly children: Pick<Children, 'revoke'> }
 
-/**
- * Serves the embedded issuer, whose log-ins are in the memory of this process: children come and go. Resolves to its
- * port. A primary with an issuer elsewhere does without its modules.
- */
+/** Log-ins are in the memory of this process, as children come and go. Resolves to the port of the embedded issuer. */
 const serveIssuer = async (config: Config, { port, logger, children }: IssuerParts, cleanup: CleanupStack) => {
   const { startIssuerServer } = await import('../embedded/issuer/issuerServer.ts')
   const { dataDir, audience } = config

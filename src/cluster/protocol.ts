@@ -3,8 +3,6 @@ import type { FeedState } from '../feeds/feedLoop.ts'
 import type { Counted, RateLimit } from '../ports.ts'
 import type { ChildOperations, ParentOperations } from '../childProcesses/protocol.ts'
 
-/** The operations that the primary process and its children call on each other. */
-
 /** The state of a feed as JSON, which has no bigint. */
 export type SentFeedState = Omit<FeedState, 'position'> & { readonly position: string }
 
@@ -47,6 +45,8 @@ export type ServiceOperations = ChildOperations & {
   readonly start: (settings: ChildSettings) => void
   /** Answered at once. `notAnswering`: the names of the children that do not answer. */
   readonly ping: (notAnswering: readonly string[]) => void
+  /** The service is going to end: the child is not ready any more, and continues to serve. */
+  readonly drain: () => void
   /** Resolves when the list in Postgres has the name, which the child refuses from now on. */
   readonly revoke: (name: string) => Promise<void>
   /** Resolves to the metrics of the child. */

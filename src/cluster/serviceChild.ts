@@ -7,8 +7,6 @@ import { createReceiver, type Receiver } from './handover.ts'
 import type { ChildSettings, PrimaryOperations, ServiceOperations } from './protocol.ts'
 import type { LimitOperations, SharedLimits } from './sharedLimits.ts'
 
-/** A child of the primary: a process of the API or of the feeds, and the connections that are given to it. */
-
 const MODULE = new URL('./child.ts', import.meta.url)
 
 export type Plan = { readonly name: string; readonly roles: readonly Role[] }

@@ -2,10 +2,7 @@ import { createLocalCounter } from '../adapters/rateLimiter/counters.ts'
 import { createLocalSlots } from '../http/admission/localSlots.ts'
 import type { PrimaryOperations } from './protocol.ts'
 
-/**
- * The limits that the API processes share, counted in the primary process: one count for each caller, however its
- * requests are spread over the processes.
- */
+/** Counted in the primary process: one count for each caller, whichever process its requests reach. */
 
 export type LimitOperations = Pick<PrimaryOperations, 'count' | 'takeSlot' | 'freeSlot'>
 

@@ -8,8 +8,6 @@ import type { EventStore, ExpectedRevision, ReadOptions } from '../ports.ts'
 import type { Entity, Kind } from './entities.ts'
 import { recordedOf } from '../lib/storedEvents.ts'
 
-/** The aggregate repository: loads streams, folds their events and caches the states. */
-
 /** A folded stream: the state for decisions, the row for readers. */
 export type Loaded<K extends Kind> = {
   readonly state: K['state']
@@ -20,9 +18,7 @@ export type Loaded<K extends Kind> = {
 }
 
 /**
- * The cache is limited in bytes (estimated by `heapBytesOf`), because stream sizes vary by a factor of thousands.
- * The budget is enough for about 50,000 payments or 500 orders of the largest size; the least recently used entries are
- * evicted first.
+ * In bytes by `heapBytesOf`, because streams differ by thousands: about 50,000 payments, or 500 of the largest orders.
  */
 const CACHED_BYTES_MAX = 128 * 1024 * 1024
 
@@ -35,8 +31,8 @@ export type AggregateRepository = {
   /** Updates the cache with events that this process has just appended. */
   advance<K extends Kind>(entity: Entity<K>, from: Loaded<K>, events: readonly Recorded<K['event']>[]): Loaded<K>
   /**
-   * The current state if the stream belongs to the tenant; otherwise undefined. A missing stream and another tenant's
-   * cost the same read of one event, so timing does not reveal which it was.
+   * The state if the stream is the tenant's. A missing one and another tenant's cost the same read, so timing tells
+   * nothing.
    */
   loadOwn<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>, tenant: string): Promise<Loaded<K> | undefined>
   /** The first event of the stream. */
@@ -145,9 +141,8 @@ const ENTRY_BYTES = 256
 const textBytes = (text: string): number => TEXT_BYTES + CHARACTER_BYTES * text.length
 
 /**
- * Estimates the heap bytes of a value, rather too high, for the budget of the cache, whose entries differ in size by
- * orders of magnitude. Parts that two values share are counted for both. Accepts plain data and persistent collections
- * without cycles. A collection is counted by its size, not walked.
+ * Estimates the heap bytes of plain data and persistent collections (by their size), rather too high: shared parts
+ * count twice.
  */
 export const heapBytesOf = (value: unknown): number => {
   if (typeof value === 'string') return textBytes(value)

@@ -2,9 +2,8 @@ import { Unavailable } from '../ports.ts'
 import type { Ledger } from './commandHandler.ts'
 
 /**
- * Runs a command of one or more appends and tracks its effect. Once a part of it is durable, by this attempt or an
- * earlier one under the same key, a failure is never reported as one without effect: the caller would take a new key,
- * and the command would be executed twice.
+ * Once a part of the command is durable, by this attempt or an earlier one with the same key, no failure is reported as
+ * without effect: the caller would take a new key, and the command would be executed twice.
  */
 export const asOneCommand = async <T>(ledger: Ledger, work: (ledger: Ledger) => Promise<T>): Promise<T> => {
   let isDurable = false

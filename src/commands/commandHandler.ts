@@ -7,18 +7,18 @@ import { bytesOf, type ByteQuota, type Charge, chargedTenant, checkQuota, NO_BYT
 import type { Entity, Kind } from './entities.ts'
 import { eventIdOf } from '../lib/identifiers.ts'
 import { createLogSecret } from '../logIdentity/idSecret.ts'
-import { createAggregateRepository, nothingLoaded } from './aggregateRepository.ts'
-import type { AggregateRepository, Loaded } from './aggregateRepository.ts'
+import {
+  createAggregateRepository,
+  nothingLoaded,
+  type AggregateRepository,
+  type Loaded,
+} from './aggregateRepository.ts'
 import { CHANGES_MAX, decisionOn } from './streamGrowth.ts'
 import { newEventOf, recordedOf } from '../lib/storedEvents.ts'
 import { pauseBefore } from '../settings/timeBudgets.ts'
 import { createSerialQueues } from '../lib/serialQueue.ts'
 
-/** The command handler: executes a command on one stream, in the only optimistic loop of the service. */
-
-/**
- * The caller, cause and time of a command. `commandId` names this attempt; the ids of its events are derived from it.
- */
+/** The caller, cause and time of a command. The ids of its events are derived from `commandId`. */
 export type Context = Omit<Metadata, 'schemaVersion' | 'causationId'> & {
   readonly commandId: string
   /** The event or command that caused this one; the command itself when it came from outside. */
@@ -86,9 +86,8 @@ export const createLedger = (store: EventStore, world: World, byteQuota = NO_BYT
 }
 
 /**
- * The only optimistic loop of the service: load, decide, append at exactly the revision that was loaded. Returns the stream
- * as it is afterwards; a command that was executed before appends nothing. Throws Unavailable when the store does not
- * answer, Contended when other processes were first at every attempt, and QuotaExceeded.
+ * The only optimistic loop of the service. Returns the stream as it is afterwards; a command that was executed before
+ * appends nothing. Throws Unavailable, QuotaExceeded, and Contended when others were first at every attempt.
  */
 export const handle = <K extends Kind>(
   ledger: Ledger,
@@ -153,10 +152,7 @@ const decideFrom = <K extends Kind>(
   return decided.length === 0 ? { answer: { ok: true, ...before } } : { events: decided }
 }
 
-/**
- * Other processes were first at every attempt, and the command has appended nothing. It is thrown rather than returned,
- * so that no caller can take a lost race for success.
- */
+/** Thrown rather than returned, so that no caller can take a lost race for success. Nothing was appended. */
 export class Contended extends Unavailable {
   constructor(stream: string) {
     const cause = new Error(`Others changed ${stream} at each of ${ATTEMPTS_MAX} attempts.`)
@@ -166,9 +162,8 @@ export class Contended extends Unavailable {
 }
 
 /**
- * Reads the stream after a conflict. The store may refuse an append because of a version that is committed but cannot
- * be read yet. Until it can be read, the client is not told 412, because every read would still show the ETag that it
- * sent.
+ * The store may refuse an append because of a version that cannot be read yet. Until then the client is not told 412,
+ * since every read would still show the ETag that it sent.
  */
 const readNewer = async <K extends Kind>(
   { aggregates, world }: Ledger,
@@ -187,10 +182,7 @@ const readNewer = async <K extends Kind>(
   })
 }
 
-/**
- * The events as the store has them. An append that repeats an earlier one succeeds and changes nothing: the stored events are
- * those of the earlier append, with its times.
- */
+/** The events as the store has them: an append that repeats an earlier one changes nothing, and that one has other times. */
 const asStored = async <K extends Kind>(
   { store }: Ledger,
   { aggregate }: Entity<K>,
@@ -228,12 +220,7 @@ const append = async <K extends Kind>(
   return aggregates.advance(entity, before, context.mayBeRepeated ? await asStored(ledger, entity, sent) : sent)
 }
 
-const recordAll = <E extends AnyEvent>(
-  events: readonly E[],
-  id: string,
-  context: Context,
-  after: bigint,
-): Recorded<E>[] => {
+const recordAll = <E extends AnyEvent>(events: readonly E[], id: string, context: Context, after: bigint) => {
   const { commandId, causationId = commandId, mayBeRepeated: _, quota: __, ...metadata } = context
   return events.map((event, index) => {
     const revision = after + BigInt(index) + 1n

@@ -3,24 +3,18 @@ import { chargedTenant } from './quotas/byteQuota.ts'
 import { recordAuditedDecision } from './recordAuditedDecision.ts'
 import type { Context, Ledger } from './commandHandler.ts'
 
-/**
- * Audit records of refusals, aggregated per caller, so a caller who is refused again and again cannot fill the
- * log.
- */
+/** Audit records of refusals, counted per caller, so one that is refused again and again cannot fill the log. */
 
 const WINDOW_MS = 10_000
-/**
- * The first refusals of a caller get a record each. Those that follow are counted, until a window passes without any.
- */
+/** The first refusals get a record each. Those that follow are counted, until a window passes without any. */
 export const DENIALS_RECORDED_EACH_MAX = 20
 
 export type Denial = Omit<DenyAccess, 'type' | 'count'>
 
 export type Denials = {
   /**
-   * Records a refusal. The first ones of a caller are durable when this resolves; further ones are counted, and their
-   * number is recorded at the end of the window by operation, check and code. Throws Unavailable and QuotaExceeded; the
-   * request must then be answered with that failure instead of the refusal.
+   * The first refusals are durable when this resolves; further ones are recorded as a number at the end of the window.
+   * Throws Unavailable and QuotaExceeded, which must then be the answer instead of the refusal.
    */
   readonly record: (denial: Denial, context: Context) => Promise<void>
   /** Records the refusals that are only counted so far. Nothing is left to record when this resolves. */
@@ -46,9 +40,7 @@ const flush = async (ledger: Ledger, { kinds }: Caller, onFailure: (error: unkno
 }
 
 /**
- * `onFailure` is called when a count could not be recorded; the count is kept and tried again after another window.
- *
- * Long because its functions share the callers of one process.
+ * `onFailure`: a count could not be recorded, and is kept. Long because its functions share the callers of one process.
  */
 export const createDenials = (ledger: Ledger, onFailure: (error: unknown) => void): Denials => {
   const callers = new Map<string, Caller>()

@@ -35,10 +35,7 @@ export type Kind = {
   readonly row: ResourceRow
 }
 
-/**
- * An interface, so the compiler infers `K` from an argument as a whole. One read of the stream serves both
- * members.
- */
+/** An interface, so the compiler infers `K` from an argument as a whole. */
 export interface Entity<K extends Kind> {
   readonly aggregate: Aggregate<K['state'], K['command'], K['event'], K['code']>
   /** Absent where the stream is no resource of the API. */

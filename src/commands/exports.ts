@@ -10,8 +10,6 @@ import { create, type CreationResult } from './idempotency/creation.ts'
 import { idOfKey, type ScopedKey } from './idempotency/record.ts'
 import { type Limit, reserve } from './quotas/reservations.ts'
 
-/** The creation of exports, once per idempotency key. */
-
 const KEPT_DAYS = 30
 
 export type NewExport = {

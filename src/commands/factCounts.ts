@@ -3,9 +3,7 @@ import { type FactId, factIds, missingFacts, type MissingRow } from '../../proje
 import { prefixOfTopic, topicOfSubject } from '../../projections/factTopics.ts'
 import { type Sql, Unavailable } from '../ports.ts'
 
-/**
- * Counts the facts between two positions, hashes their ids, and names those that are missing because they are parked.
- */
+/** Counts the facts between two positions, hashes their ids, and names those that are missing, as they are parked. */
 
 /** Small, since the rows of a batch are decoded in one turn of the event loop. */
 const BATCH = 2_000
@@ -35,10 +33,7 @@ const counterOf = (topic: string) => {
   }
 }
 
-/**
- * Counts and hashes the facts of each topic: ids in the order of their positions, each followed by a line feed. Reads
- * in batches, so any range takes little memory. Throws the reason of the aborted signal.
- */
+/** Ids in the order of positions, each followed by a line feed. Throws the reason of the aborted signal. */
 export const countFacts = async (sql: Sql, range: FactRange): Promise<readonly Counted[]> => {
   const { topics, tenant, from, to, signal } = range
   const counters = topics.map(counterOf)
@@ -68,10 +63,7 @@ export type Proof = Counted & { readonly missing: readonly MissingRow[] }
 
 const ROUNDS_MAX = 5
 
-/**
- * Counts the facts of each topic and names those that are missing. A fact that is replayed meanwhile may or may not be
- * in the count, so the count is repeated until nothing moved. Throws Unavailable when it keeps moving.
- */
+/** Repeats the count until no fact came meanwhile. Throws Unavailable when facts keep coming. */
 export const proveFacts = async (sql: Sql, range: FactRange): Promise<readonly Proof[]> => {
   const { topics, ...rest } = range
   const missing = (): Promise<(readonly MissingRow[])[]> =>

@@ -59,10 +59,7 @@ export const raise = async (
   return firstAnswer || raised
 }
 
-/**
- * The invoice was raised by another attempt of this request, and voided before this attempt came to the order. The
- * answer is that of the attempt that raised it.
- */
+/** Another attempt of this request raised the invoice, which was voided since: the answer is that of this attempt. */
 const voidedSince = async (
   ledger: Ledger,
   id: InvoiceId,

@@ -12,9 +12,8 @@ import { derivedId } from '../lib/identifiers.ts'
 import { recordedOf } from '../lib/storedEvents.ts'
 
 /**
- * Manifests, by which consumers prove that they have everything: the number of facts between two positions, and the
- * hash of their ids. Dead letters are named as missing and not counted, so one of them does not keep the others
- * from being proved, and so that a sealed manifest stays true when they are released.
+ * By manifests consumers prove that they have everything: the number of facts between two positions, and the hash of
+ * their ids. Dead letters are named and not counted, so the others can be proved, and the manifest stays true.
  */
 
 /** The read model in which facts are counted. Below its checkpoint it grows only by replays of dead letters. */
@@ -34,10 +33,7 @@ export const manifestIdOf = (topic: string): ManifestId => derivedId('man', topi
 const RUN_BYTES = 16
 const ATTEMPTS_MAX = 5
 
-/**
- * The context of the system itself. Its ids are random, so the event of another run is not taken for a repetition
- * of this one.
- */
+/** Its ids are random, so the event of another run is not taken for a repetition of this one. */
 const contextOf = ({ world }: Ledger, authority: string): Context => {
   const run = `manifest-${Buffer.from(world.randomBytes(RUN_BYTES)).toString('hex')}`
   return {
@@ -51,10 +47,7 @@ const contextOf = ({ world }: Ledger, authority: string): Context => {
   }
 }
 
-/**
- * The position up to which the topic can be sealed: the checkpoint of the facts projection, or, with more missing facts
- * than a manifest names, the position before the first one that it would not name.
- */
+/** As far as facts are projected; before the first missing fact that the manifest would not name. */
 const endOf = async ({ sql, projectedUpTo }: SealDependencies, topic: string, from: bigint): Promise<bigint> => {
   const to = await projectedUpTo()
   const beyond = (await missingIn(sql, { topic, from, to }))[MISSING_MAX]
@@ -82,10 +75,7 @@ const attempt = async (dependencies: SealDependencies, topic: string, authority:
   return handled.ok ? { sealed, to } : undefined
 }
 
-/**
- * Seals the facts of a topic since its last manifest. The loser of a race counts again, from the end of the winner's
- * manifest.
- */
+/** Seals the facts of a topic since its last manifest. The loser of a race counts again. */
 export const sealManifest = async (
   dependencies: SealDependencies,
   topic: string,

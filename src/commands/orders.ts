@@ -8,8 +8,6 @@ import { create, type CreationResult, replay } from './idempotency/creation.ts'
 import { idOfKey, type ScopedKey } from './idempotency/record.ts'
 import type { PersonalReference } from './payments.ts'
 
-/** The creation of orders, once per idempotency key. */
-
 export type NewOrder = {
   readonly key: ScopedKey | undefined
   readonly idempotencyRecord: IdempotencyRecord | null

@@ -29,16 +29,10 @@ import type { Annotations, IdempotencyRecord } from '../../streams/idempotencyRe
  * it has reached, even at the same time, and all come to the same outcome.
  */
 
-/**
- * A reference that is a personal text (personalTexts.ts). It is stored when the checks have passed, before the
- * initiation.
- */
+/** A personal text (personalTexts.ts), stored when the checks have passed, before the initiation. */
 export type PersonalReference = {
   readonly stream: ReferenceId
-  /**
-   * Stores the text, unless the key or the reference is found to be used: `answer` is called where storing may be
-   * wrong.
-   */
+  /** Stores the text, unless `answer` finds the key or the reference used. */
   readonly store: <T>(
     answer: () => Promise<T | undefined>,
   ) => Promise<{ readonly token: string } | { readonly answer: T }>
@@ -57,11 +51,7 @@ type Outcome = CreationResult<PaymentRow>
 const isOutcome = (event: PaymentEvent): boolean => event.type !== 'PaymentInitiated'
 
 /** Creates the payment, or finds the one that the same key created. */
-export const pay = async (
-  ledger: Ledger,
-  payment: NewPayment,
-  context: Context,
-): Promise<CreationResult<PaymentRow>> => {
+export const pay = async (ledger: Ledger, payment: NewPayment, context: Context): Promise<Outcome> => {
   const untilMs = ledger.world.monotonicMs() + payment.waitMs
   const { id, reference } = payment
   const checked = await checkPayment(ledger, payment, context.tenant)
@@ -83,16 +73,14 @@ export const replayPayment = async (
   ledger: Ledger,
   payment: NewPayment,
   context: Context,
-): Promise<CreationResult<PaymentRow> | undefined> => {
+): Promise<Outcome | undefined> => {
   const untilMs = ledger.world.monotonicMs() + payment.waitMs
   const previous = await lookUpTaken(ledger, payment)
   return previous && answerWithin(ledger, { id: payment.id, ...previous, untilMs }, context)
 }
 
 /** The answer of a request, or the payment that its key has initiated and that is to be finished. */
-type Attempt =
-  | { readonly answer: CreationResult<PaymentRow> }
-  | (Pick<Initiated, 'row' | 'position'> & { readonly isResumed: boolean })
+type Attempt = { readonly answer: Outcome } | (Pick<Initiated, 'row' | 'position'> & { readonly isResumed: boolean })
 
 const initiate = async (
   ledger: Ledger,
@@ -109,10 +97,7 @@ const initiate = async (
 }
 
 /** Stores the text of the reference. One that was erased is not stored again if its key or the reference is taken. */
-const storeReference = async (
-  ledger: Ledger,
-  payment: NewPayment,
-): Promise<{ readonly token: string | null } | { readonly answer: Attempt }> => {
+const storeReference = async (ledger: Ledger, payment: NewPayment) => {
   const { reference } = payment
   return reference === null ? { token: null } : reference.store(() => lookUpTaken(ledger, payment))
 }
@@ -126,26 +111,24 @@ const lookUpTaken = async (ledger: Ledger, payment: NewPayment): Promise<Attempt
   return { answer: { kind: 'refused', rejection: reject('payment_reference_conflict', { payment_id: holder }) } }
 }
 
-/** The time on the monotonic clock until which the caller waits for the outcome. */
-type WaitLimit = { readonly untilMs: number }
-
 type Initiated = {
   readonly id: PaymentId
   readonly row: PaymentRow
   readonly position: bigint
-} & WaitLimit
+  /** The time on the monotonic clock until which the caller waits for the outcome. */
+  readonly untilMs: number
+}
 
 /**
- * Finishes a payment whose idempotency record is durable. `in_progress` (a 202) when `untilMs` has come or a dependency does
- * not answer: the payment then continues in the background, or payment recovery finishes it.
+ * Finishes a payment whose key is bound. `in_progress` (a 202) when `untilMs` has come or a dependency does not answer.
  */
 const finishPaymentWithin = async (
   ledger: Ledger,
   { untilMs, ...initiated }: Initiated,
   context: Context,
-): Promise<CreationResult<PaymentRow>> => {
+): Promise<Outcome> => {
   const inProgress = { kind: 'in_progress' as const, ...initiated }
-  const finishOrLoad = async (): Promise<CreationResult<PaymentRow>> => {
+  const finishOrLoad = async (): Promise<Outcome> => {
     const finished = await finishPayment(ledger, initiated.id, context)
     return finished ?? (await loadOutcome(ledger, initiated.id)) ?? inProgress
   }
@@ -175,7 +158,7 @@ const answerWithin = async (
   ledger: Ledger,
   attempt: Attempt & Pick<Initiated, 'id' | 'untilMs'>,
   context: Context,
-): Promise<CreationResult<PaymentRow>> => {
+): Promise<Outcome> => {
   if ('answer' in attempt) return attempt.answer
   const { isResumed, ...initiated } = attempt
   const answer = await finishPaymentWithin(ledger, initiated, context)
@@ -200,10 +183,7 @@ const loadOutcome = async (ledger: Ledger, id: PaymentId) => outcomeIn(await beg
 
 type Refusal = { readonly code: RefusalCode; readonly held_by: PaymentId | null }
 
-/**
- * Continues a payment from the step that it has reached to its outcome. Undefined when the outcome has to be read from the
- * payment's stream.
- */
+/** Continues a payment to its outcome. Undefined when that has to be read from the payment's stream. */
 export const finishPayment = async (ledger: Ledger, id: PaymentId, context: Context): Promise<Outcome | undefined> => {
   const { state } = ledger.aggregates.cached(paymentEntity, id) ?? (await ledger.aggregates.load(paymentEntity, id))
   if (state.status !== 'initiated') return undefined
@@ -237,12 +217,7 @@ const takeReference = async (
   return held_by && { code: 'payment_reference_conflict', held_by }
 }
 
-const reserve = async (
-  ledger: Ledger,
-  payment_id: PaymentId,
-  terms: PaymentTerms,
-  context: Context,
-): Promise<Refusal | undefined> => {
+const reserve = async (ledger: Ledger, payment_id: PaymentId, terms: PaymentTerms, context: Context) => {
   const { invoice_id, amount, currency, settlement } = terms
   const command = { type: 'PayInvoice' as const, payment_id, amount, currency, settlement }
   const reserved = await handle(ledger, invoiceEntity, invoice_id, { command, context })
@@ -257,7 +232,7 @@ const refuse = async (
   id: PaymentId,
   { code, held_by, reference }: Refusal & { readonly reference: ReferenceId | null },
   context: Context,
-): Promise<CreationResult<PaymentRow> | undefined> => {
+): Promise<Outcome | undefined> => {
   // The reference is released before the outcome is recorded, because a payment with an outcome is not continued to release
   // it.
   if (reference !== null) {
@@ -308,10 +283,8 @@ const checkPayment = async (
 }
 
 /**
- * The payment that holds the reference; null unless the cache of this process shows it as taken, in which case the
- * stream is read again. A read before every payment would nearly always find the reference free, and the reference's
- * stream decides in any case, after the key is bound. With siblings the stream is read: a caller that has just used the
- * reference may be served by another process now, and its key must stay free.
+ * The payment that holds the reference; null unless this process has seen it taken, since it is nearly always free and
+ * its stream decides in any case. With siblings the stream is read: another process may serve the caller now.
  */
 const holderOf = async ({ aggregates, hasSiblings }: Ledger, id: ReferenceId): Promise<PaymentId | null> => {
   const seen = hasSiblings || aggregates.cached(referenceEntity, id)?.state.holder
@@ -320,8 +293,8 @@ const holderOf = async ({ aggregates, hasSiblings }: Ledger, id: ReferenceId): P
 }
 
 /**
- * Whether the invoice takes no further part payments, because its stream has its greatest length. A payment of all that
- * is due is always possible, because it is the last one; a deferred one is not, because it may fail and come again.
+ * Whether the invoice takes no further part payments. All that is due can always be paid, but not deferred: that may
+ * fail and come again.
  */
 const isFull = (
   { changesMax }: Ledger,

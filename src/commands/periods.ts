@@ -9,8 +9,6 @@ import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { periodEntity } from './entities.ts'
 import { derivedId } from '../lib/identifiers.ts'
 
-/** Closes accounting periods of a tenant's books. */
-
 export type ClosingDependencies = {
   readonly ledger: Ledger
   readonly sql: Sql
@@ -57,10 +55,7 @@ const hasEvent = async ({ store }: Ledger, after: bigint, { tenant, time }: { te
   }
 }
 
-/**
- * The position up to which the books are complete, with every event of the period; undefined if they do not get there
- * in time.
- */
+/** The position up to which the books have every event of the period; undefined if not in time. */
 const completeTo = async ({ ledger, bookedUpTo }: ClosingDependencies, of: { tenant: string; time: string }) => {
   const { world } = ledger
   const untilMs = world.monotonicMs() + CATCH_UP_MAX_MS
@@ -75,9 +70,7 @@ const completeTo = async ({ ledger, bookedUpTo }: ClosingDependencies, of: { ten
 /** Later than any event. */
 const END_OF_TIME = '9999-12-31T23:59:59.999Z'
 
-/**
- * Whether the tenant has books. The list of orders, with which books begin, is faster than the log, and may be behind.
- */
+/** The list of orders, with which books begin, is faster than the log, and may be behind. */
 const hasBooks = async ({ ledger, sql }: ClosingDependencies, tenant: string): Promise<boolean> => {
   const [row] = await sql<{ is_listed: boolean }>(
     `select exists (select from ${orders.name} where tenant_id = $1) as is_listed`,
@@ -102,10 +95,7 @@ const parkedUpTo = async (sql: Sql, tenant: string, position: bigint): Promise<b
   return row?.count ?? 0n
 }
 
-/**
- * Closes all days up to `through` (YYYY-MM-DD, in UTC). Repeating it changes nothing. The day must be over by the clock
- * of Postgres too, because a closing cannot be undone; the caller checks its own clock. Throws Unavailable.
- */
+/** Closes all days up to `through` (YYYY-MM-DD, UTC), which must be over by the clock of Postgres too. Throws Unavailable. */
 export const closePeriod = async (
   dependencies: ClosingDependencies,
   { through, reason }: { readonly through: string; readonly reason: string },

@@ -3,11 +3,7 @@ import { accessEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { randomId } from '../lib/identifiers.ts'
 
-/**
- * Records a decision that leaves no other event, such as a denial, for auditors. It is durable when this resolves.
- * Throws Unavailable and QuotaExceeded; the caller must then refuse the request, because an unrecorded decision must not
- * take effect.
- */
+/** Durable when it resolves. If it throws (Unavailable, QuotaExceeded), the decision must not take effect. */
 export const recordAuditedDecision = async (
   ledger: Ledger,
   command: AccessCommand,

@@ -1,6 +1,5 @@
 import { fold } from '../../projections/projection.ts'
-import type { PaymentRow } from '../../projections/payments/projection.ts'
-import { payments } from '../../projections/payments/projection.ts'
+import { type PaymentRow, payments } from '../../projections/payments/projection.ts'
 import type { IdempotencyRecord } from '../../streams/idempotencyRecord.ts'
 import { type Rejection, reject } from '../../streams/decider.ts'
 import type { InvoiceId, PaymentId, RefundId } from '../../streams/ids.ts'
@@ -14,9 +13,8 @@ import { eventCountOf, tooManyChanges } from './streamGrowth.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
 
 /**
- * A refund is made in steps, as a payment is: initiation (the refund's own stream, whose idempotency record binds the
- * key), decision (the payment's stream, which decides between concurrent refunds), consequence (the amounts of the
- * invoice). The answer is made from the payment's stream.
+ * In steps, as a payment: initiation (the refund's stream, which binds the key), decision (the payment's stream),
+ * consequence (the invoice). The answer is made from the payment's stream.
  */
 
 export type NewRefund = RefundTerms & {
@@ -50,14 +48,8 @@ const initiate = async (ledger: Ledger, request: NewRefund, context: Context): P
   return initiated.ok ? undefined : reject('concurrent_modification')
 }
 
-/**
- * Whether the payment or its invoice takes no further part refunds, because its stream has its greatest length. A refund
- * of all that is left is always possible, because it is the last one.
- */
-const isFull = async (
-  { aggregates, changesMax }: Ledger,
-  payment: Loaded<KindOf<typeof paymentEntity>>,
-): Promise<boolean> => {
+/** Whether the payment or its invoice takes no further part refunds. All that is left can always be refunded. */
+const isFull = async ({ aggregates, changesMax }: Ledger, payment: Loaded<KindOf<typeof paymentEntity>>) => {
   if (payment.state.status === 'none' || eventCountOf(payment) >= changesMax) return true
   return eventCountOf(await aggregates.load(invoiceEntity, payment.state.terms.invoice_id)) >= changesMax
 }

@@ -4,15 +4,10 @@ import type { PaymentCommand, PaymentTerms } from '../../streams/payment/index.t
 import { invoiceEntity, type KindOf, paymentEntity } from './entities.ts'
 import { type Context, type Handled, handle, type Ledger } from './commandHandler.ts'
 
-/** The commands that settle or fail a deferred payment. */
-
 type Settled = Handled<KindOf<typeof paymentEntity>>
 type OutcomeCommand = Extract<PaymentCommand, { type: 'SettlePayment' | 'FailPayment' }>
 
-/**
- * Settles or fails a deferred payment. The payment's stream accepts the verdict once; the invoice follows here, or by
- * payment recovery after a crash.
- */
+/** The payment's stream accepts one verdict; the invoice follows here, or by payment recovery after a crash. */
 export const settle = async (
   ledger: Ledger,
   id: PaymentId,

@@ -3,8 +3,6 @@ import type { ExpectedRevision } from '../ports.ts'
 import type { Loaded } from './aggregateRepository.ts'
 import type { Entity, Kind } from './entities.ts'
 
-/** The greatest length of a stream, by which commands are refused that a client could repeat without end. */
-
 /** Bounds the reads that fold a whole stream. An object that a business works with has some dozens of changes. */
 export const CHANGES_MAX = 1_000
 /** Room for what comes after changes: an order with the most changes can still be invoiced. */

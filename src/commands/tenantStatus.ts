@@ -6,9 +6,7 @@ import { tenantEntity } from './entities.ts'
 import { type Context, handle, type Ledger } from './commandHandler.ts'
 import { derivedId } from '../lib/identifiers.ts'
 
-/**
- * Suspensions of tenants and revoked scopes of their subjects: set by operators, and independent of any token's claims.
- */
+/** Suspensions and revoked scopes are set by operators, independent of any token's claims. */
 
 const tenantIdOf = (tenant: string) => derivedId('ten', tenant)
 
@@ -35,8 +33,8 @@ const TENANTS_MAX = 10_000
 export type TenantStatuses = (tenant: string) => Promise<TenantState> | TenantState
 
 /**
- * The status of tenants, at most STATUS_AGE_MAX_MS old, so a suspension takes effect on every instance within that time.
- * While the store does not answer, the last known status counts; without one it throws Unavailable.
+ * At most STATUS_AGE_MAX_MS old. While the store does not answer, the last status counts; without one it throws
+ * Unavailable.
  */
 export const createTenantStatuses = (
   { aggregates, world }: Ledger,

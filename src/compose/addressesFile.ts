@@ -3,10 +3,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { holderOf } from '../embedded/dataDirectory.ts'
 
-/**
- * The addresses of the running service and its dependencies, in a file of the data directory, for the operators'
- * commands.
- */
+/** The addresses of the running service, in a file of the data directory, for the operators' commands. */
 const addressesSchema = z.object({
   api: z.string(),
   event_store: z.string(),
@@ -22,10 +19,7 @@ export type Addresses = z.infer<typeof addressesSchema>
 
 const fileIn = (dataDir: string): string => join(dataDir, 'addresses.json')
 
-/**
- * Readable by its owner alone: the address of Postgres contains its password. Resolves to a function that removes the
- * file.
- */
+/** Private: the address of Postgres contains its password. Resolves to a function that removes the file. */
 export const publishAddresses = async (dataDir: string, addresses: Addresses): Promise<() => Promise<void>> => {
   // Renamed when it is complete: a command may be reading it at this moment.
   const unfinished = `${fileIn(dataDir)}.new`

@@ -1,5 +1,3 @@
-/** The arguments of `npm start`: none but `--help`. */
-
 const HELP = `Usage: [SETTING=value …] npm start
 
 Starts the ledger, prints its addresses and then "ready". Ctrl-C stops it.

@@ -3,9 +3,8 @@ import type { CleanupStack } from '../lib/cleanupStack.ts'
 import type { Database } from '../ports.ts'
 
 /**
- * The connection pools of a process and their sizes. Lists, downloads, other requests, feeds and event streams have
- * pools of their own, so none can exhaust those of the others. API processes that share a port share the connections
- * too: a Postgres server has few.
+ * Lists, downloads, other requests, feeds and event streams have pools of their own, so none exhausts another. API
+ * processes that share a port share the connections too: a server has few.
  */
 
 export const REQUESTS_POOL_MAX = 10
@@ -41,10 +40,7 @@ export const poolSizesOf = (apiProcesses: number) => {
 /** A page examines a bounded number of rows (projections/listQueries.ts). */
 const LISTS_STATEMENT_TIMEOUT_MS = 1_000
 
-/**
- * A page is read by the index that has its order, whatever Postgres knows about the tables: a plan that sorts would read
- * all rows of a tenant first.
- */
+/** A page is read by the index of its order: a plan that sorts would read all rows of a tenant first. */
 const LISTS_SETTINGS = {
   enable_sort: 'off',
   enable_incremental_sort: 'off',

@@ -5,10 +5,7 @@ import { storeAddressOf } from '../lib/storeAddress.ts'
 import { Unavailable } from '../ports.ts'
 import type { Config } from '../settings/config.ts'
 
-/**
- * What the person at the terminal reads about the dependencies: which one a start waits for, outages and recoveries. Each is
- * named by its host and setting, without user and password.
- */
+/** What the terminal shows of dependencies: waits, outages and recoveries, by host and setting, without passwords. */
 
 type Dependency = Unavailable['dependency']
 export type DependencyNames = Readonly<Record<Dependency, string>>
@@ -79,9 +76,7 @@ const OUTAGE_REPORTED_AFTER_MS = 1_000
 
 const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`
 
-/**
- * Reports outages, failures and recoveries as the feeds notice them; call the returned function with each state of a feed.
- */
+/** Reports outages, failures and recoveries. Call the returned function with each state of a feed. */
 export const createOutageNotices = (names: DependencyNames, notify: Notify): ((state: FeedState) => void) => {
   const feedsWithout = new Map<string, Dependency>()
   const reported = new Set<Dependency>()

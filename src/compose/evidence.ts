@@ -6,8 +6,6 @@ import { headSigningFeed, type SigningProgress } from '../processes/headSigning.
 import type { FeedSettings } from './feeds.ts'
 import { signingKeyFrom } from './signingKey.ts'
 
-/** Opens head signing of the log: its file, its tables and its metrics. */
-
 /** The figures of this process, while a run of it signs: another process may have the lease before and after. */
 const createSigningMetrics = (now: () => number): SigningProgress => {
   let unsigned: number | undefined

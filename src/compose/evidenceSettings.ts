@@ -8,10 +8,7 @@ import { signingKeyFrom } from './signingKey.ts'
 const OWNER_ONLY_FILE = 0o600
 const OWNER_ONLY_FOLDER = 0o700
 
-/**
- * Tries the settings of head signing, which is needed only with the first event. Throws a StartupError that names the
- * setting.
- */
+/** Tries the settings of head signing, which is needed only later. Throws a StartupError that names one. */
 export const checkEvidenceSettings = async (config: Pick<Config, 'evidence' | 'dataDir' | 'roles'>): Promise<void> => {
   const { signingKey, headsFile } = config.evidence
   if (!config.roles.includes('worker')) return

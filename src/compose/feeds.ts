@@ -22,8 +22,6 @@ import type { CleanupStack } from '../lib/cleanupStack.ts'
 import { observeProjector } from './observedProjector.ts'
 import { withSchemaBaseUrl } from './schemaBaseUrl.ts'
 
-/** Starts the feeds of the roles of a process. */
-
 /** The services that feeds, processes and requests share. */
 export type CoreServices = {
   readonly database: Database
@@ -64,9 +62,8 @@ export type OpenBus = (kafka: KafkaConfig, logger: Logger) => FactBus
 type StartGroup = (name: FeedLease, feeds: readonly Feed[]) => void
 
 /**
- * Starts the feeds of the roles of this process. The feeds of a role have a lease of their own (the role `publisher`
- * has two), so roles may run in different processes. `openBus` opens a connection to the broker; to Kafka when
- * absent.
+ * The feeds of a role have a lease of their own (`publisher` has two), so roles may run in different processes.
+ * `openBus` connects to the broker; to Kafka when absent.
  */
 export const startFeeds = async (
   config: FeedSettings,
@@ -112,7 +109,7 @@ export const startFeeds = async (
 const onFailure =
   (logger: Logger) =>
   (name: string, error: unknown): void =>
-    logger.error({ name, error }, 'a read model failed; retrying, while the others continue')
+    logger.error({ name, error }, 'a read model failed; retrying it while the others continue')
 
 const startProcesses = (
   { manifestEveryMs }: FeedSettings,
@@ -139,10 +136,7 @@ const openBuses = ({ kafka }: PublishingSettings, { logger, schemaBaseUrl }: Cor
   return { publisher: open(), subscriptions: open() }
 }
 
-/**
- * The failures of each feed. A feed that fails again and again is live in between, so its state at one moment, the
- * one of a scrape, tells nothing. A failure that lasts counts once.
- */
+/** A feed that fails again and again is live in between, so its state at a scrape tells nothing. */
 const countFailures = () => {
   const failures = new Map<string, number>()
   const stopObserving = observe({

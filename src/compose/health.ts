@@ -8,10 +8,7 @@ import { within } from '../lib/time.ts'
 import type { FeedStates } from './feeds.ts'
 import type { Siblings } from './siblings.ts'
 
-/**
- * The health report of this process, which needs no authentication: its words do not depend on the cause. The reasons
- * are in the log, and in the table feed_errors for `ledger doctor`.
- */
+/** The report needs no authentication, so its words do not depend on the cause: the log and feed_errors have it. */
 
 /** The dependencies are asked once in this time, for any number of requests. */
 const CACHED_MS = 1_000
@@ -44,18 +41,11 @@ export const answers = (work: () => Promise<unknown>): Promise<'ok' | 'unavailab
 export const wordOf = ({ state, error }: FeedState): string =>
   state === 'waiting' && error !== undefined ? 'retrying' : state
 
-/**
- * A feed that waits for the broker is healthy: the API does not need the broker, and all instances have the same one.
- * Head signing is named when it has stopped, and no request needs it.
- */
+/** A feed that waits for the broker is healthy: the API does without. So it does without head signing that has stopped. */
 const isUnhealthy = ({ name, state, dependency }: FeedState): boolean =>
   name !== HEAD_SIGNING && (state === 'stopped' || (state === 'stalled' && dependency !== 'fact bus'))
 
-/**
- * Whether every read model follows the log, whatever process writes it and whyever it does not: a subscription that was
- * silently ended, or a read model that was left behind. GET by id does without read models, so the process stays
- * ready.
- */
+/** Whether every read model follows the log, whoever writes it. GET by id does without, so the process stays ready. */
 const readModelsWord = async (lags: NonNullable<HealthDependencies['lags']>): Promise<string> => {
   let word = 'unavailable'
   await answers(async () => {

@@ -48,8 +48,6 @@ import { poolSizesOf } from './databasePools.ts'
 import { createHealth } from './health.ts'
 import type { Siblings } from './siblings.ts'
 
-/** Opens the services that requests need, and starts the HTTP server. */
-
 export type HttpDependencies = Omit<CoreServices, 'store'> & {
   /** The same database, with a connection pool for the tail and the event streams alone. */
   readonly streams: Pick<Database, 'sql'>
@@ -65,15 +63,12 @@ export type HttpDependencies = Omit<CoreServices, 'store'> & {
   readonly schemaBaseUrl: string
   readonly feeds: Pick<FeedStates, 'values'>
   readonly siblings: Siblings | undefined
+  readonly draining: AbortSignal
 }
 
 const BODY_DEADLINE_MS = 30_000
 
-/**
- * Starts the HTTP server. Every role serves the health endpoints; the role `api` serves all endpoints.
- *
- * Long because it wires the parts of the server once.
- */
+/** Every role serves the health endpoints, `api` all endpoints. Long because it wires the parts of the server once. */
 export const startHttp = async (
   config: Config,
   dependencies: HttpDependencies,
@@ -95,10 +90,12 @@ export const startHttp = async (
   const denials = createDenials(ledger, error => logger.warn({ error }, 'cannot record the number of denied requests'))
   cleanup.defer(denials.close)
   const sharedCounter = await openSharedCounter(database, error =>
-    logger.warn({ error }, 'rate limits apply to this process only; their shared counter is unavailable'),
+    logger.warn({ error }, 'the shared rate-limit counter is unavailable; each process enforces the limits by itself'),
   )
   cleanup.defer(sharedCounter.close)
-  const opened = { embedded, keySecrets, denials, stopping: stopping.signal }
+  // A service that fails stops without draining.
+  const draining = AbortSignal.any([dependencies.draining, stopping.signal])
+  const opened = { embedded, keySecrets, denials, draining, stopping: stopping.signal }
   const services = await createServices(config, dependencies, { opened, sharedCounter })
   const apiKeys = keySecrets && verifierOf(keySecrets, ledger)
   const verification = { audience, workloadClaim: config.workloadClaim, revocations, embedded, apiKeys }
@@ -114,6 +111,7 @@ export const startHttp = async (
     routes: isApi ? routes : healthRoutes,
     pipeline: createRequestPipeline(services, authenticate),
     logger,
+    draining,
     stopping: stopping.signal,
     ...(embedded ? { issuer: { path: '/oauth', handler: embedded.handler } } : {}),
     ...(isApi ? { console: consoleOf(config, dependencies.issuer) } : {}),
@@ -149,7 +147,9 @@ const openVersions = async ({ database, ledger: { world }, logger }: HttpDepende
   return { resolveVersion, usage }
 }
 
-type Opened = Pick<Services, 'keySecrets' | 'denials' | 'stopping'> & { readonly embedded: Issuer | undefined }
+type Opened = Pick<Services, 'keySecrets' | 'denials' | 'draining' | 'stopping'> & {
+  readonly embedded: Issuer | undefined
+}
 
 const createServices = async (
   config: Config,
@@ -224,7 +224,7 @@ const openAuthentication = async (
     ...(workloadClaim === undefined ? {} : { workloadClaim }),
     isRevoked: revocations.isRevoked,
     ...(embedded ? { fetchJwks: embedded.jwks } : {}),
-    onKeysUnreachable: error => logger.warn({ error }, 'cannot fetch the keys of the issuer'),
+    onKeysUnreachable: error => logger.warn({ error }, "cannot fetch the issuer's keys"),
   })
   cleanup.defer(async () => verifier.close())
   const onRefused: OnRefused = refused => logger.info(refused, 'credential refused')

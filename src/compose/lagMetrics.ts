@@ -15,8 +15,6 @@ import { paymentRecovery } from '../processes/paymentRecovery.ts'
 import { NAME as SUBSCRIPTIONS } from '../processes/subscriptions/permissionMonitor.ts'
 import { cachedFor } from './health.ts'
 
-/** The metrics of the lag of each read model and each feed that is late unnoticed. */
-
 export type LagMetricsOptions = {
   readonly database: Database
   readonly ledger: Ledger

@@ -4,20 +4,15 @@ import { type CleanupStack, createCleanupStack } from '../lib/cleanupStack.ts'
 import type { Config } from '../settings/config.ts'
 import { openDataDirectory } from '../embedded/dataDirectory.ts'
 import { holdFreePort, holdPort } from '../embedded/freePorts.ts'
-import { startEmbeddedServices } from '../embedded/startEmbedded.ts'
+import { type RequestedServices, startEmbeddedServices } from '../embedded/startEmbedded.ts'
 import { StartupError } from '../lib/startupError.ts'
 import type { Logger } from '../ports.ts'
 import { openOperatorPort } from './operatorPort.ts'
 import { openLog } from './serviceLog.ts'
 
-/**
- * Resources that a service has once, in however many processes: the data directory, the embedded services, the port,
- * the addresses.
- */
+/** What a service has once, in however many processes: data directory, embedded services, port, addresses. */
 
-/**
- * Whether an embedded dependency has its data in the data directory: then the directory belongs to this service alone.
- */
+/** Whether an embedded dependency uses the data directory, which belongs to this service alone then. */
 export const isEmbedded = ({ databaseUrl, eventStoreUrl, issuer }: Config): boolean =>
   databaseUrl === undefined || eventStoreUrl === undefined || issuer === undefined
 
@@ -49,7 +44,7 @@ export const openDirectoryAndLog = async (config: Config, cleanup: CleanupStack,
   if (isEmbedded(config)) {
     const directory = await openDataDirectory(config.dataDir).catch((error: unknown) => {
       throw error instanceof StartupError
-        ? new StartupError(`${error.message} To use another directory, set LEDGER_DATA_DIR.`, error)
+        ? new StartupError(`${error.message} To use a different directory, set LEDGER_DATA_DIR.`, error)
         : error
     })
     cleanup.defer(() => directory.release())
@@ -74,14 +69,14 @@ export const openStores = async (
   config: Config,
   cleanup: CleanupStack,
   logger: Logger,
-  onExit: (reason: Error) => void,
+  notices: Pick<RequestedServices, 'onExit' | 'onOutage'>,
 ): Promise<Stores> => {
   const embedded = await startEmbeddedServices({
     dataDir: config.dataDir,
     database: config.databaseUrl === undefined,
     eventStore: config.eventStoreUrl === undefined,
-    log: line => logger.info({ line }, 'output of an embedded service'),
-    onExit,
+    log: line => logger.info({ line }, 'output from an embedded service'),
+    ...notices,
   })
   cleanup.defer(embedded.stop)
   return {
@@ -100,9 +95,8 @@ export type ListeningPlace = {
 }
 
 /**
- * Chooses the port for PORT=0 and holds it until the HTTP server takes its socket over, which is seconds later: a port
- * that is only known could be taken by another program. Any other port is tried, so that one in use is refused before
- * the embedded services start. Rejects with the system error for a host or port that is not usable.
+ * Chooses the port for PORT=0, and holds it until the HTTP server takes its socket over, so that no other program does.
+ * Any other port is tried before the embedded services start. Rejects with the system error.
  */
 export const chooseListeningPlace = async (
   { host, port }: Pick<Config, 'host' | 'port'>,

@@ -4,10 +4,7 @@ import type { AddressInfo } from 'node:net'
 import type { Config } from '../settings/config.ts'
 import { hostRefusal, systemCode, StartupError } from '../lib/startupError.ts'
 
-/**
- * The operators' port: GET /metrics in the text format of Prometheus. It is not the port of the API, so callers of
- * the API cannot reach it, and it has no authentication: by default it is open to this machine alone.
- */
+/** GET /metrics for Prometheus, without authentication: by default for this machine alone, and apart from the API's port. */
 
 export type OperatorPort = {
   /** The URL of the metrics. */
@@ -53,10 +50,7 @@ const listenOn = async (server: Server, place: Place): Promise<void> => {
 
 type Place = NonNullable<Config['metrics']>
 
-/**
- * Opens the port; 0 is any. `text` makes the metrics for each request. Throws a StartupError when a chosen port cannot be
- * used.
- */
+/** Port 0 is any. `text` makes the metrics for each request. Throws a StartupError for a port that cannot be used. */
 export const openOperatorPort = async (place: Place, text: () => Promise<string>): Promise<OperatorPort> => {
   const server = createServer(async ({ method, url = '' }, res) => {
     const isMetrics = (method === 'GET' || method === 'HEAD') && url.split('?')[0] === PATH

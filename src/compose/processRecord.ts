@@ -5,10 +5,7 @@ import type { Logger, Sql } from '../ports.ts'
 
 const KEPT = '90 days'
 
-/**
- * Records that this process has started. Resolves to the function that records its stop. Nothing depends on these rows, so a
- * failure is only logged.
- */
+/** Resolves to the function that records the stop. Nothing depends on these rows: a failure is only logged. */
 export const recordStart = async (
   sql: Sql,
   roles: readonly string[],

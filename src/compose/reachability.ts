@@ -6,10 +6,7 @@ import { storeAddressOf } from '../lib/storeAddress.ts'
 import type { Config } from '../settings/config.ts'
 import { dependencyNames, type Notify } from './dependencyNotices.ts'
 
-/**
- * Tries the addresses of external dependencies at the beginning of a start, with their certificates: a wrong one is named
- * at once, although the start needs it seconds later or, like the issuer, with the first request.
- */
+/** Names a wrong address or certificate of a dependency at once, although the start, or a request, needs it only later. */
 
 type Dependency = {
   readonly name: string

@@ -4,8 +4,6 @@ import { readModels } from '../feeds/readModels.ts'
 import { runRebuilds } from '../feeds/rebuild/rebuildLoop.ts'
 import type { CoreServices } from './feeds.ts'
 
-/** Starts the execution of rebuilds of read models, beside the projector. */
-
 /** A comparison has two connections beside the one that writes. They are opened when there is a rebuild. */
 const POOL_MAX = 4
 /** A comparison, and the end of a long transaction, wait longer than requests. */

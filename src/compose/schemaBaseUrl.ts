@@ -1,9 +1,8 @@
 import type { Database, FactBus, FactMessage } from '../ports.ts'
 
 /**
- * The base URL of the `dataschema` of every fact. A fact that is delivered again must be byte-identical, even if
- * PUBLIC_URL or the port has changed since, so the base URL is stored at the first start, and all instances use it. A
- * default is replaced by the first address that an operator sets.
+ * The base URL of every `dataschema`, stored at the first start, because a fact must be delivered again with the same
+ * bytes. A default is replaced by the first address that an operator sets.
  */
 export const rememberSchemaBaseUrl = async (
   { transaction }: Pick<Database, 'transaction'>,

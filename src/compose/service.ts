@@ -14,6 +14,7 @@ import { type Database, type Logger, Unavailable } from '../ports.ts'
 import { createTables } from '../schema/tables.ts'
 import { StartupError } from '../lib/startupError.ts'
 import { metricsText } from '../lib/metrics.ts'
+import { sleep } from '../lib/time.ts'
 import { openPools, poolSizesOf } from './databasePools.ts'
 import {
   createOutageNotices,
@@ -47,10 +48,7 @@ import { rememberSchemaBaseUrl } from './schemaBaseUrl.ts'
 import { withTracedAppends } from './tracedStore.ts'
 import type { Siblings } from './siblings.ts'
 
-/**
- * The composition of the service. In one process it is `compose`; with several, src/cluster calls `startService` in each.
- * Its adapters, the HTTP server, and the feeds of its roles are opened here.
- */
+/** The composition of the service: `compose` for one process; with several, src/cluster calls `startService` in each. */
 
 /** `signal` ends a start that waits. */
 export type Starting = {
@@ -67,7 +65,9 @@ export type Service = {
   readonly logs: string
   /** Resolves to the reason when the service cannot continue: a dependency ended, or the event log is another. */
   readonly failed: Promise<Error>
-  /** Drains requests, then closes everything in reverse order of its start. Idempotent. */
+  /** Reports that it is not ready, and resolves after SHUTDOWN_DELAY, until which it continues to serve. */
+  readonly drain: () => Promise<void>
+  /** Waits for requests in progress, then closes everything in reverse order of its start. Idempotent. */
   readonly close: () => Promise<void>
 }
 
@@ -90,15 +90,26 @@ const start = async (config: Config, cleanup: CleanupStack, starting: StartingWi
   const listening = await chooseListeningPlace(config, cleanup)
   observeProcess()
   const metrics = await serveMetrics(config, cleanup, () => metricsText({ process: 'service' }))
-  const stores = await openStores(config, cleanup, logger, failed.resolve)
+  const stores = await openStores(config, cleanup, logger, {
+    onExit: failed.resolve,
+    onOutage: starting.onOutage,
+  })
   const addresses = addressesOf(config, { port: listening.port, stores, metrics, pids: { service: process.pid } })
   const onListening = (): Promise<void> => publish(config, addresses, cleanup)
+  const draining = new AbortController()
   await startService(
-    { config, logger, ...stores, ...listening, onListening, onRefused: failed.resolve },
+    {
+      ...{ config, logger, ...stores, ...listening },
+      ...{ draining: draining.signal, onListening, onRefused: failed.resolve },
+    },
     cleanup,
     starting,
   )
-  return { addresses, logs: place, failed: failed.promise, close: cleanup.run }
+  const drain = (): Promise<void> => {
+    draining.abort()
+    return sleep(config.shutdownDelayMs)
+  }
+  return { addresses, logs: place, failed: failed.promise, drain, close: cleanup.run }
 }
 
 export type ServiceOptions = {
@@ -111,6 +122,8 @@ export type ServiceOptions = {
   readonly socket?: Server
   /** The other processes of the service; absent where this process is all of it. */
   readonly siblings?: Siblings
+  /** Aborts when the service is going to end: from then on it is not ready. */
+  readonly draining: AbortSignal
   /** Called when the HTTP server listens, which may be long before the event store answers. */
   readonly onListening?: () => Promise<void>
   /** Called when the service cannot continue, because event log and tables do not match. */
@@ -142,10 +155,7 @@ const hasAnswered = async (work: Promise<void>, onUnavailable: (error: Unavailab
   }
 }
 
-/**
- * Resolves when the store has answered. Until then the service runs, responds to commands with 503, and logs the
- * reason: a store that starts later, or that an operator has to repair, needs no restart of the service.
- */
+/** Until the store has answered the service runs, refuses commands with 503 and logs why; it needs no restart. */
 const untilAnswered = async (
   check: () => Promise<void>,
   logger: Logger,
@@ -165,9 +175,7 @@ const untilAnswered = async (
   }
 }
 
-/**
- * Ends the service when the store is restored or exchanged while it runs, because the tables are then of another log.
- */
+/** Ends the service when the store is restored or exchanged: the tables are then of another log. */
 const watchLog = (ledger: Ledger, database: Database, onRefused: (reason: Error) => void): (() => Promise<void>) => {
   const stop = new AbortController()
   const { store, world } = ledger
@@ -204,7 +212,7 @@ const openDependencies = async (
   const apiProcesses = siblings?.apiProcesses ?? 1
   const world = realWorld(config.crashAt)
   const onFailure = (error: unknown): void =>
-    logger.warn({ error }, 'cannot share stored-byte counts; using the counts of this process, and retrying')
+    logger.warn({ error }, 'cannot share stored-byte counts with other instances; using local counts and retrying')
   const bytesPerDay = config.tenantBytesPerDay
   const tenantBytes = openTenantBytes({ database: pools.database, world, bytesPerDay, onFailure })
   cleanup.defer(tenantBytes.close)
@@ -220,7 +228,7 @@ type Dependencies = Awaited<ReturnType<typeof openDependencies>>
 
 /** The HTTP server; none in a process whose siblings serve the health endpoints with those of the API. */
 const serve = async (
-  { config, logger, port, socket, siblings, onListening }: ServiceOptions,
+  { config, logger, port, socket, siblings, draining, onListening }: ServiceOptions,
   services: Dependencies & { readonly schemaBaseUrl: string; readonly states: () => ReturnType<FeedStates['values']> },
   cleanup: CleanupStack,
 ): Promise<void> => {
@@ -228,20 +236,17 @@ const serve = async (
   const { startHttp } = await import('./http.ts')
   const feeds = siblings?.feeds ?? { values: services.states }
   const addresses = { port, socket, publicUrl: publicUrlOf(config, port), issuer: issuerOf(config, port) }
-  await startHttp(config, { ...services, ...addresses, logger, feeds, siblings }, cleanup)
+  await startHttp(config, { ...services, ...addresses, logger, feeds, siblings, draining }, cleanup)
   await onListening?.()
 }
 
 const warnOfSettings = ({ insecure, roles, evidence }: Config, logger: Logger): void => {
   for (const name of insecure) logger.warn({ exception: name }, warningOf(name))
   if (roles.includes('worker') && !hasSigningKey(evidence))
-    logger.warn({}, 'EVIDENCE_SIGNING_KEY is not set; tree heads of the log are not signed')
+    logger.warn({}, 'EVIDENCE_SIGNING_KEY is not set; the tree heads of the event log will not be signed')
 }
 
-/**
- * Resolves when the service is ready, to the states of the feeds of this process. When it rejects, `cleanup` has to be
- * run. Throws a StartupError that names the setting of a dependency that does not answer.
- */
+/** Resolves, when ready, to the states of its feeds. When it rejects (StartupError), `cleanup` has to be run. */
 export const startService = async (
   options: ServiceOptions,
   cleanup: CleanupStack,
@@ -258,11 +263,7 @@ export const startService = async (
 
 type Named = Starting & { readonly names: DependencyNames }
 
-const startParts = async (
-  options: ServiceOptions,
-  cleanup: CleanupStack,
-  starting: Named,
-): Promise<Pick<FeedStates, 'values'>> => {
+const startParts = async (options: ServiceOptions, cleanup: CleanupStack, starting: Named) => {
   const { config, logger, port, onRefused } = options
   const { names } = starting
   warnOfSettings(config, logger)

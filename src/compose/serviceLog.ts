@@ -9,10 +9,7 @@ import { withoutSecrets } from '../lib/redaction.ts'
 
 /** Readable by its owner alone: the log has the names of callers, and failures. */
 const LOG_MODE = 0o600
-/**
- * Lines are written together, because a write for each request takes longer than the line itself. Processes share a standard
- * output, where writes of more bytes may be mixed.
- */
+/** A write for each request takes longer than its line. Processes share an output, where larger writes may mix. */
 const BUFFERED_BYTES = 4_096
 const FLUSH_MS = 100
 
@@ -23,10 +20,7 @@ export type OpenedLog = {
   readonly flush: () => Promise<void>
 }
 
-/**
- * Writes lines, and flushes them within FLUSH_MS, until a whole period had neither a line nor a write in flight, during which
- * a flush does nothing. An idle process has no timer.
- */
+/** Flushes lines within FLUSH_MS, until a whole period had none and no write in flight: an idle process has no timer. */
 const flushedSoon = (destination: ReturnType<typeof pino.destination>): ((line: string) => void) => {
   let timer: NodeJS.Timeout | undefined
   let hasLines = false

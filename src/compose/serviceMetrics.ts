@@ -5,8 +5,6 @@ import { observe, type Sample } from '../lib/metrics.ts'
 import type { Database } from '../ports.ts'
 import { answers, cachedFor, wordOf } from './health.ts'
 
-/** The metrics of the dependencies and the feeds, read when they are asked for. */
-
 export type ServiceMetricsOptions = {
   readonly database: Database
   readonly ledger: Pick<Ledger, 'store' | 'world'>

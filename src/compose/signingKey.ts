@@ -7,10 +7,7 @@ import { StartupError } from '../lib/startupError.ts'
 export const hasSigningKey = ({ signingKey, inProduction }: Config['evidence']): boolean =>
   signingKey !== undefined || !inProduction
 
-/**
- * The key that signs heads: that of the configuration, or outside production that of the data directory. Throws a
- * StartupError.
- */
+/** The configured key, or outside production that of the data directory. Throws a StartupError. */
 export const signingKeyFrom = async ({
   evidence,
   dataDir,

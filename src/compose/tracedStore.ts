@@ -2,10 +2,7 @@ import { type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { remoteContext, sampledContextOf } from '../feeds/traceContext.ts'
 import type { EventStore } from '../ports.ts'
 
-/**
- * The event store with a span for each append of a sampled trace. The adapter shares one stream of HTTP/2 between all
- * appends, so OpenTelemetry's instrumentation of gRPC sees no call for each.
- */
+/** A span for each append of a sampled trace: all appends share one HTTP/2 stream, so instrumentation of gRPC sees none. */
 
 const tracer = trace.getTracer('payment-ledger')
 

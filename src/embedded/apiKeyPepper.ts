@@ -3,8 +3,6 @@ import { join } from 'node:path'
 import { readOrCreatePrivate } from './privateFile.ts'
 import { StartupError } from '../lib/startupError.ts'
 
-/** The pepper of API keys where API_KEY_PEPPER is not set. */
-
 const FOLDER = 'api-keys'
 const FILE_NAME = 'pepper'
 const PEPPER_BYTES = 32
@@ -12,10 +10,7 @@ const PEPPER = /^[\w-]{43}\n$/
 
 const generate = async (): Promise<string> => `${randomBytes(PEPPER_BYTES).toString('base64url')}\n`
 
-/**
- * The pepper of this data directory's API keys, created at first use. It is in a private file instead of the database,
- * so that a dump of one is worthless without the other. Throws a StartupError if it cannot be read or created.
- */
+/** Without API_KEY_PEPPER: in a private file, so a dump of the database is worthless alone. Throws a StartupError. */
 export const loadApiKeyPepper = async (dataDir: string): Promise<string> => {
   const content = await readOrCreatePrivate(join(dataDir, FOLDER), FILE_NAME, generate)
   // A truncated pepper would silently invalidate every key.

@@ -53,8 +53,10 @@ const tryLock = (path: string): FileLock | undefined => {
 
 const heldBy = async (path: string): Promise<StartupError> => {
   const pid = await readFile(join(path, HOLDER_FILE), 'utf8').catch(() => '')
-  const holder = pid === '' ? 'another process' : `the process with pid ${pid.trim()}`
-  return new StartupError(`The data directory ${path} is in use by ${holder}.`)
+  const holder = pid === '' ? 'another process' : `process ${pid.trim()}`
+  return new StartupError(
+    `The data directory ${path} is in use by ${holder}, which runs a service on it. Stop it first.`,
+  )
 }
 
 /** The pid of the process that holds the directory; undefined while none does, also if a killed one has left its pid. */
@@ -73,10 +75,7 @@ const lockWithin = async (path: string, waitMs: number): Promise<FileLock> => {
   }
 }
 
-/**
- * A copy may have left it readable for others. Directories of other owners, and shared ones, are
- * not changed.
- */
+/** A copy may have left it readable for others. Directories of other owners, and shared ones, stay as they are. */
 const keepPrivate = async (path: string): Promise<void> => {
   const { mode, uid } = await stat(path)
   const isOurs = uid === process.getuid?.() && (mode & STICKY) === 0
@@ -100,9 +99,8 @@ const writeHolder = async (path: string): Promise<void> => {
 }
 
 /**
- * Creates the directory if it is missing and locks it for this process. `waitMs` is the wait for a holder that is about
- * to end; 0 by default. Throws a StartupError if it is not a directory, not writable, on a full disk, or in use (with
- * the pid).
+ * Creates the directory and locks it; `waitMs` for a holder that is about to end. Throws a StartupError if it is no
+ * directory, not writable, on a full disk, or in use.
  */
 export const openDataDirectory = async (directory: string, { waitMs = 0 } = {}): Promise<DataDirectory> => {
   const path = resolve(directory)

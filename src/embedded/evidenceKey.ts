@@ -3,8 +3,6 @@ import { join } from 'node:path'
 import { StartupError } from '../lib/startupError.ts'
 import { readOrCreatePrivate } from './privateFile.ts'
 
-/** The key that signs the heads of the evidence, where EVIDENCE_SIGNING_KEY is not set. */
-
 const FOLDER = 'evidence'
 const FILE_NAME = 'signing-key.pem'
 
@@ -23,10 +21,7 @@ export const parseEvidenceKey = (text: string): KeyObject => {
 /** The folder of the evidence in the data directory. */
 export const evidenceFolder = (dataDir: string): string => join(dataDir, FOLDER)
 
-/**
- * The key of this data directory, created at first use. It is in a private file and not in the database, so no
- * writer of the database can sign a head. Throws a StartupError if it cannot be read or created.
- */
+/** Where EVIDENCE_SIGNING_KEY is not set: in a private file, so no writer of the database can sign. Throws a StartupError. */
 export const loadEvidenceKey = async (dataDir: string): Promise<KeyObject> => {
   const text = await readOrCreatePrivate(evidenceFolder(dataDir), FILE_NAME, generate)
   try {

@@ -3,9 +3,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { systemCode } from '../lib/startupError.ts'
 
 /**
- * Exclusive locks between processes of one machine. The lock is a SQLite file held in an exclusive transaction. The
- * kernel releases it with the process, so it can never be stale; no reused pid is taken for the holder; and two
- * concurrent takeovers cannot both succeed. A file with a pid has all three faults.
+ * A SQLite file in an exclusive transaction: the kernel releases the lock with the process, so it is never stale, no
+ * reused pid counts as the holder, and two takeovers cannot both succeed.
  */
 
 export type FileLock = {
@@ -32,10 +31,7 @@ const keepPrivate = (path: string): void => {
   }
 }
 
-/**
- * SQLite creates its files readable for others; the journal gets the mode of the file. A file that is there is not
- * opened here, because to close it would release the lock that this process may hold on it.
- */
+/** SQLite creates files readable for others. An existing one is not opened: closing it would release this process's lock. */
 const createPrivate = (path: string): void => {
   try {
     closeSync(openSync(path, 'wx', OWNER_ONLY))
@@ -45,10 +41,7 @@ const createPrivate = (path: string): void => {
   }
 }
 
-/**
- * The lock of this file, which is created; undefined if another process, or another caller in this one, holds it for
- * `waitMs`. Throws a system error with the code ENOSPC on a full disk, and SQLite's error where the file cannot be locked.
- */
+/** Undefined if another holds it for `waitMs`. Throws ENOSPC on a full disk, and SQLite's error where it cannot lock. */
 export const tryFileLock = (path: string, waitMs = READER_MAX_MS): FileLock | undefined => {
   createPrivate(path)
   const lock = new DatabaseSync(path, { timeout: waitMs })

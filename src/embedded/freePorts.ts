@@ -6,9 +6,8 @@ import { promisify } from 'node:util'
 import { systemCode } from '../lib/startupError.ts'
 
 /**
- * Free ports for servers that are started again on the same port, or by another program. They lie below the ports that
- * the system gives to outgoing connections: one of those would take such a port while the server is not listening, even
- * a connection that is meant for that server.
+ * Ports below those that the system gives to outgoing connections, which could take one while its server is not
+ * listening, even a connection that is meant for that server.
  */
 
 const SYSTEM_RANGE = '/proc/sys/net/ipv4/ip_local_port_range'
@@ -49,9 +48,7 @@ const hold = async (requestedPort: number, host: string): Promise<HeldPort> => {
   return { port, socket, release: promisify(socket.close.bind(socket)) }
 }
 
-/**
- * Holds a free port, so no other program can take it. Rejects with the system error for a host that is not usable.
- */
+/** Holds a free port against other programs. Rejects with the system error for a wrong host. */
 export const holdFreePort = async (host: string): Promise<HeldPort> => {
   for (let attempt = 1; ; attempt += 1) {
     try {

@@ -37,10 +37,7 @@ const writeBeside = async (path: string, content: string): Promise<string> => {
   return draft
 }
 
-/**
- * Gives the draft its final name unless another process was first. A link fails where a rename would overwrite: the
- * service and the command line may both find no key and create one, and only the first may become the key.
- */
+/** A link fails where a rename would overwrite: of two processes that create a key, only the first may win. */
 const publish = async (draft: string, path: string): Promise<void> => {
   try {
     await link(draft, path)
@@ -51,10 +48,7 @@ const publish = async (draft: string, path: string): Promise<void> => {
   }
 }
 
-/**
- * The content of a private file. A missing file is created with the result of `create`; of several concurrent processes
- * all get the content of the first. Throws a StartupError if that fails.
- */
+/** A missing file is created by `create`, once for all concurrent processes. Throws a StartupError if that fails. */
 export const readOrCreatePrivate = async (
   folder: string,
   name: string,
@@ -82,9 +76,8 @@ const lockFolder = (folder: string): FileLock => {
 }
 
 /**
- * Replaces the content by the result of `change`, after creating the file as `readOrCreatePrivate` does. Concurrent
- * readers get the old or the new content, and a second editor sees the result of the first. Throws a StartupError if
- * that fails; an error of `change` leaves the file unchanged.
+ * Editors see each other's results, readers the old or the new content. Throws a StartupError; an error of `change`
+ * leaves the file unchanged.
  */
 export const editPrivate = async (
   folder: string,

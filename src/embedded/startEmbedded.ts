@@ -21,6 +21,8 @@ export type RequestedServices = {
   readonly eventStore: boolean
   readonly eventStorePort?: number
   readonly log: (line: string) => void
+  /** Called with a sentence for a person when a service has stopped or does not respond. */
+  readonly onOutage?: (sentence: string) => void
   /** Called when a service has ended for good, so the ledger cannot continue. */
   readonly onExit: (reason: Error) => void
 }
@@ -30,23 +32,15 @@ const modules = {
   eventstore: new URL('./eventstore/main.ts', import.meta.url),
 }
 
-/**
- * The young generation of V8's heap: by default it grows to 128 MiB and stays there, which is more than everything that
- * the event store keeps.
- */
+/** By default the young generation stays at 128 MiB, more than all that the event store keeps. */
 const EVENT_STORE_OPTIONS = ['--max-semi-space-size=16'] as const
-/**
- * One arena of glibc's allocator: the buffers of events are allocated by one thread and released by others, and with
- * several arenas the released memory is not used again. Other allocators ignore it.
- */
+/** With one arena of glibc, buffers that one thread allocates and others release are used again. */
 const EVENT_STORE_VARIABLES = { MALLOC_ARENA_MAX: '1' } as const
 
 /** Of a first start on a slow machine, which creates the cluster. */
 const START_MAX_MS = 90_000
 
-/**
- * Another database of the same server, without the password, because every user can read the arguments of a process.
- */
+/** Without the password, because every user can read the arguments of a process. */
 const siblingOf = (address: string, name: string): string => {
   const url = new URL(address)
   url.pathname = `/${name}`
@@ -56,16 +50,16 @@ const siblingOf = (address: string, name: string): string => {
 
 const passwordOf = (address: string): string => decodeURIComponent(new URL(address).password)
 
-/**
- * Starts the requested services. The embedded event store keeps its log in the embedded Postgres, in its own database.
- *
- * Long because its functions share the running children.
- */
+/** The event store keeps its log in the embedded Postgres. Long because its functions share the running children. */
 export const startEmbeddedServices = async (request: RequestedServices): Promise<EmbeddedServices> => {
-  const { log, onExit, eventStorePort = 0 } = request
+  const { log, onOutage, onExit, eventStorePort = 0 } = request
   const running: Child[] = []
   const stop = async (): Promise<void> => {
     for (const child of running.toReversed()) await child.stop()
+  }
+  const report = (sentence: string): void => {
+    log(sentence)
+    onOutage?.(sentence)
   }
   const start = async (options: Supervision<ChildOperations>): Promise<string> => {
     const { name } = options
@@ -74,8 +68,8 @@ export const startEmbeddedServices = async (request: RequestedServices): Promise
       nodeOptions: [],
       startMaxMs: START_MAX_MS,
       log,
-      onSilent: () => log(`The process ${name} is not responding.`),
-      onEnded: how => log(`The process ${name} ended unexpectedly and is started again: ${how}`),
+      onSilent: () => report(`The embedded ${name} is not responding.`),
+      onEnded: how => report(`The embedded ${name} has stopped and is being restarted: ${how}`),
       onGivenUp: onExit,
       ...options,
     })

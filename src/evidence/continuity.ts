@@ -3,10 +3,7 @@ import type { EventStore, Sql, StoredEvent, World } from '../ports.ts'
 import { signedBefore } from './headStore.ts'
 import type { IndexedLeaf } from './leaves.ts'
 
-/**
- * Whether the log still has the events that were signed. A log that was restored from an older backup, or cut, has not, and
- * nothing may be signed over it until an operator has accepted that.
- */
+/** A restored or cut log lacks signed events: nothing may be signed over it until an operator has accepted that. */
 
 /** The message says what the log lacks, and the command that accepts it. */
 export class SignedEventsLost extends Error {
@@ -60,11 +57,7 @@ const lastRevision = async (store: Reader, stream: string): Promise<bigint | und
 }
 
 /** The store keeps the last events of the stream: an event among them was not removed for their number. */
-const isBeyondCount = async (
-  { store }: Excuses,
-  { stream, revision }: IndexedLeaf,
-  count: unknown,
-): Promise<boolean> => {
+const isBeyondCount = async ({ store }: Excuses, { stream, revision }: IndexedLeaf, count: unknown) => {
   const last = await lastRevision(store, stream)
   return last !== undefined && Number.isSafeInteger(count) && revision <= last - BigInt(count as number)
 }
@@ -75,11 +68,7 @@ const isBeyondAge = async ({ sql, world }: Excuses, { index }: IndexedLeaf, seco
   return signedAtMs !== undefined && typeof seconds === 'number' && signedAtMs + seconds * SECOND_MS < world.now()
 }
 
-const reasonIn = async (
-  excuses: Excuses,
-  leaf: IndexedLeaf,
-  data: StoredEvent['data'],
-): Promise<string | undefined> => {
+const reasonIn = async (excuses: Excuses, leaf: IndexedLeaf, data: StoredEvent['data']) => {
   const { $tb: before, $maxCount: count, $maxAge: age } = data
   if (Number.isSafeInteger(before) && BigInt(before as number) > leaf.revision)
     return `truncated before revision ${Number(before)}`
@@ -89,9 +78,8 @@ const reasonIn = async (
 }
 
 /**
- * The setting of its stream by which the store may have removed the event, in a scavenge; undefined where there is none, or where
- * the event is within the number or the age that the setting keeps. An event that is absent for such a reason says nothing about
- * the rest of the log.
+ * The stream's setting by which a scavenge may have removed the event; undefined where none explains it. An absent
+ * event says nothing about the rest of the log then.
  */
 export const removalOf = async (excuses: Excuses, leaf: IndexedLeaf): Promise<string | undefined> => {
   const { store } = excuses

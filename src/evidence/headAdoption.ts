@@ -5,10 +5,7 @@ import { type HeadFile, linesOfHeads } from './headFile.ts'
 import { FIRST_GENERATION, type Head, isLater, isSigned, parseHead, type PublicKeys, type SigningKey } from './heads.ts'
 import { headsAfter, lastHead, lastRestart, publicKeys, storeHead } from './headStore.ts'
 
-/**
- * Makes the file of heads and Postgres have the same heads: each may lack those that a killed process has published, or may be
- * restored from a backup. A head counts only with a signature of the service, wherever it comes from.
- */
+/** Makes the file and Postgres have the same heads, after a killed process or a restore. Only signed ones count. */
 
 /** The message names the place of the head. */
 export class UntrustedHead extends Error {
@@ -69,8 +66,8 @@ export const trustedBy = async (path: string, keys: PublicKeys): Promise<(head: 
 }
 
 /**
- * The newest head of the file, or a later one of Postgres that is trusted; undefined where neither has one. For readers, who make
- * nothing equal. A damaged last line of the file counts as none.
+ * The newest head of the file, or a later trusted one of Postgres. For readers, who make nothing equal. A damaged last
+ * line counts as none.
  */
 export const newestTrusted = async (
   sql: Sql,
@@ -83,8 +80,8 @@ export const newestTrusted = async (
 }
 
 /**
- * Appends the heads of Postgres that the file lacks. The table of keys is in the same database, so a key which is neither that
- * of this process nor one of the file proves nothing. A file that was lost is written again with the keys of the database.
+ * A key in the table, which is neither this process's nor one of the file, proves nothing. A lost file is written again
+ * with the keys of the database.
  */
 const appendHeadsOfPostgres = async (sql: Sql, headFile: HeadFile, keys: PublicKeys, own: string): Promise<void> => {
   let after = await headFile.last()

@@ -47,10 +47,7 @@ export async function* allHeads(sql: Sql): AsyncGenerator<Head> {
   }
 }
 
-/**
- * The newest head of this size that the present tree leads to; undefined where there is none. Heads beyond the events that a later
- * restart has kept are those of a tree that is no more.
- */
+/** The newest head of this size in the tree. Those beyond what a later restart has kept are of a tree that is no more. */
 export const headOfSize = async (sql: Sql, size: number): Promise<Head | undefined> => {
   const [row] = await sql<{ head: unknown }>(
     `select head from evidence_heads h where tree_size = $1

@@ -1,8 +1,6 @@
 import type { Sql } from '../ports.ts'
 import type { Leaf } from './record.ts'
 
-/** Queries of the signed leaves. */
-
 export type IndexedLeaf = Leaf & { readonly index: number }
 
 type LeafRow = {

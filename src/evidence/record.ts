@@ -2,10 +2,7 @@ import { canonicalJson } from '../lib/identifiers.ts'
 import type { Json, StoredEvent } from '../ports.ts'
 import { leafHash } from './merkle.ts'
 
-/**
- * The canonical bytes of a stored event, which are the leaf of the tree: one JSON document (RFC 8785) with every field that
- * the event store has of the event. README.md describes the members.
- */
+/** The leaf of an event: a JSON document (RFC 8785) of every field that the event store has. README.md describes it. */
 
 export const RECORD_VERSION = 1
 

@@ -31,8 +31,8 @@ const grown = (frontier: Frontier, leaves: readonly Leaf[]) => {
 }
 
 /**
- * The parts of a `with` statement that inserts leaves and the nodes which they complete; the parameters are counted from `first`.
- * The rows are joined to its part `moved`, which has one row, or none if nothing may be written.
+ * Parts of a `with` statement, with parameters from `first`, whose rows are joined to `moved`: one row, or none if
+ * nothing may be written.
  */
 export const growthFrom = (first: number): string => `
   leaf as (insert into evidence_leaves (leaf, position, event_id, stream, revision, tenant_id, hash)

@@ -1,8 +1,6 @@
 import { canonicalJson } from '../lib/identifiers.ts'
 import type { JsonObject } from '../ports.ts'
 
-/** The parts of events that proofs do not show and that exports of evidence do not contain. */
-
 export const EVENT_STATES = ['present', 'changed', 'missing'] as const
 export const WITHHELD_REASONS = ['credential', 'idempotency_record', 'not_readable'] as const
 
@@ -19,10 +17,7 @@ export const holdsCredentials = (stream: string): boolean => holdsLogSecret(stre
 const isObject = (value: unknown): value is JsonObject =>
   value !== null && typeof value === 'object' && !Array.isArray(value)
 
-/**
- * The canonical record of an event as its tenant may see it. The idempotency record concerns one caller, who may be
- * another one, and is withheld alone. Bytes that are not JSON as this service writes it could hide one.
- */
+/** As its tenant may see it: the idempotency record may be another caller's, and bytes that are no JSON could hide one. */
 export const shownTo = (stream: string, canonical: Buffer): ShownEvent => {
   if (holdsCredentials(stream)) return { event: null, withheld: [{ pointer: '', reason: 'credential' }] }
   const text = canonical.toString('utf8')

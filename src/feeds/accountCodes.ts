@@ -2,8 +2,7 @@ import type { AccountCodeOf } from '../../projections/bookEntries.ts'
 import { chartRow } from '../../projections/chartOfAccounts.ts'
 
 /**
- * The codes of accounts: `cash.USD`, `receivables.USD.prs_…`, which has the token of a customer reference
- * (personalTexts.ts). They never change, and need no escape in a URL.
+ * `cash.USD`, or `receivables.USD.prs_…` with the token of a customer reference. They never change, and need no escape.
  */
 
 export const ACCOUNT_CODE = /^[a-z-]{1,40}\.[A-Z]{3}(\.[A-Za-z0-9._~-]{1,120})?$/

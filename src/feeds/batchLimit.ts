@@ -1,7 +1,6 @@
 /**
- * The number of events that a feed processes at once. A dependency may not finish a batch in time because its events are large: the
- * limit is halved then, and doubled by a batch of that size which succeeds, so the feed neither repeats the same batch forever nor
- * remains slow after an outage.
+ * How many events a feed processes at once: halved when a dependency does not finish a batch in time, doubled when one
+ * of that size succeeds, so that the same batch is not repeated forever, nor the feed slow after an outage.
  */
 export const createBatchLimit = () => {
   let limit = Number.POSITIVE_INFINITY

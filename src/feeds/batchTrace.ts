@@ -2,11 +2,7 @@ import { type Span, type SpanContext, SpanKind, SpanStatusCode, trace } from '@o
 import type { StoredEvent } from '../ports.ts'
 import { outsideTraces, remoteContext, sampledContextOf } from './traceContext.ts'
 
-/**
- * The spans of a batch. One batch has events of many requests, so it is a trace of its own, which is linked to each of them;
- * and each request's trace has a span for its part of the batch, which is linked to the batch. The trace of a request
- * therefore shows every feed that its events went through, and the batch shows the queries that it shares with others.
- */
+/** A batch has events of many requests, so it is a trace of its own, linked to a span in the trace of each of them. */
 
 /** Further requests of a batch have no spans, so a batch of thousands costs no more than this. */
 const TRACES_PER_BATCH_MAX = 128

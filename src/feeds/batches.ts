@@ -6,12 +6,10 @@ const ITEMS_PER_TURN = 256
 const nextTurn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
 /**
- * Groups the items of a source into batches. A batch has the items that came since the last one was taken, and never waits
- * to become full. The source is read ahead by one batch at most while a batch is processed. `arrived` is called for each item
- * when it is read. `later` receives, with each batch, a function that starts the read-ahead; without `later` it starts with
- * the batch. It starts with the next batch at the latest.
- *
- * Long because the reader of the source and the generator share one buffer.
+ * Groups the items of a source into batches: those that came since the last one, never waiting for more. One batch at
+ * most is read ahead. `arrived` is called for each item when it is read. `later` gets, with each batch, the function
+ * that starts the read-ahead; without `later` it starts with the batch. Long because the reader of the source and the
+ * generator share one buffer.
  */
 export async function* batches<T>(
   source: AsyncIterable<T>,

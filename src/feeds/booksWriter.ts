@@ -19,9 +19,8 @@ import type { ReadModel } from './readModel.ts'
 import { arraysOf, insertOf, tryCopy } from './rowArrays.ts'
 
 /**
- * Writes the books. Entries arrive in the order of the log, and their sums continue those of the last entry. An entry
- * of an event that was parked is inserted between earlier and later ones, and the sums and times of later entries are
- * corrected.
+ * Entries arrive in the order of the log, and continue the sums of the last one. An entry that was parked is inserted
+ * between others, and the sums and times of later ones are corrected.
  */
 
 const { entries, postings, accounts, balances, customers, closings } = BOOKS_TABLES
@@ -53,9 +52,8 @@ const REVERSED_ENTRIES = `select n.key, e.event_id from unnest($1::text[], $2::t
     where kind = n.kind order by position limit 1) e`
 
 /**
- * The last entry of each tenant and the last balance of each account, before a position, and the closings of each
- * tenant. The order of each query is that of exactly one index, so Postgres uses this index without statistics of
- * the tables.
+ * The last entry of each tenant, the last balance of each account before a position, and the closings. Each query has
+ * the order of exactly one index, so Postgres uses that without statistics.
  */
 const EARLIER = `select t.tenant_id, null as account, null as through, e.position, e.at, null::bigint as debits, null::bigint as credits,
       null::bigint as pending
@@ -154,8 +152,7 @@ const insertNew = async (sql: Sql, rows: Written, copy?: CopyRows): Promise<void
 }
 
 /**
- * Moves the entries after a position that have an earlier time. Times grow with positions, so these are the ones before the
- * first entry with that time, and no others are read.
+ * Times grow with positions, so the entries to move are those before the first one with that time; no others are read.
  */
 const MOVE_TO_TIME = `update ${entries.name} set at = $3 where tenant_id = $1 and position > $2 and position <
   coalesce((select position from ${entries.name} where tenant_id = $1 and (at, position) > ($3, $2)
@@ -196,8 +193,7 @@ const insertLate = async (sql: Sql, entry: Entry): Promise<void> => {
 const INSERT_CLOSINGS = `${insertOf(closings.name, closings.columns)} on conflict (position) do nothing`
 
 /**
- * Runs before the entries of the batch are written, whose times depend on it. Entries that the books did not have at
- * the closing are moved to the first open moment.
+ * Before the entries of the batch, whose times depend on it. Later entries of the period move to the first open moment.
  */
 const writeClosings = async (sql: Sql, rows: readonly ClosingRow[]): Promise<void> => {
   if (rows.length === 0) return

@@ -2,14 +2,10 @@ import { WITHOUT_DISK } from '../schema/commitWithoutDisk.ts'
 import type { Sql } from '../ports.ts'
 
 /**
- * The checkpoint of each feed and of each read model. The epoch is that of the process that holds the lease of the feed: a
- * process that was replaced can no longer write.
+ * The epoch is that of the process that holds the lease of the feed: a process that was replaced can no longer write.
  */
 
-/**
- * The position that a subscription continues after: one that the store has returned, or the beginning of the log. A computed
- * position is refused by EventStoreDB, whose positions are byte offsets of events.
- */
+/** The position to continue after: one that the store has returned, since EventStoreDB refuses a computed one. */
 export type ResumePosition = bigint | 'start'
 
 const numberOf = (position: ResumePosition): bigint => (position === 'start' ? -1n : position)
@@ -34,10 +30,7 @@ export const acquireCheckpoint = async (sql: Sql, name: string, epoch: bigint): 
   return row.position < 0n ? 'start' : row.position
 }
 
-/**
- * Runs in the transaction whose work it records. Throws EpochSuperseded in an old epoch, which undoes that work. A checkpoint never
- * moves back, so `start` only tests the epoch.
- */
+/** In the transaction whose work it records. Throws EpochSuperseded in an old epoch. `start` only tests the epoch. */
 export const moveCheckpoint = async (
   sql: Sql,
   names: readonly string[],
@@ -59,10 +52,9 @@ export type CheckpointMove = { readonly name: string; readonly position: ResumeP
 export const FIRST_PARAMETER = 4
 
 /**
- * Moves one checkpoint and writes the rows that belong to it, as one statement, which saves the round trips of a transaction. The
- * commit waits for the disk, because a run may continue rows that it has written (head signing numbers leaves from memory).
- * `writes`: named parts of a `with` statement, whose rows are joined to `moved`, which has one row in the current epoch, and none
- * in an old one. Throws EpochSuperseded in an old epoch, with nothing written.
+ * Moves one checkpoint and writes its rows in one statement. The commit waits for the disk, because a run may continue
+ * rows that it has written. `writes`: named parts of a `with` statement, joined to `moved`, which has no row in an old
+ * epoch. Throws EpochSuperseded then, with nothing written.
  */
 export const moveCheckpointWith = async (
   sql: Sql,
@@ -79,10 +71,7 @@ export const moveCheckpointWith = async (
   if (moved.length === 0) throw new EpochSuperseded(name)
 }
 
-/**
- * Moves a checkpoint that no rows belong to, with a commit that does not wait for the disk. Throws EpochSuperseded in an
- * old epoch.
- */
+/** Moves a checkpoint without rows, by a commit that does not wait for the disk. Throws EpochSuperseded. */
 export const moveCheckpointAlone = async (sql: Sql, { name, position, epoch }: CheckpointMove): Promise<void> => {
   const moved = await sql(
     `update checkpoints set position = greatest(position, $2), updated_at = now()
@@ -99,8 +88,7 @@ export const fenceCheckpoint =
     moveCheckpoint(sql, [name], 'start', epoch)
 
 /**
- * Ends the run of a feed from outside: its process can write no more, and begins another run. In a transaction the lock of the
- * row holds that process back until the end of it.
+ * Ends the run of a feed from outside; within a transaction the lock of the row holds its process back until the end.
  */
 export const supersedeCheckpoint = async (sql: Sql, name: string): Promise<void> => {
   await sql(

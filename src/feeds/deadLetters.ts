@@ -3,10 +3,7 @@ import { partsOf } from '../../streams/aggregate.ts'
 import type { Sql, StoredEvent } from '../ports.ts'
 import { inRanges } from './positionRanges.ts'
 
-/**
- * The table of dead letters: facts that could not be sent to a topic, and events that a read model or a process manager
- * could not process. The rows outlive the process that inserted them. parking.ts has the rules of parking and replaying.
- */
+/** Facts that could not be sent, and events that a read model or process manager could not process (parking.ts). */
 
 /** The members of an event that are known without decoding it. */
 export type EventReference = {
@@ -86,10 +83,7 @@ export const firstPositionsOfKeys = async (sql: Sql, delivery: string): Promise<
   return new Map(rows.map(({ key, position }) => [key, position]))
 }
 
-/**
- * The keys with a request of an operator, in the order of their first events: an event may need one of another key, such as an
- * invoice its order.
- */
+/** The keys with a request, in the order of their first events: an event may need one of another key. */
 export const requestedKeys = async (sql: Sql, delivery: string): Promise<readonly string[]> => {
   const text = `select key from parked_facts where delivery = $1 and requested is not null
     group by key order by min(position), key`
@@ -147,10 +141,7 @@ export const pruneAndReadDiscarded = async (
   return new Set((await sql<{ position: bigint }>(text, [delivery])).map(({ position }) => position))
 }
 
-/**
- * Records that the replay of a key ended at this event, which failed again: it and the later ones stay parked. A request to
- * discard that an operator has made meanwhile stays.
- */
+/** The replay of a key ended at this event, which failed again. A request to discard that came meanwhile stays. */
 export const recordFailedReplay = async (
   sql: Sql,
   { delivery, key, position }: DeadLetter,
@@ -205,10 +196,7 @@ export const deadLetterSummary = (sql: Sql): Promise<DeadLetterKey[]> =>
       from parked_facts order by delivery, key, position`,
   )
 
-/**
- * Requests that the process which runs the delivery replays or discards the dead letters of a key, or the one at position
- * `only`. Resolves to the number of events.
- */
+/** Requests a replay or discard of the dead letters of a key, or of the one at `only`. Resolves to their number. */
 export const requestForDeadLetters = async (
   sql: Sql,
   { delivery, key }: Pick<DeadLetter, 'delivery' | 'key'>,

@@ -5,8 +5,8 @@ import { createSerialQueue } from '../lib/serialQueue.ts'
 import { createTimer } from './timer.ts'
 
 /**
- * Sends facts to topics, for the publisher and for each subscription. A fact that still fails after ATTEMPTS_MAX attempts, because
- * it is too large for its topic or cannot be made from its event, is parked with the later facts of its key (parking.ts).
+ * Sends facts for the publisher and each subscription. A fact that fails ATTEMPTS_MAX times, because it is too large or
+ * cannot be made, is parked with the later ones of its key (parking.ts).
  */
 
 /** A fact to send. `message` throws for an event that no fact can be made of. */
@@ -24,8 +24,7 @@ export type DeliveryDependencies = {
 
 export type DeliveryWithParking = {
   /**
-   * Sends or parks all facts. `commit` moves the checkpoint, after the broker's acknowledgement and with the parked rows;
-   * `commitAlone` in its place where there are none.
+   * Sends or parks all facts. `commit` moves the checkpoint with the parked rows; `commitAlone` where there are none.
    */
   readonly send: (
     facts: readonly Outgoing[],
@@ -69,10 +68,7 @@ export const openDeliveryWithParking = async (
   }
 }
 
-/**
- * `together`: messages for one request. `oneByOne`, by key: the first fact that cannot be sent in that request, and every
- * later one of its key.
- */
+/** `oneByOne`, by key: the first fact that cannot be sent with the others, and every later one of its key. */
 type Prepared = { together: FactMessage[]; readonly oneByOne: Map<string, Outgoing[]> }
 
 const prepare = (facts: readonly Outgoing[]): Prepared => {
@@ -131,10 +127,7 @@ const sendAll = async (
   return rows
 }
 
-/**
- * These attempts are for a fact that is too large for its topic or cannot be made from its event. An error that passes by itself
- * (`isTransient`) is not counted: it is thrown at once, after the retries of the bus (PUBLISH_DEADLINE_MS in adapters/kafka/factBus.ts).
- */
+/** Of a fact that is too large or cannot be made. A transient error is thrown at once, after the retries of the bus. */
 const ATTEMPTS_MAX = 10
 const ATTEMPT_PAUSE_MS = 50
 

@@ -2,8 +2,8 @@ import type { CloudEvent } from '../../streams/facts.ts'
 import type { FactMessage } from '../ports.ts'
 
 /**
- * A CloudEvent in the binary mode of the Kafka protocol binding 1.0: attributes are headers, the value is the data. The
- * headers are listed, because an object that is made from a list of names costs several times as much.
+ * A CloudEvent in the binary mode of the Kafka binding. Headers that are made from a list of names cost several times
+ * as much.
  */
 export const factMessageOf = (topic: string, event: CloudEvent): FactMessage => ({
   topic,

@@ -53,14 +53,11 @@ export type Run = {
   /** The position to continue after. */
   readonly after: ResumePosition
   /**
-   * Processes a batch and moves the checkpoint to `position`, both or neither. A batch may come twice, and never with a gap
-   * before it. An error other than Unavailable stops the feed. `readAhead`: see `readsLater`.
+   * Processes a batch and moves the checkpoint, both or neither. A batch may come twice, never with a gap before it. An
+   * error other than Unavailable stops the feed.
    */
   readonly processBatch: (events: readonly StoredEvent[], position: bigint, readAhead?: () => void) => Promise<void>
-  /**
-   * The next events are read when the run calls `readAhead`, or has processed the batch, and not from its beginning: reading takes
-   * time of this thread, in which the statements of the batch would not be sent.
-   */
+  /** The next events are read when the run calls `readAhead`, or after the batch: reading delays its statements. */
   readonly readsLater?: true
   /** Called for each event when it arrives, while an earlier batch may still be processed. Does not throw. */
   readonly prepare?: (event: StoredEvent) => void
@@ -78,10 +75,7 @@ export type FeedDependencies = {
 }
 
 const FEED_BATCH_MAX = 2_000
-/**
- * The items of a gathered batch that a live feed processes at once: more of them would be one long turn of the event loop, and
- * the requests of this process would wait. A feed that catches up processes whole batches, which cost less.
- */
+/** More of them would be one long turn of the event loop, while requests wait. A feed that catches up takes whole batches. */
 const LIVE_BATCH_MAX = 500
 /** The pause of a live feed after a batch that was not full: one event costs nearly as much as a hundred. */
 const GATHER_MS = 50
@@ -92,9 +86,8 @@ const STOPPED_RETRY_MS = 5_000
 export const UNAVAILABLE_RETRY_MS = 250
 
 /**
- * Runs the feeds that share the lease `name`, until the signal. When the lease is lost (with the session of the database,
- * for example) this process waits for it like any other, and does not wait for its runs to end first: a feed whose run
- * ends late begins its next one late, and delays no other feed.
+ * Runs the feeds that share the lease `name`, until the signal. When the lease is lost, this process waits for it again
+ * at once: a feed whose run ends late begins its next one late, and delays no other.
  */
 export const runFeeds = async (
   name: string,
@@ -201,11 +194,7 @@ const subscriptionOf = ({ categories, excludeTypes, withBytes }: Feed) => ({
 })
 
 /** The loop: batch by batch from the checkpoint, each finished before the next begins. */
-const follow = async (
-  { feed, dependencies, progress, limit }: SupervisedFeed,
-  run: Run,
-  signal: AbortSignal,
-): Promise<void> => {
+const follow = async ({ feed, dependencies, progress, limit }: SupervisedFeed, run: Run, signal: AbortSignal) => {
   const { batchMax = FEED_BATCH_MAX, gatherMs = GATHER_MS } = feed
   const items = dependencies.store.subscribe({ after: run.after, ...subscriptionOf(feed), signal })
   let live = false

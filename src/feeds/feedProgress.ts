@@ -2,18 +2,14 @@ import { Unavailable, type World } from '../ports.ts'
 import { createTimer } from './timer.ts'
 
 /**
- * The progress of a feed in this process. A feed has work until it has processed all events of the log, and again with the
- * next event. A feed that has work and processes no batch for STALLED_AFTER_MS reports that it is stalled, for any reason: a
- * dependency that does not answer, a subscription that is refused again and again, a batch or a connection that hangs. A feed
- * that waits for its lease has no work as long as another process is known to have it.
+ * A feed has work until it has processed the whole log, and again with the next event. One that has work and processes
+ * no batch for STALLED_AFTER_MS is stalled, for any reason. One that waits for its lease has no work while another
+ * process is known to have it.
  */
 
 export type FeedState = {
   readonly name: string
-  /**
-   * `waiting` without an error: the feed waits for its lease. `waiting` with an error: the feed tries again; the health
-   * endpoint shows this as `retrying` (src/compose/health.ts). `off`: by the settings it is not to run.
-   */
+  /** `waiting` without an error: for the lease; with one: tries again (health: `retrying`). `off`: by the settings. */
   readonly state: 'waiting' | 'catching_up' | 'live' | 'stopped' | 'stalled' | 'off'
   readonly position: bigint
   /** The reason why it makes no progress, for the operator. */

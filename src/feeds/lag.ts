@@ -35,8 +35,8 @@ export const FOLLOWED_READ_MODELS: readonly (Omit<Followed, 'position'> & { read
 ]
 
 /**
- * `events` is at least the lag when it is LAG_EVENTS_MAX. `seconds` is zero for a feed that lacks nothing. A feed that reads none
- * of LAG_EVENTS_MAX events after its checkpoint has those events as its lag, because it may read the ones beyond them.
+ * LAG_EVENTS_MAX events: at least so many. A feed that reads none of so many after its checkpoint lags by all of them,
+ * because it may read those beyond.
  */
 export type Lag = { readonly events: number; readonly seconds: number }
 
@@ -62,11 +62,7 @@ const noneCounted = (): Counted => ({
 type Counts = Map<string, Counted>
 
 /** Reads from the earliest checkpoint. Resolves to the feeds of later checkpoints that need a reading of their own. */
-const readOnce = async (
-  store: Pick<EventStore, 'subscribe'>,
-  lagging: readonly Followed[],
-  counts: Counts,
-): Promise<readonly Followed[]> => {
+const readOnce = async (store: Pick<EventStore, 'subscribe'>, lagging: readonly Followed[], counts: Counts) => {
   const [first = -1n] = lagging.map(positionOf).toSorted((a, b) => (a < b ? -1 : 1))
   const stop = new AbortController()
   let read = 0
@@ -87,9 +83,8 @@ const readOnce = async (
 }
 
 /**
- * The lag of each feed. Feeds with near checkpoints are counted in one reading of the log. `nowMs`: milliseconds since the epoch; a
- * clock that is behind that of the store gives zero seconds. Throws Unavailable, and the error of the store for a position that
- * it refuses.
+ * Feeds with near checkpoints are counted in one reading of the log. A clock behind that of the store gives zero
+ * seconds. Throws Unavailable, and the error of the store for a position that it refuses.
  */
 export const lagsOf = async (
   store: Pick<EventStore, 'subscribe' | 'head'>,

@@ -4,8 +4,6 @@ import type { Database, Sql, Unavailable } from '../ports.ts'
 import { relationExists } from '../schema/existingRelations.ts'
 import { createTables } from '../schema/tables.ts'
 
-/** Creates the missing tables of the service: the read models, and the operational tables of src/schema. */
-
 const folder = new URL('../../projections/', import.meta.url)
 
 /** The statements that create the tables of a folder with their indexes. */

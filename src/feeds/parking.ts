@@ -80,16 +80,13 @@ export type Parking = {
   /** Runs `work` in a transaction that an old epoch cannot commit. */
   readonly fenced: (work: (sql: Sql) => Promise<void>) => Promise<void>
   /**
-   * Serves the requests of operators: the events of a key in their order, up to the first that fails or is not requested. A
-   * dependency that does not answer delays the key. Throws EpochSuperseded.
+   * Serves requests: the events of a key in order, up to the first that fails or is not requested. Throws
+   * EpochSuperseded.
    */
   readonly serveRequests: () => Promise<void>
 }
 
-/**
- * Opened once per run, after the run has acquired its checkpoint: the rows that are read here are then complete, because an
- * older epoch can insert no more.
- */
+/** Opened after the run has acquired its checkpoint: an older epoch can insert no more rows then. */
 export const openParking = async (options: ParkingOptions): Promise<Parking> => {
   const { name, database, world, queue } = options
   if (options.replaysAtStart) await requestReplayOfAll(database.sql, name)
@@ -153,10 +150,7 @@ export const REQUESTS_POLL_MS = 500
 const RETRY_MIN_MS = 1_000
 const RETRY_MAX_MS = 60_000
 
-/**
- * Errors of which the event is not the cause: they pass by themselves, with a newer run of the feed, or after an operator has
- * changed a setting of the broker.
- */
+/** Errors that pass by themselves, with a newer run, or when a setting of the broker is changed. */
 export const isTransient = (error: unknown): boolean =>
   error instanceof Unavailable || error instanceof EpochSuperseded || error instanceof BrokerAccessDenied
 
@@ -192,8 +186,8 @@ type RequestDependencies = {
 type Retry = { readonly atMs: number; readonly failures: number }
 
 /**
- * Whether the failure is over by a later attempt of the same run. After a commit without an answer it is not known which
- * events are parked, so the next run reads them again.
+ * Whether a later attempt of this run may succeed. After a commit without an answer it is not known which events are
+ * parked.
  */
 const passesInThisRun = (error: unknown): boolean =>
   error instanceof Unavailable
@@ -201,9 +195,8 @@ const passesInThisRun = (error: unknown): boolean =>
     : error instanceof BrokerAccessDenied
 
 /**
- * Serves the requests of operators to replay or to discard dead letters: the keys that have one, in the order of their first
- * events. A round ends at the first key whose dependency does not answer: the cause may concern all keys. Later
- * rounds leave that key out until its growing pause is over, and the feed continues.
+ * Serves the keys that have a request, in the order of their first events. A round ends at the first key whose
+ * dependency does not answer, which may concern all keys; later rounds leave it out until its growing pause is over.
  */
 const requestServer = (dependencies: RequestDependencies, handlers: RequestHandlers): (() => Promise<void>) => {
   const { name, database, world, queue } = dependencies

@@ -4,9 +4,8 @@ import type { Sql } from '../ports.ts'
 export const RANGE_MAX = 10_000
 
 /**
- * Work on any number of rows, in ranges of their positions, because one statement on all of them could exceed its time
- * limit. `rows` is the part of a query from the name of the table on, with a condition on `values`. `work` gets the position
- * before the range and the last one of the range.
+ * Work on any number of rows in ranges of positions, within the time limit of a statement. `rows`: the part of a query
+ * from the table's name on, with a condition on `values`. `work` gets the position before the range and its last one.
  */
 export const inRanges = async (
   sql: Sql,

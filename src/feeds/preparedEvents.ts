@@ -1,9 +1,6 @@
 import type { StoredEvent } from '../ports.ts'
 
-/**
- * Results that are made of events when they arrive, while an earlier batch is written or sent: their computation then takes
- * no time of the batch. Each is made once.
- */
+/** Results of events that are made once, when they arrive, while an earlier batch is written or sent. */
 
 export type PreparedEvents<T> = {
   /** The result; made now if it was not prepared. Throws if it cannot be made. */

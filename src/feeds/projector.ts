@@ -18,27 +18,17 @@ import { createTimer, type Timer } from './timer.ts'
 import type { Feed, Run } from './feedLoop.ts'
 
 /**
- * The feed of the read models. All of them share one subscription, so each event is transferred and decoded once, and
- * each has a checkpoint of its own: a new model reads the log from its start while the others wait for it to catch up, and a
- * model that cannot continue is left behind while the others continue. It is tried again after a pause.
- *
- *   following ── a write fails ──▶ left behind ── after the pause the feed begins a new run ──▶ following
- *
- * An event that cannot be decoded or written does not leave a model behind: it is parked (readModelWriter.ts).
+ * All read models share one subscription, so each event is transferred and decoded once. Each has a checkpoint of its
+ * own: the others wait for one that reads the log from its start, and leave one behind that cannot continue, until the
+ * next run after a pause. An event that cannot be decoded or written is parked instead (readModelWriter.ts).
  */
 
-/**
- * Larger than those of other feeds: a row is written once for all events of its stream in a batch, so fewer rows are written,
- * read and written again.
- */
+/** Larger than in other feeds: a row is written once for all events of its stream in a batch. */
 const CATCH_UP_BATCH_MAX = 4_000
 const LEFT_BEHIND_MIN_MS = 5_000
 const LEFT_BEHIND_MAX_MS = 300_000
 
-/**
- * Yields the time at which a model that was left behind is tried again. The pauses grow from one run to the next, because
- * each trial is a new run.
- */
+/** When a model that was left behind is tried again, in a new run. The pauses grow from run to run. */
 const createRetryTimes = ({ world }: ReadModelWriterDependencies) => {
   let failures = 0
   return (): number => world.monotonicMs() + backoffMs(failures++, LEFT_BEHIND_MIN_MS, LEFT_BEHIND_MAX_MS)
@@ -55,8 +45,7 @@ const earliestOf = (readModels: readonly OpenReadModel[]): ResumePosition => {
 type OnLeftBehind = (name: string, error: unknown) => void
 
 /**
- * `onLeftBehind` is called for a model that cannot continue; `onServed` after requests of operators were served, which may have
- * changed rows.
+ * `onLeftBehind`: a model cannot continue. `onServed`: requests of operators were served, and may have changed rows.
  */
 export const projectorOf = (
   dependencies: ReadModelWriterDependencies,

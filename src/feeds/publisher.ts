@@ -13,8 +13,6 @@ import { preparedEvents } from './preparedEvents.ts'
 import type { Feed } from './feedLoop.ts'
 import { TOPIC_RETENTION_MS } from '../settings/retention.ts'
 
-/** Publishes facts from the log on the topics of Kafka, one topic per category. */
-
 /** One topic for each category of GET /events, so both have the same facts. */
 const FACT_TOPICS: readonly TopicSettings[] = facts.categories.map(category => ({
   topic: topicOf(category),
@@ -32,8 +30,8 @@ const isInternal = ({ stream, type }: StoredEvent): boolean => {
 }
 
 /**
- * Types that this build knows and publishes in no category: the store need not send them. A type that this build does not
- * know is sent, because a newer build may publish it, and then its key must wait.
+ * The store need not send these. It sends types that this build does not know: a newer build may publish them, so their
+ * keys wait.
  */
 const allTypes = (Object.keys(aggregates) as Category[]).flatMap(category => Object.entries(factsOf(category)))
 const published = new Set(allTypes.flatMap(([type, fact]) => (fact === 'internal' ? [] : [type])))
@@ -65,9 +63,8 @@ export type PublisherDependencies = {
 }
 
 /**
- * The checkpoint moves after the broker's acknowledgement. After a crash in between the facts are sent again, with the same
- * ids and the same bytes, and none is lost. Its commit does not wait for the disk, because a crash of Postgres that loses the
- * move has the same consequence.
+ * The checkpoint moves after the broker's acknowledgement: after a crash in between, the same bytes are sent again. So
+ * its commit need not wait for the disk.
  */
 export const publisherOf = ({ database, bus, store, world }: PublisherDependencies): Feed => ({
   name: PUBLISHER,

@@ -1,7 +1,7 @@
 import { type CopyRows, Gap } from '../../projections/projection.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
-import { type Database, type EventStore, type Sql, type StoredEvent, Unavailable, type World } from '../ports.ts'
+import { type Database, type EventStore, type Sql, type StoredEvent, unlessUnavailable, type World } from '../ports.ts'
 import { fenceCheckpoint, moveCheckpoint } from './checkpoints.ts'
 import { decode } from './decode.ts'
 import {
@@ -23,9 +23,8 @@ import type { SerialQueue } from '../lib/serialQueue.ts'
 import type { Timer } from './timer.ts'
 
 /**
- * Writes batches of events to read models. An event that cannot be decoded, or whose row the database refuses, is poison: it
- * is parked with every later event of its stream (parking.ts), and the rows of other streams continue. An error of the table
- * itself is not caused by the event, and throws.
+ * An event that cannot be decoded, or whose row the database refuses, is poison: it is parked with every later event of
+ * its stream (parking.ts), and other streams continue. An error of the table itself throws.
  */
 
 /** A read model in one run of the projector. */
@@ -48,9 +47,7 @@ export type ReadModelWriterDependencies = {
 /** The run of the projector that a read model is opened in. */
 export type ProjectorRun = { readonly epoch: bigint; readonly queue: SerialQueue; readonly timer: Timer }
 
-/**
- * The row of the stream continues with the next event; a stream without a row never gets one. Noted, since a rebuild must skip it.
- */
+/** The row continues with the next event; a stream without a row never gets one, which a rebuild must know. */
 const discard = async (
   sql: Sql,
   { model, withoutBeginning }: Pick<OpenReadModel, 'model' | 'withoutBeginning'>,
@@ -71,24 +68,20 @@ const refusingParked = (model: ReadModel, { hasParked }: ParkingRecord): ReadMod
 })
 
 /**
- * Allows replays from the position of an event that this run appends, and then requests a replay of all dead letters:
- * a newer build may be able to process them.
+ * Allows replays from the position of an event that this run appends, and then requests one of all dead letters: a
+ * newer build may be able to process them.
  */
 const replaysAfterEnd = (sql: Sql, name: string, record: ParkingRecord): OpenReadModel['mayReplay'] => {
   let end: bigint | undefined
   let mayReplay = false
   return async reached => {
     // While the store takes no event, the read models continue without replays.
-    end ??= await record.beginReplay().catch(undefinedIfUnavailable)
+    end ??= await unlessUnavailable(record.beginReplay())
     if (mayReplay || end === undefined || reached < end) return mayReplay
     await requestReplayOfAll(sql, name)
     mayReplay = true
     return true
   }
-}
-
-const undefinedIfUnavailable = (error: unknown): undefined => {
-  if (!(error instanceof Unavailable)) throw error
 }
 
 /** `position`: the checkpoint of the model, which this run has acquired. */
@@ -141,8 +134,7 @@ export type Batch = {
 const DATA_CLASSES: ReadonlySet<string> = new Set(['22', '23'])
 
 /**
- * Whether the event is the cause. A gap is not poison, because an event was missed and the feed must stop; except in a
- * stream whose first event was discarded, where every later event is a gap.
+ * Whether the event is the cause. After a gap the feed must stop, except in a stream whose first event was discarded.
  */
 const isPoison = ({ withoutBeginning }: OpenReadModel, error: unknown): boolean => {
   if (error instanceof Gap) return withoutBeginning.has(error.id)
@@ -172,9 +164,8 @@ const writeOne = async (sql: Sql, readModel: OpenReadModel, batch: Batch, copy?:
 }
 
 /**
- * The rows of one model are made while Postgres executes the statements of those before it. The transaction must not end
- * while one of them may still send a statement, so an error is thrown when all have ended: the first one, because it
- * makes Postgres refuse the others.
+ * The rows of a model are made while Postgres executes the statements of those before it. The transaction must not end
+ * while one may still send a statement, so the first error is thrown when all have ended.
  */
 const writeEach = async (sql: Sql, models: readonly OpenReadModel[], batch: Batch, copy?: CopyRows): Promise<void> => {
   const writes: Promise<void>[] = []
@@ -190,8 +181,8 @@ const writeEach = async (sql: Sql, models: readonly OpenReadModel[], batch: Batc
 }
 
 /**
- * Rows and checkpoints move in one transaction, for all of the models or for none. `copied` fails where rows of the events are
- * there already, which the checkpoint excludes unless a table was changed by hand: then the batch can be `inserted`.
+ * Rows and checkpoints move in one transaction. `copied` fails where rows are there already, after a change by hand:
+ * then the batch can be `inserted`.
  */
 export const writeTogether = async (
   { database }: ReadModelWriterDependencies,
@@ -232,8 +223,7 @@ const writeUnlessPoison = async (
 type Poisoned = { readonly events: readonly StoredEvent[]; readonly failure: Failure }
 
 /**
- * Writes all that can be written, and finds the streams with poison by halving: a half without poison is one write. In a
- * stream with poison the events before it are written; the poison and the later events are returned.
+ * Writes all it can, and finds streams with poison by halving. Returns the poison with the later events of its stream.
  */
 const writeByHalves = async (
   sql: Sql,
@@ -256,8 +246,7 @@ const writeByHalves = async (
 }
 
 /**
- * Writes everything but the poison in the transaction that moves the checkpoint: the row lock of the checkpoint keeps a
- * successor out until the end, and a reader sees the whole batch or nothing of it.
+ * All but the poison, in the transaction that moves the checkpoint, whose row lock keeps a successor out until the end.
  */
 const writeWithoutPoison = async (readModel: OpenReadModel, batch: Batch): Promise<void> => {
   const { model, parking } = readModel

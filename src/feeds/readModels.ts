@@ -10,10 +10,7 @@ import { arraysOf, insertOf, tryCopy } from './rowArrays.ts'
 
 /** The read models: each projection and each journal with the statements that write its table. */
 
-/**
- * The streams that begin before the batch, whose rows are needed. The row of another stream is the fold of its events in the
- * batch alone, and is not written where the table has it already.
- */
+/** The streams that begin before the batch, whose rows are needed; any other row is the fold of the batch alone. */
 const idsWithEarlierEvents = (events: readonly Recorded<AnyEvent>[]): string[] => {
   const begun = new Set<string>()
   const earlier = new Set<string>()

@@ -1,14 +1,12 @@
 import type { Columns, CopyRows, TableRows } from '../../projections/projection.ts'
 
-/** Rows as one array per column, so a batch of any size is one statement with one text; or copied, where they are new. */
-
-const isJson = (type: string): boolean => type === 'json'
+/** One array per column: a batch of any size is one statement with one text. New rows are copied. */
 
 export const arraysOf = (columns: Columns, rows: readonly object[]): unknown[][] =>
   Object.entries(columns).map(([name, type]) =>
     rows.map(row => {
       const value: unknown = (row as Record<string, unknown>)[name]
-      return isJson(type) ? JSON.stringify(value) : value
+      return type === 'json' ? JSON.stringify(value) : value
     }),
   )
 

@@ -4,8 +4,6 @@ import type { Sql } from '../ports.ts'
 import { EpochSuperseded } from './checkpoints.ts'
 import { deleteDeadLettersOf } from './deadLetters.ts'
 
-/** The checkpoint of the delivery to each subscription, which only the newest epoch may move. */
-
 /** `not_enforced`: the broker has no authorizer; `none`: the subscription has no principal. */
 export type Acl = 'granted' | 'not_enforced' | 'none'
 
@@ -44,8 +42,7 @@ const UNANNOUNCED = `select p.position from parked_facts p
   where not p.announced and p.delivery <> 'publisher' and p.delivery = s.id order by p.position limit 1`
 
 /**
- * Every subscription that is not deleted, and the deleted ones that still have topics, in one query: whether an idle
- * subscription has new facts, or dead letters to announce, is a single probe of an index each.
+ * All that are not deleted, and deleted ones that still have topics, with a single probe of an index for each question.
  */
 const DELIVERIES = `
   select s.*, d.replay, d.position, d.acl, d.topic_bytes, c.seen_on::text as seen_on,
@@ -70,10 +67,7 @@ const LONGEST_STUCK = `
     cross join lateral (${nextFact('at')}) next
   where s.state = 'active'`
 
-/**
- * The longest time for which any active subscription has had facts to deliver and delivered none, in seconds.
- * `projectedUpTo`: the checkpoint of the facts projection.
- */
+/** For how many seconds any active subscription has had facts to deliver and delivered none. */
 export const longestStuck = async (sql: Sql, projectedUpTo: bigint): Promise<number> => {
   const [row] = await sql<{ seconds: number | null }>(LONGEST_STUCK, [projectedUpTo])
   return Math.max(0, row?.seconds ?? 0)

@@ -9,8 +9,8 @@ export type Timer = {
   /** The present wait, or the next one, ends at this time of the monotonic clock or earlier. */
   readonly setAt: (timeMs: number) => void
   /**
-   * Resolves at the earliest time that was set, after `minMs` at the earliest and after WAIT_MAX_MS at the latest; at once
-   * when the signal aborts. All times are forgotten then: the loop sets the next one when it knows what is left to do.
+   * Resolves at the earliest time that was set, after `minMs` and within WAIT_MAX_MS; at once when the signal aborts.
+   * All times are forgotten then.
    */
   readonly wait: (signal: AbortSignal, minMs: number) => Promise<void>
 }

@@ -1,9 +1,6 @@
 import { LENGTH_AT, PREFIX_BYTES } from './framing.ts'
 
-/**
- * A minimal protobuf encoder for the hot path: for events, which are sent to every reader of their stream, and for
- * appends. The general library would cost several times as much as the rest of a short read.
- */
+/** A minimal protobuf encoder: the general library would cost several times as much as the rest of a short read. */
 
 const VARINT_WIRE = 0
 const BYTES_WIRE = 2
@@ -21,10 +18,7 @@ const varintLength = (value: number): number => {
   return length
 }
 
-/**
- * Writes messages from their last byte to their first, so the length of a nested message is known when it is
- * written: fields are written in reverse order, nested ones first. Messages share chunks of memory.
- */
+/** From the last byte to the first, so the length of a nested message is known. Messages share chunks of memory. */
 export class MessageWriter {
   private chunk = Buffer.allocUnsafe(CHUNK_BYTES)
   private at = CHUNK_BYTES
@@ -58,10 +52,7 @@ export class MessageWriter {
     this.head(field, this.size() - since)
   }
 
-  /**
-   * Makes a gRPC message with its prefix of everything written since `size` had this value. The next one is written in
-   * front of it.
-   */
+  /** Makes a gRPC message of everything written since then. The next one is written in front of it. */
   framed(since: number): void {
     const length = this.size() - since
     this.reserve(PREFIX_BYTES)

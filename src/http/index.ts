@@ -30,10 +30,7 @@ import { docsRoutes } from './contract/docsPages.ts'
 import { versionPageRoutes } from './contract/versionPages.ts'
 import type { AnyRoute } from './route.ts'
 
-/**
- * The list of all routes and the public exports of src/http. Each route is declared in its file in resources/, with its
- * scope, its deadline and whether it is audited.
- */
+/** The list of all routes, each of which is declared in its file, and the public exports of src/http. */
 
 const resources: readonly AnyRoute[] = [
   ...orderRoutes,

@@ -4,12 +4,12 @@ import { newUuid } from '../lib/identifiers.ts'
 import { asOneCommand } from '../commands/asOneCommand.ts'
 import type { Context, Ledger } from '../commands/commandHandler.ts'
 import { workFor } from '../fairness/currentAccount.ts'
-import type { Principal } from '../identity/principal.ts'
+import { callerOf, type Principal } from '../identity/principal.ts'
 import type { World } from '../ports.ts'
-import { type Authenticate, createAccessControl } from './access/accessControl.ts'
+import { type AccessControl, type Authenticate, createAccessControl } from './access/accessControl.ts'
+import { turnOf } from './admission/requestTurn.ts'
 import { type NamedResource, withMissingFirst } from './access/existence.ts'
 import { challengeOf } from './access/challenge.ts'
-import { createIdentification } from './access/identification.ts'
 import { checkedCall } from './request/requestValidation.ts'
 import { traceparentOf } from './request/correlation.ts'
 import { withDenialRecording } from './access/denialRecording.ts'
@@ -19,18 +19,14 @@ import { Problem } from './problems/problemCatalogue.ts'
 import type { AnyRoute, Reply } from './route.ts'
 import type { Services } from './services.ts'
 
-/**
- * The request pipeline: identification and a turn, rate limits, permissions, existence, headers and body, in the order the
- * contract specifies; then the handler.
- */
+/** The checks of a request in the order that the contract specifies; then the handler. */
 
 /** Resolves to the reply of the route's handler. Throws the Problem of the first check that fails. */
 export type RequestPipeline = (req: Incoming, res: Outgoing, route: AnyRoute) => Promise<Reply>
 
-/** Long because the checks are kept in the order the contract specifies. */
+/** Long because the checks stand in one place, in their order. */
 export const createRequestPipeline = (services: Services, authenticate: Authenticate): RequestPipeline => {
   const accessControl = createAccessControl(services, authenticate)
-  const identify = createIdentification(accessControl)
   const answerByKey = createAnswerByKey()
 
   const answerTo = async (principal: Principal | undefined, { req, res, route }: Request): Promise<Reply> => {
@@ -65,7 +61,7 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
     return withDeadline(ledger.world, route, checked.leftMs, execute)
   }
   const answer: RequestPipeline = async (req, res, route) => {
-    const { principal, account } = await identify(req, res, route)
+    const { principal, account } = await identify(accessControl, { req, res, route })
     return workFor(account, () => answerTo(principal, { req, res, route }))
   }
   return async (req, res, route) => {
@@ -79,6 +75,23 @@ export const createRequestPipeline = (services: Services, authenticate: Authenti
 }
 
 type Request = { readonly req: Incoming; readonly res: Outgoing; readonly route: AnyRoute }
+
+/** Resolves when it is the request's turn; `principal` is undefined for public routes. Throws Problem. */
+const identify = async ({ authenticateCounting }: AccessControl, { req, res, route }: Request) => {
+  const turn = turnOf(res)
+  // A caller is a stranger until its credential is verified, and so are those whose credential is refused.
+  const asStranger = (): Promise<void> => turn.enter()
+  if (route.scope === 'none') {
+    if (!route.underAnyLoad) await asStranger()
+    return { principal: undefined, account: turn.account() }
+  }
+  const principal = await authenticateCounting(req, asStranger).catch(async (refused: unknown) => {
+    await asStranger()
+    throw refused
+  })
+  await turn.enter({ tenant: principal.tenant, caller: callerOf(principal) })
+  return { principal, account: turn.account() }
+}
 
 /** The id in the path, for the audit record of a request whose path is not checked yet; null for anything but an id. */
 const pathId = ({ params }: Incoming): string | null => {

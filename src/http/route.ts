@@ -1,12 +1,10 @@
 import type { z } from 'zod'
-import type { KeyedOperation } from '../commands/idempotency/outcomes.ts'
+import type { KeyedOperation } from '../commands/idempotency/keyStatus.ts'
 import type { PrincipalKind, Scope } from '../identity/principal.ts'
 import type { CallerRate } from '../settings/limits.ts'
 import type { Json } from '../ports.ts'
 import type { ErrorCode } from './problems/problemCatalogue.ts'
 import type { Call, KeyUse, LogCall } from './services.ts'
-
-/** The types of an endpoint's declaration and of the reply that its handler returns. */
 
 /** A response body that is sent while it is read: server-sent events of GET /events, the file of an export. */
 export type Streamed = (send: (chunk: string | Uint8Array) => Promise<void>, signal: AbortSignal) => Promise<void>
@@ -41,26 +39,17 @@ export type ResponseSpec = {
   )[]
 }
 
-/**
- * The place of a request where an audited operation names its resource: the id in the path, a member of the body, or
- * `created`: only the response has the id. `none`: it names none, as a list.
- */
+/** Where a request names the resource of its audit record; `created`: its response does; `none`: nothing does. */
 export type AuditedResource<B> = 'path' | 'created' | 'none' | { readonly bodyMember: keyof B & string }
 
-/**
- * A route with an idempotency key has the answer to a request whose key was used before; undefined for a new key. It is
- * asked for when Postgres or a quota has refused the request (usedKeys.ts).
- */
+/** The answer to a key that was used before; undefined for a new one. Asked for when Postgres or a quota refuses. */
 type Replay<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType, K extends KeyUse> = K extends string
   ? {
       readonly replay: (call: LogCall<z.output<P>, z.output<Q>, z.output<B>, 'required'>) => Promise<Reply | undefined>
     }
   : unknown
 
-/**
- * One endpoint, declared once. The router, authorization, validation, openapi.json, the scope table and the metric
- * labels are derived from it.
- */
+/** One endpoint. Router, authorization, validation, openapi.json and the metric labels are derived from it. */
 export type Route<
   P extends z.ZodObject,
   Q extends z.ZodObject,
@@ -88,17 +77,11 @@ export type Route<
   readonly query?: Q
   readonly body?: B
   readonly bodyType?: 'application/json' | 'application/merge-patch+json'
-  /**
-   * Present when grants and denials of the operation are audit records. A grant whose effect is an event
-   * gets its record from that event, by the table in projections/auditedEvents.ts.
-   */
+  /** Grants and denials are audit records. A grant whose effect is an event gets its record from that event. */
   readonly audited?: AuditedResource<z.output<B>>
   readonly idempotencyKey?: K
   readonly ifMatch?: 'required'
-  /**
-   * Ends what an earlier request began, once for each resource: settles it, revokes it, removes it. The quota of bytes
-   * never refuses it.
-   */
+  /** Ends what an earlier request began, once for each resource. The quota of bytes never refuses it. */
   readonly endsWork?: true
   /** Serves deleted resources too, as a history does. */
   readonly showsDeleted?: true
@@ -124,10 +107,7 @@ export type AnyRoute = Omit<Route<z.ZodObject, z.ZodObject, z.ZodType>, 'audited
   readonly replay?: (call: LogCall<unknown, unknown, unknown, 'required'>) => Promise<Reply | undefined>
 }
 
-/**
- * Infers the types of a declaration and erases them: the request pipeline calls each handler with the values that it
- * checked.
- */
+/** Infers the types and erases them: the pipeline calls each handler with the values that it checked. */
 export const route = <P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType, K extends KeyUse = undefined>(
   declaration: Route<P, Q, B, K>,
 ): AnyRoute => declaration as never

@@ -13,8 +13,6 @@ import type { Cursors } from './reading/cursor.ts'
 import type { Tail } from './reading/tail.ts'
 import type { Version } from './versions/index.ts'
 
-/** The types of all that a handler is given: the services of the process, and the call, which is one checked request. */
-
 /** The dependencies of the handlers, the same for all requests. */
 export type Services = {
   readonly ledger: Ledger
@@ -65,6 +63,8 @@ export type Services = {
     readonly freeBytes: number
     readonly certificates: readonly { readonly name: string; readonly expires_at: string | null }[]
   }>
+  /** Aborts when the service is going to shut down: it is not ready any more, and continues to serve. */
+  readonly draining: AbortSignal
   /** Aborts when the service begins to shut down; endless responses end then. */
   readonly stopping: AbortSignal
 }
@@ -81,10 +81,7 @@ export type Call<P, Q, B, K extends KeyUse = KeyUse> = Services & {
   readonly onClose: (callback: () => void) => void
   /** Gives the request's turn to others, and resolves when it is its turn again. Throws Problem. */
   readonly nextTurn: () => Promise<void>
-  /**
-   * Requires scopes beside that of the route, for data of the resources that the request names. Throws Problem (403) if
-   * the caller lacks one. `recheck` requires them too.
-   */
+  /** Requires further scopes, now and at each `recheck`. Throws Problem (403) if the caller lacks one. */
   readonly requireScopes: (scopes: readonly Scope[]) => void
   /** Throws the Problem that would refuse the caller now: for responses that take longer than the first check. */
   readonly recheck: () => Promise<void>

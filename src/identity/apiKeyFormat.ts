@@ -2,9 +2,8 @@ import { crc32 } from 'node:zlib'
 import type { ApiKeyId } from '../../streams/ids.ts'
 
 /**
- * The text form of API keys, `lk_<env>_<id>_<secret>_<crc>`: the 26 characters of the id, a secret of 256 bits, and the
- * CRC-32 of everything before it, both in base 62 with a fixed width. The checksum rejects typos, and false positives
- * of scanners for leaked secrets, without a lookup.
+ * `lk_<env>_<id>_<secret>_<crc>`: the id's 26 characters, 256 bits, and a CRC-32 of all before, in base 62 of fixed
+ * width. It rejects typos without a look-up.
  */
 
 /** `dev` keys belong to the embedded profile. */

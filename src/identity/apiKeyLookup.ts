@@ -3,8 +3,6 @@ import pLimit from 'p-limit'
 import type { ApiKeyState } from '../../streams/apiKey/index.ts'
 import type { ApiKeyId } from '../../streams/ids.ts'
 
-/** Cached readings of API keys by id, for the verifier of keys. */
-
 /** A key as its stream has it, and the caller that it authenticates. */
 export type IssuedKey = { readonly tenant: string; readonly subject: string; readonly key: ApiKeyState }
 
@@ -31,9 +29,8 @@ export type ApiKeyLookup = {
 }
 
 /**
- * Reads API keys through a short-lived cache. Invented ids would each cause a reading of the store: their readings have
- * a limit of their own, and their cache entries never evict a key that is in use. Long because its functions share the
- * caches.
+ * Long because its functions share the caches. Invented ids would each read the store: they have a limit and a cache of
+ * their own, which evicts no key in use.
  */
 export const createApiKeyLookup = (load: LoadKey, monotonicNow: () => number): ApiKeyLookup => {
   const existing = new LRUCache<string, Reading>({ max: KNOWN_MAX })

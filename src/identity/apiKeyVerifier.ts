@@ -6,8 +6,6 @@ import { createApiKeyLookup, type IssuedKey, type LoadKey, type Reading } from '
 import { type Principal, READ_SCOPES } from './principal.ts'
 import { type KeyFault, type KeyRefused, refuseKey } from './credentialRefusals.ts'
 
-/** The verifier of API keys (header X-API-Key). */
-
 export type ApiKeyVerifierOptions = {
   readonly secrets: ApiKeySecrets
   readonly load: LoadKey
@@ -19,8 +17,8 @@ export type ApiKeyVerifierOptions = {
 
 export type ApiKeyVerifier = {
   /**
-   * The caller that the key authenticates, or the reason why it is refused. Never rejects for any input of a caller.
-   * `beforeWork` is awaited before the store is read for a key that was not found before, or whose secret is wrong.
+   * The caller, or why the key is refused; never rejects. `beforeWork` is awaited before the store is read for an
+   * unknown key or a wrong secret.
    */
   readonly verify: (key: string, beforeWork?: BeforeWork) => Promise<Principal | KeyRefused>
 }
@@ -29,9 +27,7 @@ type BeforeWork = () => Promise<unknown>
 
 type IssuedState = Exclude<ApiKeyState, { status: 'none' }>
 
-/**
- * The fault of a key. A revoked key has no hash any more; for others the secret is checked before anything is revealed.
- */
+/** A revoked key has no hash any more; for others the secret is checked before anything is revealed. */
 const faultOf = (key: IssuedState, hash: string, nowMs: number): KeyFault | undefined => {
   if (key.status === 'revoked') return 'key_revoked'
   const { current, previous } = key

@@ -12,9 +12,7 @@ export type ApprovalAmounts = ReadonlyMap<string, bigint>
 
 export const approvalKey = (tenant: string, currency: string): string => `${tenant} ${currency}`
 
-/**
- * Whether an invoice of this amount, in minor units, must be approved by another subject than the one that created it.
- */
+/** Whether an invoice of this amount, in minor units, needs four eyes. */
 export type NeedsFourEyes = (tenant: string, currency: string, amount: bigint) => boolean
 
 export const needsFourEyesFrom =
@@ -24,9 +22,6 @@ export const needsFourEyesFrom =
     return from !== undefined && amount >= from
   }
 
-/**
- * Decides whether the caller may approve an invoice that needs four eyes and that `creator` raised. Its scope and the
- * visibility of the invoice are checked before.
- */
+/** `creator` raised the invoice. Scope and visibility are checked before. */
 export const authorizeApproval = (principal: Principal, creator: Caller): Authorization =>
   authorize(principal, { scope: 'invoice:approve', otherThan: creator })

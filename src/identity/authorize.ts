@@ -37,19 +37,13 @@ const mayUse = ({ kind }: Principal, { scope, kinds }: Demand): boolean =>
 const owns = (principal: Principal, owner: Demand['owner']): boolean =>
   owner === undefined || (owner.subject === principal.subject && owner.client === principal.client)
 
-/**
- * Whether both may be one person. The holder of a client's secret acts as the client and, through it, as a user: so
- * a client that acts by itself and the users that act through it count as one.
- */
+/** Whether both may be one person: who holds a client's secret acts as the client, and through it as a user. */
 const mayBeSame = ({ subject, client, kind }: Principal, other: Caller): boolean => {
   const oneIsClient = kind === 'workload' || other.workload === true
   return subject === other.subject || (oneIsClient && client === other.client)
 }
 
-/**
- * Decides whether a caller may execute an operation, in the order of the contract: first the credential and its scopes,
- * which reveal nothing about the resource; then visibility, which is a 404; only then the policy of a visible resource.
- */
+/** In the order of the contract: credential and scopes reveal nothing of the resource; then visibility (404); then policy. */
 export const authorize = (principal: Principal, demand: Demand): Authorization => {
   if (!mayUse(principal, demand)) return { refused: 'credential_not_permitted', check: 'credential' }
   if (!principal.scopes.has(demand.scope)) return { refused: 'insufficient_scope', check: 'scope' }

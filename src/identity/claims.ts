@@ -2,8 +2,6 @@ import type { JsonMembers } from './compactToken.ts'
 import { isScope, type Principal, TENANT_PATTERN } from './principal.ts'
 import type { TokenFault } from './credentialRefusals.ts'
 
-/** The claims of access tokens (RFC 9068) and their limits. */
-
 /** The permitted difference between the clocks of issuer and service. */
 export const LEEWAY_SECONDS = 30
 export const MAX_WORKLOAD_LIFETIME_SECONDS = 300
@@ -13,9 +11,7 @@ const MAX_NAME_CHARACTERS = 255
 const MAX_SCOPE_CHARACTERS = 2048
 const MAX_AUDIENCES = 16
 
-/**
- * Visible ASCII, since these names are stored, hashed and compared, and invisible characters must not distinguish two.
- */
+/** Visible ASCII: invisible characters must not distinguish two names. */
 const NAME = /^[\x21-\x7e]+$/
 /** RFC 6749, section 3.3: tokens of visible ASCII but `"` and `\`, with single spaces between them. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/
@@ -56,9 +52,8 @@ const includesAudience = (aud: unknown, audience: string): boolean => {
 }
 
 /**
- * In a token of the client credentials grant the subject is the client itself (RFC 9068, section 2.2). Not every issuer
- * keeps to that, and where users choose their subject, one could name itself as a client (section 5): a configured claim
- * decides alone.
+ * With client credentials the subject is the client (RFC 9068, 2.2). Not every issuer keeps to that, and users may
+ * choose their subject: a configured claim decides alone.
  */
 const isWorkload = (claims: JsonMembers, claim: WorkloadClaim | undefined): boolean => {
   if (claim === undefined) return claims['sub'] === claims['client_id']
@@ -79,10 +74,7 @@ const readPrincipal = (claims: JsonMembers, claim: WorkloadClaim | undefined): P
 const lifetimeFits = (kind: Principal['kind'], seconds: number): boolean =>
   seconds > 0 && seconds <= (kind === 'user' ? MAX_USER_LIFETIME_SECONDS : MAX_WORKLOAD_LIFETIME_SECONDS)
 
-/**
- * Checks the content of the claims, except the times against the clock. Unknown scopes are dropped, since they grant
- * nothing.
- */
+/** All but the times. Unknown scopes are dropped, since they grant nothing. */
 export const readClaims = (claims: JsonMembers, expected: Expected): Claims | TokenFault => {
   const { iss, aud, exp, iat, nbf, cnf, jti, grant } = claims
   if (iss !== expected.issuer) return 'iss_mismatch'
@@ -100,9 +92,7 @@ export const readClaims = (claims: JsonMembers, expected: Expected): Claims | To
   return { principal, ...revocable, issuedAt: iat, expiresAt: exp, notBefore: nbf ?? iat }
 }
 
-/**
- * The fault of the claims at this time. `expired` comes last, so it is reported for otherwise valid tokens only.
- */
+/** `expired` comes last, so it is reported for otherwise valid tokens only. */
 export const faultAt = (claims: Claims, nowSeconds: number): TokenFault | undefined => {
   if (claims.issuedAt > nowSeconds + LEEWAY_SECONDS) return 'iat_in_future'
   if (claims.notBefore > nowSeconds + LEEWAY_SECONDS) return 'not_yet_valid'

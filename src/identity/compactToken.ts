@@ -13,10 +13,7 @@ const ACCESS_TOKEN_TYPES: ReadonlySet<unknown> = new Set(['at+jwt', 'application
 export const ALGORITHMS = ['ES256', 'RS256'] as const
 export type Algorithm = (typeof ALGORITHMS)[number]
 
-/**
- * Header members that carry a key, a certificate, a compression, an extension or a nested token. Ignoring them would be
- * safe, but legitimate issuers never send them, so they indicate an attack.
- */
+/** Keys, certificates, compression, extensions: ignoring them would be safe, but only attackers send them. */
 const FORBIDDEN_HEADERS = ['crit', 'jku', 'jwk', 'x5u', 'x5c', 'b64', 'zip', 'enc', 'cty', 'epk', 'p2c'] as const
 
 export type JsonMembers = Readonly<Record<string, unknown>>
@@ -26,10 +23,7 @@ export type CompactToken = { readonly header: TokenHeader; readonly claims: Json
 /** With `ignoreBOM` a byte order mark is kept and invalidates the JSON, as in other implementations. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/**
- * Base64url has several encodings of the same bytes, with padding or unused bits. Each would be another token string
- * with the same signature, so only the canonical encoding is accepted.
- */
+/** Only the canonical encoding: another would be another token with the same signature. */
 const decodeSegment = (segment: string): Buffer | undefined => {
   if (!SEGMENT.test(segment)) return undefined
   const bytes = Buffer.from(segment, 'base64url')

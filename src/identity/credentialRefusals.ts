@@ -1,5 +1,3 @@
-/** The reasons why credentials are refused, and the part of them that a caller learns. */
-
 /** The refusals of tokens: problem codes, except `keys_unavailable`, which is a 503 `dependency_unavailable`. */
 export type TokenRefusal = 'unauthenticated' | 'token_invalid' | 'token_expired' | 'keys_unavailable'
 

@@ -1,10 +1,7 @@
 import { z } from 'zod'
 import { fetchWhenAvailable } from '../lib/retryAfter.ts'
 
-/**
- * Reads the key set of an issuer over HTTP, found by its metadata (RFC 8414, OpenID Connect Discovery). When it is
- * read, and how long its keys are used: keySetCache.ts.
- */
+/** The key set of an issuer, found by its metadata (RFC 8414, OpenID Connect Discovery); keySetCache.ts says when. */
 
 const FETCH_TIMEOUT_MS = 3000
 const MAX_DOCUMENT_BYTES = 262_144
@@ -65,10 +62,7 @@ const discover = async (issuer: string): Promise<string> => {
   throw new Error(`No metadata of the issuer could be read.`, { cause: failure })
 }
 
-/**
- * The returned function reads the key set. The address from the metadata is kept until it fails once. A 503 with
- * Retry-After is retried. Rejects with an Error when metadata or keys cannot be read within 3 s each.
- */
+/** The address of the metadata is kept until it fails once. A 503 with Retry-After is retried. Rejects after 3 s for each. */
 export const fetchJwksFrom = (issuer: string): FetchJwks => {
   let keysUrl: string | undefined
   return async () => {

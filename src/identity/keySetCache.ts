@@ -8,10 +8,7 @@ import type { FetchJwks } from './fetchJwks.ts'
 import { MIN_RSA_BITS } from './keySetFlaws.ts'
 import { backoffMs } from '../lib/time.ts'
 
-/**
- * The cache of the issuer's published keys: when they are read again (rotation), and how long they are used in an
- * outage.
- */
+/** When the issuer's keys are read again (rotation), and how long they are used in an outage. */
 
 const TIMES: RevalidationTimes = {
   refreshAfterMs: 30_000,
@@ -32,10 +29,7 @@ export type KeySet = {
   ready(): Promise<void> | undefined
   /** How many readings of the published set have begun. */
   readings(): number
-  /**
-   * `since`: the number of readings that had begun when the token arrived. A good reading with a higher number is new
-   * enough.
-   */
+  /** `since`: how many readings had begun when the token arrived. A good later one is new enough. */
   find(alg: Algorithm, kid: string, since: number): Promise<VerificationKey | 'key_unknown' | 'keys_unreachable'>
   /** Whether this key is in the current set, and the set is younger than `outageMaxMs`. */
   isCurrent(alg: Algorithm, kid: string, key: VerificationKey): boolean
@@ -90,9 +84,8 @@ const isUnreachable = (error: unknown): boolean =>
   error instanceof Error && 'isEndpointUnavailable' in error && error.isEndpointUnavailable === true
 
 /**
- * jwks-rsa reads the published set and picks the public signing keys out of it. Its own cache and rate limit stay off:
- * they count per kid and per minute, so tokens with invented kids would use up the fetches that a rotation needs, and a
- * cached key would outlive its removal. Resolves to no keys when the issuer says that it has none.
+ * jwks-rsa picks the public keys. Its cache and rate limit are off: tokens with invented kids would use up the fetches
+ * of a rotation, and a cached key outlive its removal. No keys if the issuer says so.
  */
 const openReader = (fetchJwks: FetchJwks): (() => Promise<readonly SigningKey[]>) => {
   const fetcher = async (): Promise<{ keys: unknown }> => jwksSchema.parse(await fetchJwks())

@@ -1,8 +1,6 @@
 import { SYSTEM_TENANT } from '../../streams/envelope.ts'
 import type { RateLimit } from '../ports.ts'
 
-/** The authenticated caller and the scopes. */
-
 /** Every scope that an operation can require. */
 export const SCOPES = [
   'orders:read',

@@ -3,10 +3,7 @@ import { aggregates, type Category } from '../../streams/index.ts'
 import type { ExportResource } from '../../streams/operation/index.ts'
 import type { Principal, ReadScope } from './principal.ts'
 
-/**
- * The scope of each resource's list. It is required wherever the data of the resource leave the service: by lists,
- * exports, GET /events and subscriptions, there in addition to the scope of the operation.
- */
+/** Required wherever data of the resource leave the service, in addition to the scope of the operation. */
 export const SCOPE_OF = {
   orders: 'orders:read',
   invoices: 'invoices:read',

@@ -48,10 +48,7 @@ export type RevocationsOptions = {
   readonly monotonicNow?: () => number
 }
 
-/**
- * The list for all instances, in Postgres. While the database does not answer, the last list counts, so payments continue
- * and revoked tokens stay revoked.
- */
+/** While the database does not answer, the last list counts: payments continue, revoked tokens stay revoked. */
 export const openRevocations = async ({
   database,
   onUnread,

@@ -13,8 +13,6 @@ import type { Revocations } from './revocations.ts'
 import type { World } from '../ports.ts'
 import { StartupError } from '../lib/startupError.ts'
 
-/** The verifier of access tokens (RFC 9068 with the limits of the contract). */
-
 const MAX_CACHED_TOKENS = 10_000
 /** The cache is limited by the length of the tokens too: the claims in an entry are at most as long as their token. */
 const CACHED_CHARACTERS_MAX = 16 * 1024 * 1024
@@ -41,10 +39,7 @@ export type TokenVerifierOptions = {
 }
 
 export type TokenVerifier = {
-  /**
-   * The caller that the token authenticates, or the reason why it is refused. Never rejects for any input of a caller.
-   * `beforeWork` is awaited before a token is verified that is not in the cache.
-   */
+  /** The caller, or why the token is refused; never rejects. `beforeWork` precedes the verification of an uncached token. */
   verify(token: string | undefined, beforeWork?: () => Promise<unknown>): Promise<Principal | Refused>
   close(): void
 }
@@ -64,10 +59,7 @@ const requireIssuerUrl = (issuer: string): void => {
   if (!plain) throw new StartupError('OIDC_ISSUER must be an http or https URL without user, query and fragment.')
 }
 
-/**
- * Verifies the signature with the library, which also checks issuer, audience and times a second time. Algorithm,
- * issuer and audience are always given, since the library accepts any when they are absent.
- */
+/** The library checks issuer, audience and times a second time. All are given, since it accepts any that is absent. */
 const signatureFault = (
   token: string,
   { header, key }: Verified,

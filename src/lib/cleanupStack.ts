@@ -1,9 +1,7 @@
 /** Releases acquired resources in the reverse order of their acquisition, each once. */
 export type CleanupStack = {
   readonly defer: (release: Release) => void
-  /**
-   * Runs once, however often it is called. A failure is reported, and the other resources are released all the same.
-   */
+  /** Runs once. A failure is reported, and the other resources are released all the same. */
   readonly run: () => Promise<void>
 }
 

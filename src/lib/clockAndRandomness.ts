@@ -3,8 +3,6 @@ import type { CrashPoint } from './crashPoints.ts'
 import type { World } from '../ports.ts'
 import { sleep } from './time.ts'
 
-/** The real clock, randomness and crash points. */
-
 /** `crashAt` is for tests: the process kills itself at that step. */
 export const realWorld = (crashAt?: CrashPoint): World => ({
   now: () => Date.now(),

@@ -8,10 +8,7 @@ const isFolder = (path: string): Promise<boolean> =>
     () => false,
   )
 
-/**
- * Creates the folder and those above it, where they are missing. Node's recursive mkdir never ends under /proc, where
- * nothing can be created. Rejects with the system error.
- */
+/** Creates the folder and those above. Node's recursive mkdir never ends under /proc. Rejects with the system error. */
 export const createFolders = async (path: string, mode?: number): Promise<void> => {
   try {
     await mkdir(path, { mode })

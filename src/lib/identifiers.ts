@@ -2,8 +2,6 @@ import { createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto'
 import { type Id, type IdPrefix, idFromBytes } from '../../streams/ids.ts'
 import type { World } from '../ports.ts'
 
-/** Random, derived and keyed ids, and canonical JSON. */
-
 const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer')
 export const hexSha256 = (text: string): string => hash('sha256', text, 'hex')
 
@@ -34,9 +32,8 @@ const sortNames = (names: string[]): string[] => {
 const startsWithDigit = (name: string | undefined): boolean => name !== undefined && name >= '0' && name < ':'
 
 /**
- * The object or array with all members in canonical order; undefined where an object cannot have them in this order, or
- * where a member is not JSON. Integer-like names come first in every object, so the first name tells whether there
- * is one.
+ * Undefined where an object cannot have this order, or a member is not JSON. Integer-like names come first in every
+ * object, so the first name tells.
  */
 const inCanonicalOrder = (value: object): object | undefined => {
   if (Array.isArray(value)) {
@@ -59,9 +56,9 @@ const orderedMember = (value: unknown): unknown =>
   value !== null && typeof value === 'object' ? inCanonicalOrder(value) : value
 
 /**
- * Canonical JSON (RFC 8785): members sorted by UTF-16 code units, no spaces. A sorted copy is written at once, which
- * takes a third of the time (the p99 of others beside the largest orders: 40 instead of 65 ms); objects with names such as "10", which JavaScript puts first, are written member by
- * member.
+ * RFC 8785: members sorted by UTF-16 code units, no spaces. A sorted copy is written at once, in a third of the time
+ * (the p99 of others beside the largest orders: 40 instead of 65 ms); names such as "10", which JavaScript puts first,
+ * need more.
  */
 export const canonicalJson = (value: unknown): string => {
   if (value === null || typeof value !== 'object') return JSON.stringify(value)
@@ -85,10 +82,7 @@ const uuidOf = (hex: string, version: string, variant: string): string =>
 export const newUuid = (world: Pick<World, 'randomBytes'>): string =>
   uuidOf(Buffer.from(world.randomBytes(UUID_BYTES)).toString('hex'), '4', 'a')
 
-/**
- * A UUID (version 8, RFC 9562) for the event that a command appends at this revision of the aggregate `id`. A repeated
- * append has the same event ids; a later step of the same command on the same stream has others.
- */
+/** A UUID (version 8) of the event at this revision: a repeated append has the same ids, a later step has others. */
 export const eventIdOf = (commandId: string, id: string, revision: bigint): string => {
   return uuidOf(hexSha256(`${commandId}/${id}/${revision}`), '8', 'a')
 }

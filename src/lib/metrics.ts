@@ -130,10 +130,7 @@ export type HistogramOptions = Definition & {
   readonly boundaries: readonly number[]
 }
 
-/**
- * Adds a histogram. A second one of the same name continues the first, since a process has each metric once. To be
- * called after OpenTelemetry has started: the instrument of an earlier call would never record.
- */
+/** A second one of a name continues the first. Call it after OpenTelemetry has started: an earlier one never records. */
 export const createHistogram = ({ boundaries, ...definition }: HistogramOptions): Pick<Histogram<Labels>, 'record'> => {
   const { name, help: description, unit } = definition
   const advice = { explicitBucketBoundaries: [...boundaries] }

@@ -1,5 +1,3 @@
-/** The pause that a server requests by Retry-After (RFC 9110, section 10.2.3). */
-
 const MS_PER_SECOND = 1_000
 /** Timers overflow after 24 days; what would wait for longer than a day asks again. */
 const PAUSE_MAX_MS = 86_400_000
@@ -12,10 +10,7 @@ const dateOf = (text: string | null): number => {
   return Date.parse(text.endsWith(' GMT') ? text : `${text} GMT`)
 }
 
-/**
- * Retry-After in milliseconds, from 0 to a day; undefined without one, and for a malformed one. A date counts from the
- * response's own Date, so the clocks of both sides need not agree.
- */
+/** Retry-After (RFC 9110, 10.2.3), a day at most; undefined if malformed. A date counts from the response's own Date. */
 export const requestedPauseMs = (headers: Headers): number | undefined => {
   const text = headers.get('retry-after')
   if (text === null) return undefined

@@ -22,10 +22,7 @@ export type RevalidatedOptions<T> = RevalidationTimes & {
   readonly read: () => Promise<T>
   /** Milliseconds from any origin that never jump: a wall clock set back must not keep an old value alive. */
   readonly monotonicNow: () => number
-  /**
-   * Called with the error of each failed reading. If it throws, the uses that wait for the reading reject with that
-   * error.
-   */
+  /** Called with the error of each failed reading. What it throws, the waiting uses reject with. */
   readonly onFailure: (error: unknown) => void
 }
 
@@ -41,9 +38,7 @@ export type Revalidated<T> = {
   readonly begun: () => number
   /** The number of the last good reading, counted as `begun` counts. */
   readonly lastGood: () => number
-  /**
-   * Milliseconds since the last good reading began. Later changes may be missing in the value, earlier ones are not.
-   */
+  /** Since the last good reading began: later changes may be missing in the value. */
   readonly ageMs: () => number
   /** Whether the last reading failed. */
   readonly isFailing: () => boolean

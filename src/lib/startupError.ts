@@ -1,10 +1,6 @@
-/**
- * The errors that the person at the terminal can act on: the service does not start, or a command cannot be executed.
- */
+/** Errors that the person at the terminal can act on: no start, or a command that cannot be executed. */
 
-/**
- * Its message is one sentence, printed without a stack. Everything else that is thrown is a bug and keeps its stack.
- */
+/** One sentence, printed without a stack. Everything else that is thrown is a bug. */
 export class StartupError extends Error {
   constructor(sentence: string, cause?: unknown) {
     super(sentence, { cause })
@@ -27,7 +23,7 @@ export const hostRefusal = (error: unknown): string | undefined => {
 export const sentenceOf = (error: unknown, { host, port }: { host: string; port: number }): string | undefined => {
   if (error instanceof StartupError) return error.message
   if (systemCode(error) === 'EADDRINUSE')
-    return `Port ${port} is in use. Set PORT to another port, or to 0 for any free port.`
+    return `Port ${port} is already in use. Set PORT to a different port, or to 0 for any free port.`
   if (systemCode(error) === 'EACCES') return `Port ${port} is not permitted. Set PORT to one above 1023.`
   const refusal = hostRefusal(error)
   return refusal && `HOST=${host} ${refusal}. Set it to an address of this machine, or to 0.0.0.0 for all of them.`

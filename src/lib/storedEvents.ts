@@ -5,11 +5,7 @@ import type { Decided, Metadata, Recorded } from '../../streams/envelope.ts'
 import { partsOf } from '../../streams/aggregate.ts'
 import type { JsonObject, NewEvent, StoredEvent } from '../ports.ts'
 
-/** The stored form of events with their metadata: encoding and decoding. */
-
-/**
- * Metadata as it is stored. `$correlationId` and `$causationId` follow EventStoreDB's convention, for its own tools.
- */
+/** `$correlationId` and `$causationId` are EventStoreDB's convention, for its tools. */
 const storedMetadata = z.object({
   tenant: z.string(),
   subject: z.string(),
@@ -32,10 +28,7 @@ const metadataOf = (stored: JsonObject): Metadata => {
   return { ...metadata, ...(workload && { workload }), ...(traceparent !== undefined && { traceparent }) }
 }
 
-/**
- * Decodes a stored event. Throws UnknownEvent or ZodError, because an event that this build cannot read must not be
- * skipped.
- */
+/** Throws UnknownEvent or ZodError: an event that this build cannot read must not be skipped. */
 export const recordedOf = <E extends AnyEvent>(codec: Pick<Codec<E>, 'decode'>, stored: StoredEvent): Recorded<E> => {
   const metadata = metadataOf(stored.metadata)
   return {

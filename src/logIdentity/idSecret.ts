@@ -91,10 +91,7 @@ const openSecret = async (dependencies: IdSecretDependencies): Promise<Uint8Arra
   return made
 }
 
-/**
- * Reads the secret at the first call, or creates it in a log without results of keys. After a failed call the next one
- * tries again.
- */
+/** Read at the first call, or created in a log without results of keys. After a failure the next call tries again. */
 export const createLogSecret = (dependencies: IdSecretDependencies): (() => Promise<Uint8Array>) => {
   let opening: Promise<Uint8Array> | undefined
   return () => {

@@ -56,15 +56,8 @@ export type SeenFact = Pick<CloudEvent, 'subject' | 'sequence' | 'id'>
 const isIn = async (store: Compared['store'], { subject, sequence, id }: SeenFact): Promise<boolean> =>
   (await idAt(store, `${categoryOf(subject)}-${subject}`, BigInt(sequence))) === id
 
-/**
- * Throws AnotherLog when the newest rows are of events that the log does not have: it was restored from a backup, and
- * may have grown since.
- */
-const checkRows = async (
-  { database: { sql }, store }: Compared,
-  log: string,
-  seen: SeenFact | undefined,
-): Promise<SeenFact | undefined> => {
+/** Throws AnotherLog when the newest rows are of events that the log, restored from a backup, does not have. */
+const checkRows = async ({ database: { sql }, store }: Compared, log: string, seen: SeenFact | undefined) => {
   const [newest] = await sql<{ position: bigint | null }>(NEWEST)
   const position = newest?.position ?? 0n
   const head = await store.head()

@@ -3,9 +3,7 @@ import type { Context, Ledger } from '../commands/commandHandler.ts'
 import { digestOf, type PersonalKind, type PersonalToken } from './personalTexts.ts'
 import { recordAuditedDecision } from '../commands/recordAuditedDecision.ts'
 
-/**
- * The commands of an operator on personal texts: show, and erase. Both are audit records, which name the token alone.
- */
+/** Commands of operators, which are audit records that name the token alone. */
 
 /** A text, or its token. */
 export type PersonalSelector = { readonly tenant: string } & (
@@ -38,10 +36,7 @@ const find = async (sql: Sql, ledger: Ledger, selector: PersonalSelector): Promi
   )
 }
 
-/**
- * Appends an audit record for each token, or one without a token. It is durable before the operator sees or changes
- * anything.
- */
+/** An audit record for each token, or one without, durable before the operator sees or changes anything. */
 const record = async (
   ledger: Ledger,
   operation: 'show_personal_data' | 'erase_personal_data',
@@ -68,8 +63,7 @@ export const showPersonalTexts = async (
 }
 
 /**
- * Erases the text. A repetition erases nothing more. Every instance shows null within seconds, and the files of exports
- * that may have the text are expired. Throws Unavailable; the command can be repeated then.
+ * Every instance shows null within seconds, and exports that may have the text expire. Throws Unavailable: repeat it.
  */
 export const erasePersonalTexts = async (
   { sql }: Pick<Database, 'sql'>,

@@ -6,12 +6,9 @@ import { keyedHash, randomId } from '../lib/identifiers.ts'
 import { workForAll } from '../fairness/currentAccount.ts'
 
 /**
- * The side store of personal texts: the table personal_texts. Events are never changed, so a text that may have to be
- * erased is not in them: they have a token in its place, and every reader gets the text from this table, or null after
- * its erasure. See personalData.md.
- *
- * A text is stored before the event that has its token is appended. When the append then fails, the text remains
- * without a reader; the next use of the same text finds it.
+ * Events are never changed, so a text that may have to be erased is not in them: they have a token in its place, and
+ * readers get the text from the table personal_texts, or null after its erasure (personalData.md). A text is stored
+ * before the event with its token is appended; if that fails, the next use of the text finds it.
  */
 
 /** The kinds of personal texts, each with the prefix of its tokens. */
@@ -57,10 +54,7 @@ export const withTexts = <R extends object>(row: R, texts: Texts): R => {
   return { ...row, ...Object.fromEntries(members.map(member => [member, textOf(member)])) }
 }
 
-/**
- * Whether the row has the token of an erased text, so its representation differs from the earlier one. A token
- * that was not looked up counts as present.
- */
+/** Whether the row has the token of an erased text. One that was not looked up counts as present. */
 export const hasErased = (row: object, texts: Texts): boolean => tokensIn(row).some(token => texts.get(token) === null)
 
 /** Reads the texts of the tokens in one statement; none for no tokens. A token of another tenant has no text. */
@@ -89,15 +83,11 @@ export const digestOf = async (
 ): Promise<string> => keyedHash(await idSecret(), ['personal text', kind, tenant, text])
 
 export type PersonalTexts = {
-  /**
-   * Stands for the text in the idempotency record of a request, so equal requests are recognised without the text.
-   */
+  /** Stands for the text in idempotency records, so equal requests are recognised without it. */
   readonly digest: (personal: PersonalText) => Promise<string>
   /**
-   * Stores the text, and resolves to its token; a text that is stored already keeps its token. Undefined for a text
-   * that was erased, or that another process stores at this moment: `storeAgain` gives it a new token. Both throw
-   * QuotaExceeded, and Unavailable with the effect `none`, because a stored text that no event names is no effect for
-   * the caller.
+   * Resolves to the token of the text; undefined for one that was erased, or that another process stores now:
+   * `storeAgain` gives it a new token. Both throw QuotaExceeded, and Unavailable with the effect `none`.
    */
   readonly store: (personal: PersonalText) => Promise<PersonalToken | undefined>
   readonly storeAgain: (personal: PersonalText) => Promise<PersonalToken>
@@ -162,10 +152,7 @@ export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalText
   const storage = createPersonalTextStorage(sql, world)
   const digest = (personal: PersonalText): Promise<string> => digestOf(ledger, personal)
 
-  const storeBy = async (
-    store: PersonalTextStorage['store'],
-    personal: PersonalText,
-  ): Promise<PersonalToken | undefined> => {
+  const storeBy = async (store: PersonalTextStorage['store'], personal: PersonalText) => {
     const { tenant, kind, text } = personal
     await ledger.byteQuota.check(tenant, 'command')
     const sinceMs = world.monotonicMs()
@@ -197,9 +184,8 @@ export const createPersonalTexts = (sql: Sql, ledger: TextsLedger): PersonalText
 }
 
 /**
- * Stores the text of a creating command whose idempotency key may have been used before: then the text may have been
- * erased since the first request, and must not be stored again. `answerOfKey` is asked for such a text. Throws
- * Unavailable with the effect `none`, and QuotaExceeded.
+ * For a command whose key may have been used before: a text that was erased since must not be stored again, so
+ * `answerOfKey` is asked first. Throws Unavailable with the effect `none`, and QuotaExceeded.
  */
 export const storeUnlessBound = async <T>(
   texts: PersonalTexts,
@@ -232,10 +218,8 @@ const WAIT_MAX_MS = 20
 const ROWS_MAX = 500
 
 /**
- * Stores rows with different digests. The column `known` is the token of a stored text, '' for one that was erased and
- * not stored again, and null for a new one. The subquery is not a join, so its plan uses the index however small
- * the table was when the statement was prepared. Rows are inserted in the order of their digests, because two
- * statements that wait for each other's rows would be a deadlock.
+ * `known`: the token of a stored text, '' for an erased one, null for a new one. A subquery, not a join, uses the index
+ * however small the table was when it was prepared. The order of the digests avoids deadlocks.
  */
 const storing = (condition: string): string =>
   `with given as materialized (
@@ -258,8 +242,8 @@ const runFor = async (sql: Sql, statement: string, rows: readonly TextRow[]): Pr
 
 type PersonalTextStorage = {
   /**
-   * Stores the text, or finds it. Resolves with its token; with undefined for a text that was erased, or that another
-   * process stores at this moment. Throws Unavailable, and the errors of Postgres for a text that it refuses.
+   * The token of the text, stored or found; undefined for one that was erased or that another process stores now.
+   * Throws Unavailable, and the errors of Postgres for a text that it refuses.
    */
   readonly store: (row: TextRow) => Promise<string | undefined>
   /** The same, in a statement of its own, and an erased text is stored again. */

@@ -62,10 +62,7 @@ export const createTenantRoundRobin = <T extends TenantItem>(): RoundRobin<T> =>
 }
 
 export type TenantScheduler<J> = {
-  /**
-   * The next job to begin, undefined when none is due: of the tenants with the fewest jobs in progress, the one whose
-   * turn it is. The jobs of one tenant keep their order.
-   */
+  /** The next due job, if any: of the tenants with the fewest in progress, by turns. A tenant's jobs keep their order. */
   readonly next: (due: readonly J[], underWay: readonly J[]) => J | undefined
 }
 

@@ -9,10 +9,7 @@ import { handle, type Ledger } from '../commands/commandHandler.ts'
 import { raiseFromTerms } from '../commands/invoices.ts'
 import { contextOf, type ProcessManager, type Task } from './processManager.ts'
 
-/**
- * The process manager that keeps orders and invoices consistent: it raises the invoice that an order was invoiced with,
- * completes the order of a paid invoice, and reopens the order of a voided one.
- */
+/** Raises the invoice of an invoiced order, completes the order when that is paid, and reopens it when it is voided. */
 export const fulfilment = (ledger: Ledger): ProcessManager => {
   /** No event ends this task (see `ends`): it is due at once, and ends when the order has accepted the command. */
   const commandOrder = (recorded: Recorded<AnyEvent>, orderId: OrderId, command: OrderCommand): Task => ({

@@ -86,10 +86,7 @@ const open = async (dependencies: SigningDependencies, epoch: bigint, signal: Ab
   return { key, log, epoch, tree, signal }
 }
 
-/**
- * Whether the tree has reached the newest head, with which it is compared once: the tables may be older than the file of
- * heads. Throws SignedEventsLost where they differ.
- */
+/** Compares the tree with the newest head when it is reached: the tables may be older. Throws SignedEventsLost. */
 const agreesWithHead = async (dependencies: SigningDependencies, tree: Tree): Promise<boolean> => {
   const { database, store, world } = dependencies
   const { head, frontier, position } = tree
@@ -109,10 +106,7 @@ const agreesWithHead = async (dependencies: SigningDependencies, tree: Tree): Pr
   return false
 }
 
-const nextHead = async (
-  { database: { sql }, world }: SigningDependencies,
-  { key, log, tree }: Opened,
-): Promise<Head> => {
+const nextHead = async ({ database: { sql }, world }: SigningDependencies, { key, log, tree }: Opened) => {
   const { frontier, position, head } = tree
   const previous = head?.tree_size ?? 0
   const unsigned = {
@@ -134,15 +128,8 @@ const report = ({ progressed }: SigningProgress, { tree: { frontier, head }, sig
   if (!signal.aborted) progressed(frontier.size - (head?.tree_size ?? 0), head && Date.parse(head.time))
 }
 
-/**
- * Writes the head to the file, and then to Postgres. The lock of the checkpoint holds back an acceptance until both have it. Throws
- * where the file has another last head than the one that this run continues from.
- */
-const appendHead = (
-  { database, headFile, world }: SigningDependencies,
-  { epoch, tree }: Opened,
-  head: Head,
-): Promise<void> =>
+/** To the file, then to Postgres; the checkpoint's lock holds back an acceptance. Throws if the file ends differently. */
+const appendHead = ({ database, headFile, world }: SigningDependencies, { epoch, tree }: Opened, head: Head) =>
   database.transaction(async sql => {
     await fenceCheckpoint(HEAD_SIGNING, epoch)(sql)
     const last = await headFile.last()

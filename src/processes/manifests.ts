@@ -31,10 +31,7 @@ export type ManifestDependencies = {
   readonly everyMs: number
 }
 
-/**
- * The time since the end of the oldest period that has to be sealed and is not; zero while none has to be. A ledger
- * without facts has nothing to seal.
- */
+/** Since the end of the oldest period that is due; zero while none is, as in a ledger without facts. */
 export const overdueMs = async ({ database: { sql }, ledger, everyMs }: ManifestDependencies): Promise<number> => {
   const [first] = await sql<{ at: string }>(firstFact.text, firstFact.values)
   if (first === undefined) return 0

@@ -5,10 +5,7 @@ import type { World } from '../ports.ts'
 
 /** The open tasks of one run of a process manager or of the exports: begun by an event, and not ended yet. */
 
-/**
- * The place where a later run finds the event that began a task: in the log `after` this position, or, for an event
- * that was parked and is replayed, in the table of dead letters.
- */
+/** Where a later run finds the event: in the log after this position, or among the dead letters. */
 export type Origin = { readonly after: ResumePosition } | { readonly parked: DeadLetter }
 
 export type Failed = { readonly event: DeadLetter; readonly reason: string }
@@ -62,11 +59,7 @@ const createFinished = () => {
   }
 }
 
-/**
- * The timer is that of the loop which finishes the tasks.
- *
- * Long because its functions share the open tasks.
- */
+/** The timer is that of the loop which finishes tasks. Long because its functions share the open tasks. */
 export const createOpenTasks = <T>(world: Pick<World, 'monotonicMs'>, timer: Pick<Timer, 'setAt'>): OpenTasks<T> => {
   const open = new Map<string, OpenItem<T>>()
   const finished = createFinished()

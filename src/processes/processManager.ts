@@ -12,13 +12,12 @@ import { reasonOf } from '../feeds/deadLetters.ts'
 import type { Feed } from '../feeds/feedLoop.ts'
 import { createTimer, type Timer } from '../feeds/timer.ts'
 import { type Database, Unavailable, type World } from '../ports.ts'
-import { openIntake, type Receiver } from './eventIntake.ts'
+import { openConsumer, type Receiver } from './eventConsumer.ts'
 import { createOpenTasks, type OpenTask, type OpenTasks } from './openTasks.ts'
 
 /**
- * Runs a process manager: reads the log, keeps the tasks that are begun and not ended, and finishes those whose grace
- * period is over. All of its state is in the log: the checkpoint stays before the oldest open task, so a restart
- * finds every one of them again.
+ * Reads the log, keeps the tasks that are begun and not ended, and finishes those whose grace is over. The checkpoint
+ * stays before the oldest open task, so a restart finds all of them again.
  */
 
 /** Work that one event begins and another event ends. */
@@ -70,13 +69,13 @@ export const feedOf = (manager: ProcessManager, { database, ledger, onFailure }:
     const { store, world } = ledger
     const timer = createTimer(world)
     const run = createRun(manager, world, timer, onFailure)
-    const intake = await openIntake({ name: manager.name, database, store, world, epoch, timer }, run)
+    const consumer = await openConsumer({ name: manager.name, database, store, world, epoch, timer }, run)
     return {
-      after: intake.after,
-      processBatch: intake.processBatch,
+      after: consumer.after,
+      processBatch: consumer.processBatch,
       background: async () => {
         while (!signal.aborted) {
-          await intake.serve()
+          await consumer.serve()
           await run.finishDue(signal)
           run.tasks.setTimer()
           await timer.wait(signal, RECOVERY_TICK_MS)

@@ -1,5 +1,3 @@
-/** Statements whose commit does not wait for the disk. */
-
 /**
  * A condition that is always true. It makes the commit return before it is on the disk: a crash of Postgres then loses the end of
  * all that was committed, and a later commit that waits for the disk waits for this one too. Only for checkpoints that no rows

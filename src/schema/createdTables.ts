@@ -1,5 +1,3 @@
-/** The tables that statements create, by their text. */
-
 const TABLE = /^create table (?<table>\w+)/gm
 
 export const tablesCreatedBy = (statements: string): readonly string[] =>

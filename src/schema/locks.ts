@@ -1,9 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/**
- * The advisory locks of Postgres, all in this file so that no two of them share a number. A number is never reused for
- * another lock, because a process of an older version may hold it.
- */
+/** All advisory locks, so that no two share a number. None is reused: an older process may hold it. */
 
 /** Locks by number. The first ones serialize the creation of tables by processes that start at once. */
 export const ADVISORY_LOCKS = {

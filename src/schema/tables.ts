@@ -3,10 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Database, type Sql, Unavailable } from '../ports.ts'
 import { ADVISORY_LOCKS } from './locks.ts'
 
-/**
- * The tables that are not read models: their statements are in the .sql files of this folder. The tables of read models
- * are in projections/<name>/table.sql, because they are dropped and rebuilt from the log.
- */
+/** The tables that are not read models, by the .sql files of this folder. */
 
 const FILES = {
   operationalTables: 'operational.sql',
@@ -29,10 +26,7 @@ const UNANSWERED_MAX_MS = 30_000
 const RETRY_MS = 250
 
 /** Repeats work that may have been done already while Postgres does not answer. Throws the last Unavailable. */
-const repeatedUntilAnswered = async (
-  work: () => Promise<void>,
-  onUnanswered: (error: Unavailable) => void,
-): Promise<void> => {
+const repeatedUntilAnswered = async (work: () => Promise<void>, onUnanswered: (error: Unavailable) => void) => {
   const deadlineMs = performance.now() + UNANSWERED_MAX_MS
   for (;;) {
     try {
@@ -46,9 +40,8 @@ const repeatedUntilAnswered = async (
 }
 
 /**
- * Creates missing tables. The lock serializes processes that start at once. `create` runs in the same transaction; both
- * may be repeated, because these are the first statements of a start, when Postgres or the machine may be busy starting
- * too; `onUnanswered` gets the reason of each repetition.
+ * The lock serializes processes that start at once. All of it may be repeated, because Postgres or the machine may be
+ * busy starting too; `onUnanswered` gets the reason.
  */
 export const createTables = async (
   database: Pick<Database, 'transaction'>,

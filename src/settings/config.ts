@@ -13,10 +13,7 @@ import { fileSettingOf, withSecretFiles } from './secretFiles.ts'
 import { StartupError } from '../lib/startupError.ts'
 import { namesLikeSettings } from './unknownSettings.ts'
 
-/**
- * The configuration of the service, read from the environment. Two other files of src read the environment:
- * telemetry.ts, which starts before everything else, and the launcher of Postgres, which passes PATH on.
- */
+/** The configuration, from the environment, which only telemetry.ts and the launcher of Postgres read besides. */
 
 export type { KafkaConfig, Role }
 export { SETTINGS }
@@ -78,6 +75,8 @@ export type Config = {
     /** The least time between two heads. */
     readonly headsEveryMs: number
   }
+  /** How long the service continues to serve after the signal to end, while it reports that it is not ready. */
+  readonly shutdownDelayMs: number
   /** Addresses and CIDR blocks of the proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[]
   /** The files of certificates that the settings name. */
@@ -145,10 +144,7 @@ const SHOWN_CHARS_MAX = 100
 const shortened = (value: string): string =>
   value.length <= SHOWN_CHARS_MAX ? value : `${value.slice(0, SHOWN_CHARS_MAX)}…`
 
-/**
- * API processes share a port. The feeds run in one process at a time, so more processes of them would have no
- * work.
- */
+/** API processes share a port; more processes of the feeds, which have one lease, would have no work. */
 const processesOf = (env: Environment): number => {
   const { LEDGER_ROLES: roles, LEDGER_PROCESSES: processes, EVENTSTORE_URL: store, DATABASE_URL: database } = env
   if (!roles.includes('api')) return 1
@@ -192,11 +188,7 @@ const consoleOf = (env: Environment): Config['console'] => {
   }
 }
 
-/**
- * Throws a StartupError that names the setting. `env` is `process.env`, or a test's own.
- *
- * Long because it maps every setting.
- */
+/** Throws a StartupError that names the setting. Long because it maps every setting. */
 export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
   const settings = parse(Object.fromEntries(Object.entries(env).filter(([, value]) => value !== '')))
   const production = settings.NODE_ENV === 'production'
@@ -247,6 +239,7 @@ export const readConfig = (env: NodeJS.ProcessEnv = process.env): Config => {
       headsFile: resolve(settings.EVIDENCE_HEADS_FILE ?? join(settings.LEDGER_DATA_DIR, 'evidence', 'heads.jsonl')),
       headsEveryMs: settings.EVIDENCE_HEADS_EVERY,
     },
+    shutdownDelayMs: settings.SHUTDOWN_DELAY,
     trustedProxies: settings.TRUSTED_PROXIES,
     certificateFiles: [...certificateFiles, ...collectorFilesIn(env)],
     telemetry: collectorsIn(env),

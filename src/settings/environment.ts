@@ -27,9 +27,7 @@ import { CRASH_POINTS } from '../lib/crashPoints.ts'
 import { INSECURITY_NAMES } from './insecureSettings.ts'
 import { DEFAULT_BYTES } from './limits.ts'
 import { fileSettingOf, SECRETS } from './secretFiles.ts'
-import { DAY_MS, HOUR_MS, SECOND_MS } from '../lib/time.ts'
-
-/** The settings of the environment, with their formats and defaults. */
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../lib/time.ts'
 
 export const ROLES = ['api', 'projector', 'publisher', 'worker'] as const
 export type Role = (typeof ROLES)[number]
@@ -94,6 +92,7 @@ export const environment = z.object({
   EVIDENCE_HEADS_EVERY: duration
     .refine(everyMs => everyMs <= 24 * HOUR_MS, 'expected at most 1d')
     .default(DEFAULT_HEADS_EVERY_MS),
+  SHUTDOWN_DELAY: duration.refine(delayMs => delayMs <= MINUTE_MS, 'expected at most 60s').default(0),
   TRUSTED_PROXIES: list.pipe(z.array(addressBlock)).default([]),
   ALLOW_INSECURE: list.pipe(z.array(oneOf(INSECURITY_NAMES))).default([]),
   LOG_LEVEL: oneOf(['debug', 'info', 'warn', 'error', 'silent']).default('info'),

@@ -65,8 +65,5 @@ export type ConcurrencyLimitSettings = Readonly<Record<ConcurrencyName, number>>
 
 const GIB = 2 ** 30
 
-/**
- * `tenantPerDay`: what a tenant may add to the log. `exportsOfTenant`: the files of its exports. `subscriptionTopic`:
- * what Kafka keeps of each partition.
- */
+/** `tenantPerDay`: added to the log. `exportsOfTenant`: its files. `subscriptionTopic`: of each partition in Kafka. */
 export const DEFAULT_BYTES = { tenantPerDay: 5 * GIB, exportsOfTenant: 10 * GIB, subscriptionTopic: GIB }

@@ -17,17 +17,23 @@ export const APPEND_DEADLINE_MS = (PAYMENT_DEADLINE_MS * 3) / 5
 /** A request waits this long for a concurrent request with its key that has nothing durable yet. */
 export const KEY_WAIT_MS = (PAYMENT_DEADLINE_MS * 2) / 5
 
-/**
- * The longest wait for an outcome (a payment without one is then answered with 202) or for a read model, within a
- * deadline. The last fifth of the deadline is left for sending the answer.
- */
+/** The longest wait for an outcome or a read model: the last fifth of a deadline is for sending the answer. */
 export const waitMaxMs = (deadlineMs: number): number => (deadlineMs * 4) / 5
 
 /** Creating a subscription waits this long for its topic, once the subscription is durable. */
 export const TOPIC_WAIT_MS = (REQUEST_DEADLINE_MS * 3) / 10
 
-/** Graceful shutdown waits this long for in-flight requests. */
-export const DRAIN_MS = REQUEST_DEADLINE_MS
+/** A request waits this long for its turn, before its deadline begins. */
+export const TURN_WAIT_MS = 5_000
+
+/** Graceful shutdown waits this long for in-flight requests: as long as the longest takes once its body has arrived. */
+export const DRAIN_MS = TURN_WAIT_MS + REQUEST_DEADLINE_MS
+
+/**
+ * The time for a whole shutdown, after SHUTDOWN_DELAY. Feeds and embedded services end after the requests, within the
+ * last five seconds.
+ */
+export const SHUTDOWN_MAX_MS = DRAIN_MS + 5_000
 
 const BACKOFF_MS = 5
 const BACKOFF_MAX_MS = 200

@@ -3,10 +3,7 @@
 /** A variable whose name resembles a setting; `meant` is the setting that it differs from by a slip. */
 export type LikeSetting = { readonly name: string; readonly meant?: string }
 
-/**
- * Settings of the service begin so. The tools of Kafka and the servers of EventStoreDB have settings with similar
- * beginnings (KAFKA_HOME, EVENTSTORE_INSECURE).
- */
+/** So settings of the service begin, but also some of Kafka's tools and EventStoreDB's servers (KAFKA_HOME). */
 const OWN_PREFIX =
   /^(?:(?:LEDGER|OIDC|METRICS|IDEMPOTENCY|EVIDENCE|OPERATORS|MANIFEST|APPROVAL|EXPORTS|SUBSCRIPTIONS?|TENANT_BYTES|EXPORT_BYTES)_|KAFKA_(?:BROKER|SSL|SASL)|API_KEY(?:_P|S_))/
 

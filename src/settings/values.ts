@@ -13,8 +13,6 @@ import { StartupError } from '../lib/startupError.ts'
 import { parseStoreAddress, type StoreAddress } from '../lib/storeAddress.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../lib/time.ts'
 
-/** The formats of the values of settings. */
-
 const DURATION_UNITS_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS }
 
 export const duration = z
@@ -50,7 +48,7 @@ export const approvalAmounts = list.transform((rules, context) => {
     if (amount === undefined)
       context.addIssue({
         code: 'custom',
-        message: `${rule} is not of the form tenant=CURRENCY:amount, such as acme=USD:100000`,
+        message: `${rule} does not have the form tenant=CURRENCY:amount, such as acme=USD:100000`,
       })
     else if (amounts.has(key)) context.addIssue({ code: 'custom', message: `${tenant} has two amounts in ${currency}` })
     else amounts.set(key, BigInt(amount))
@@ -71,7 +69,7 @@ const namedValues = <T>(names: readonly string[], form: string, read: (text: str
       if (value === undefined)
         context.addIssue({
           code: 'custom',
-          message: `${rule} is not of the form ${form}, where policy is one of ${names.join(', ')}`,
+          message: `${rule} does not have the form ${form}. A policy is one of ${names.join(', ')}`,
         })
       else if (name in values) context.addIssue({ code: 'custom', message: `${name} is named twice` })
       else values[name] = value
@@ -85,14 +83,22 @@ const readRate = (text: string): RateLimit | undefined => {
 }
 
 /** `payments=600/60,tenant_payments=6000/60`: requests per seconds. Policies that are not named keep their default. */
-export const rateLimits = namedValues(Object.keys(DEFAULT_RATE_LIMITS), 'policy=requests/seconds', readRate)
+export const rateLimits = namedValues(
+  Object.keys(DEFAULT_RATE_LIMITS),
+  'policy=requests/seconds, such as default=600/60',
+  readRate,
+)
   .transform(rateLimitsWith)
   .default(DEFAULT_RATE_LIMITS)
 
 const readNumber = (text: string): number | undefined => (NUMBER.test(text) ? Number(text) : undefined)
 
 /** `streams=20,tenant_streams=200`: how many at once. Policies that are not named keep their default. */
-export const concurrencyLimits = namedValues(Object.keys(DEFAULT_CONCURRENCY_LIMITS), 'policy=number', readNumber)
+export const concurrencyLimits = namedValues(
+  Object.keys(DEFAULT_CONCURRENCY_LIMITS),
+  'policy=number, such as streams=20',
+  readNumber,
+)
   .transform((overrides): ConcurrencyLimitSettings => ({ ...DEFAULT_CONCURRENCY_LIMITS, ...overrides }))
   .default(DEFAULT_CONCURRENCY_LIMITS)
 
@@ -220,10 +226,7 @@ export const processCount = z
   )
   .transform(Number)
 
-/**
- * The part of a payment's CPU time that API processes take, with event store and Postgres on the same machine and
- * without.
- */
+/** The API processes' part of a payment's CPU time, with event store and Postgres on the machine and without. */
 const API_SHARE = { embedded: 0.4, apart: 0.7 } as const
 /** Below this number event store and Postgres use the cores that one process of the service leaves. */
 const CORES_MIN = { embedded: 3, apart: 2 } as const
@@ -231,10 +234,7 @@ const CORES_MIN = { embedded: 3, apart: 2 } as const
 /** Each API process needs five connections to Postgres at least, of which a server has a hundred by default. */
 const DEFAULT_APIS_MAX = 10
 
-/**
- * The processes of the service on a machine of so many cores: one for the feeds, and one for each core that the API can
- * use.
- */
+/** One process for the feeds, and one for each core that the API can use. */
 export const defaultProcesses = (
   cores: number,
   { stores, hasFeeds }: { readonly stores: 'embedded' | 'apart'; readonly hasFeeds: boolean },

@@ -25,12 +25,14 @@ export const missingFolders = (text: string, paths: readonly string[]): string[]
     .flatMap(pattern => [...text.matchAll(pattern)].map(([name]) => withoutSlash(name)))
     .filter(name => !isFolder(paths, name) && !paths.includes(name))
 
-const MAP = /^```\n([\s\S]*?)^```$/gm
+/** With the language: a closing fence looks like an opening one without. */
+const BLOCK = /^```(.*)\n([\s\S]*?)^```$/gm
 /** A name of several words, such as `timeBudgets`: in a map it is the name of a file without `.ts`. */
 const CAMEL_CASE = /(?<![\w/.])[a-z]+(?:[A-Z][a-z]+)+(?![\w/.])/g
 
-/** Names of files in the maps of a document (fenced blocks without a language) that are none of `paths`. */
+/** Names of files and folders in the maps of a document (fenced blocks without a language) that are none of `paths`. */
 export const missingMapNames = (text: string, paths: readonly string[]): string[] =>
-  [...text.matchAll(MAP)]
-    .flatMap(([, map = '']) => [...map.matchAll(CAMEL_CASE)].map(([name]) => name))
-    .filter(name => !isSuffixOf(paths, `${name}.ts`))
+  [...text.matchAll(BLOCK)]
+    .filter(([, language]) => language === '')
+    .flatMap(([, , map = '']) => [...map.matchAll(CAMEL_CASE)].map(([name]) => name))
+    .filter(name => !isSuffixOf(paths, `${name}.ts`) && !isFolder(paths, name))

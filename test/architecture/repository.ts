@@ -22,6 +22,7 @@ const TOP_LEVEL = new Set([
   'docker-compose.yml',
   'Dockerfile',
   '.ci',
+  '.github',
   'README.md',
   'CHANGELOG.md',
   'CONTRIBUTING.md',
@@ -86,19 +87,29 @@ export const unlistedFolders = (paths: readonly string[], index: Source): string
 type Manifest = {
   readonly dependencies?: Readonly<Record<string, string>>
   readonly devDependencies?: Readonly<Record<string, string>>
+  readonly optionalDependencies?: Readonly<Record<string, string>>
 }
 
 const EXACT = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?$/
 
-export const inexactVersions = ({ dependencies = {}, devDependencies = {} }: Manifest): string[] =>
-  Object.entries({ ...dependencies, ...devDependencies })
+export const inexactVersions = ({ dependencies, devDependencies, optionalDependencies }: Manifest): string[] =>
+  Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies })
     .filter(([, version]) => !EXACT.test(version))
     .map(([name, version]) => `${name} ${version}`)
 
-/** Code in the image may use `dependencies` only; tests and scripts may use `devDependencies` too. */
-export const undeclaredPackages = (source: Source, { dependencies = {}, devDependencies = {} }: Manifest): string[] => {
+/**
+ * Code in the image may use `dependencies` only, since the image lacks the others; the embedded services, which are not for
+ * production, may use `optionalDependencies` too, and tests and scripts also `devDependencies`.
+ */
+export const undeclaredPackages = (source: Source, manifest: Manifest): string[] => {
+  const { dependencies, devDependencies, optionalDependencies } = manifest
   const isShipped = /^(?:src|streams|projections)\//.test(source.path)
-  const declared = isShipped ? dependencies : { ...dependencies, ...devDependencies }
+  const isOptional = !isShipped || source.path.startsWith('src/embedded/')
+  const declared = {
+    ...dependencies,
+    ...(isOptional ? optionalDependencies : {}),
+    ...(isShipped ? {} : devDependencies),
+  }
   return importsOf(source)
     .filter(({ specifier, typeOnly }) => !typeOnly && !specifier.startsWith('.') && !specifier.startsWith('node:'))
     .filter(({ target }) => !Object.hasOwn(declared, target))

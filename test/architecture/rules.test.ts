@@ -162,8 +162,9 @@ describe('the architecture rules', () => {
       inexactVersions({
         dependencies: { a: '^1.2.3', b: '1.2.3-beta.1' },
         devDependencies: { c: '~1.0.0', d: 'latest' },
+        optionalDependencies: { e: '>=1' },
       }),
-    ).to.deep.equal(['a ^1.2.3', 'c ~1.0.0', 'd latest']))
+    ).to.deep.equal(['a ^1.2.3', 'c ~1.0.0', 'd latest', 'e >=1']))
 
   it('report an undeclared package, and a development dependency in the image', () => {
     const manifest = { dependencies: { zod: '1.0.0', '@scope/a': '1.0.0' }, devDependencies: { chai: '1.0.0' } }
@@ -174,6 +175,14 @@ describe('the architecture rules', () => {
       'left-pad is not declared',
     ])
     expect(undeclaredPackages({ path: 'test/a.ts', text }, manifest)).to.deep.equal(['left-pad is not declared'])
+  })
+
+  it('report an optional dependency outside the embedded services, since the image lacks it', () => {
+    const manifest = { optionalDependencies: { 'oidc-provider': '1.0.0' } }
+    const undeclaredIn = (path: string): readonly string[] =>
+      undeclaredPackages({ path, text: "import 'oidc-provider'" }, manifest)
+    expect(undeclaredIn('src/http/a.ts')).to.deep.equal(['oidc-provider is not declared'])
+    expect([...undeclaredIn('src/embedded/issuer/a.ts'), ...undeclaredIn('test/a.ts')]).to.deep.equal([])
   })
 })
 
@@ -216,7 +225,7 @@ describe('the search for names of missing files', () => {
   })
 
   it('finds names of several words in a map', () => {
-    const text = '```\nroute, goneFile (orders)\n```\nand elsewhere otherWords'
+    const text = '```sh\nrun\n```\nand elsewhere otherWords\n```\nroute, goneFile (orders)\n```\n'
     expect(missingMapNames(text, paths)).to.deep.equal(['goneFile'])
   })
 })

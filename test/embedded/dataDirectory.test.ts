@@ -43,7 +43,7 @@ describe('the data directory', () => {
   it('is created, is locked once, and can be locked again after its release', async () => {
     const first = await openDataDirectory(path)
     expect(first.path).to.equal(path)
-    const inUse = `The data directory ${path} is in use by the process with pid ${process.pid}.`
+    const inUse = `The data directory ${path} is in use by process ${process.pid}, which runs a service on it. Stop it first.`
     expect(await messageOf(openDataDirectory(path))).to.equal(inUse)
     await first.release()
     await first.release()
@@ -55,7 +55,7 @@ describe('the data directory', () => {
     const other = holder(path)
     await other.ready
     other.process.kill('SIGSTOP')
-    const inUse = `The data directory ${path} is in use by the process with pid ${other.pid}.`
+    const inUse = `The data directory ${path} is in use by process ${other.pid}, which runs a service on it. Stop it first.`
     expect(await messageOf(openDataDirectory(path))).to.equal(inUse)
   })
 

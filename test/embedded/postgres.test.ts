@@ -181,7 +181,9 @@ describe('embedded Postgres', () => {
     await first.ready
     const { code, stderr } = await runPostgres(dataDir).exited
     expect(code).to.equal(1)
-    expect(stderr).to.equal(`The data directory ${dataDir} is in use by the process with pid ${first.pid}.\n`)
+    expect(stderr).to.equal(
+      `The data directory ${dataDir} is in use by process ${first.pid}, which runs a service on it. Stop it first.\n`,
+    )
   })
 
   it('refuses a cluster without its password', async () => {

@@ -48,7 +48,7 @@ describe('a service of several processes that cannot start', () => {
     await once(taken, 'listening')
     const { port } = taken.address() as AddressInfo
     expect(await refusalOf(dataDir, { PORT: String(port) })).to.deep.equal([
-      `Port ${port} is in use. Set PORT to another port, or to 0 for any free port.`,
+      `Port ${port} is already in use. Set PORT to a different port, or to 0 for any free port.`,
     ])
     taken.close()
   })

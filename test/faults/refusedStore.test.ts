@@ -73,6 +73,7 @@ describe('a service whose event store refuses it', () => {
     expect(await post(dataDir)).to.deep.equal({ status: 503, code: 'dependency_unavailable' })
     const addresses = await readAddresses(dataDir)
     expect((await fetch(`${addresses?.api}/readyz`)).status).to.equal(503)
+    expect((await fetch(`${addresses?.api}/readyz?for=traffic`)).status).to.equal(200)
   })
 
   it('reports the reason to the operator', async () => {

@@ -5,7 +5,16 @@ import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { DRAIN_MS } from '../../src/settings/timeBudgets.ts'
-import { anOrder, aPayment, approvedInvoice, clientOf, inParallel, newKey, pay } from '../support/client.ts'
+import {
+  anOrder,
+  aPayment,
+  approvedInvoice,
+  type Client,
+  clientOf,
+  inParallel,
+  newKey,
+  pay,
+} from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { sentIn } from '../support/factSchemaCheck.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
@@ -75,9 +84,12 @@ describe('the service as a process', () => {
     stopped = true
     await Promise.all(load)
     expect(code, service.output()).to.equal(0)
+    expect(service.output()).to.match(/\nstopping\nstopped\n$/)
     expect(unexpected).to.deep.equal([])
     const streamed = await listener
-    expect(streamed.endsWith('\n\n'), 'the event stream ends after a complete event').to.equal(true)
+    expect(streamed, 'the event stream ends after a complete event').to.match(
+      /\n\n: ended: shutting_down\nretry: [12]\d{3}\n\n$/,
+    )
     for (const block of streamed.trimEnd().split('\n\n')) sentIn(block)
     for (const pid of pids) expect(await isAlive(pid), `${pid} is left behind`).to.equal(false)
 
@@ -109,6 +121,24 @@ describe('the service as a process', () => {
     }
   }
 
+  const SHUTDOWN_DELAY = '5s'
+
+  /** Ends the service. During SHUTDOWN_DELAY it is not ready, and serves. */
+  const endDraining = async (service: ServiceProcess, client: Client): Promise<void> => {
+    const probe = async (): Promise<number> => (await fetch(`${service.api}/readyz?for=traffic`)).status
+    expect(await probe()).to.equal(200)
+    const ending = service.end('SIGTERM')
+    await eventually(async () => (await probe()) === 503)
+    const { status, headers } = await client.get('/orders')
+    expect([status, headers.get('connection')]).to.deep.equal([200, 'close'])
+    expect(await ending, service.output()).to.equal(0)
+  }
+
+  it('is not ready and serves during SHUTDOWN_DELAY, with several processes', async () => {
+    const service = await start({ SHUTDOWN_DELAY, LEDGER_PROCESSES: '2' })
+    await endDraining(service, clientOf(service.api, await service.token({ tenant: 'drained' })))
+  })
+
   it('is not delayed by clients that keep their connections open', async () => {
     const service = await start()
     const port = Number(new URL(service.api).port)
@@ -125,7 +155,7 @@ describe('the service as a process', () => {
   })
 
   it('has all data again when it is started on the same directory', async () => {
-    const first = await start()
+    const first = await start({ SHUTDOWN_DELAY })
     const client = clientOf(first.api, await first.token({ tenant: 'restart' }))
     const { invoiceId, orderId } = await approvedInvoice(client, 300)
     const key = newKey()
@@ -134,7 +164,7 @@ describe('the service as a process', () => {
       const events = (await client.get('/events')).body
       return events.items.some(({ type }: { type: string }) => type === 'payment.succeeded') && events
     })
-    expect(await first.end('SIGTERM')).to.equal(0)
+    await endDraining(first, client)
     const second = await start()
     const again = clientOf(second.api, await second.token({ tenant: 'restart' }))
     for (const path of [`/invoices/${invoiceId}`, `/orders/${orderId}`, paid.headers.get('location') ?? ''])
@@ -150,6 +180,12 @@ describe('the service as a process', () => {
       return items.length > 0 && items
     })
     expect(next.map(({ subject }: { subject: string }) => subject)).to.deep.equal([order.body.id])
+  })
+
+  it('shuts down gracefully also when the reader of its output has gone', async () => {
+    const service = await start()
+    service.closeOutput()
+    expect(await service.end('SIGTERM')).to.equal(0)
   })
 
   it('names a variable that resembles a setting', async () => {

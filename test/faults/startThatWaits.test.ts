@@ -116,7 +116,7 @@ describe('a start whose dependency does not answer', () => {
   it('refuses an unusable data directory in one line', async () => {
     const output = await outputUntil('\n', { LEDGER_DATA_DIR: '/proc/ledger' })
     expect(output).to.match(
-      /^The data directory \/proc\/ledger cannot be created \(ENOENT\)\. To use another directory, set LEDGER_DATA_DIR\.\n$/,
+      /^The data directory \/proc\/ledger cannot be created \(ENOENT\)\. To use a different directory, set LEDGER_DATA_DIR\.\n$/,
     )
   })
 

@@ -23,31 +23,31 @@ describe('the answer to a mistake says what to do', () => {
     ]
 
   const members: Readonly<Record<string, readonly [change: object, detail: string]>> = {
-    'a member that is missing': [{ amount: undefined }, '/amount: This member is required.'],
-    'an amount as text': [{ amount: '900' }, '/amount: Expected a whole number, not a string.'],
-    'an amount with decimal places': [{ amount: 9.5 }, '/amount: Expected a whole number, not a fraction.'],
-    'an amount of null': [{ amount: null }, '/amount: Expected a whole number, not null.'],
-    'an amount of 0': [{ amount: 0 }, '/amount: Expected at least 1.'],
+    'a member that is missing': [{ amount: undefined }, '/amount: This field is required.'],
+    'an amount as text': [{ amount: '900' }, '/amount: Must be a whole number, not a string.'],
+    'an amount with decimal places': [
+      { amount: 9.5 },
+      '/amount: Must be a whole number of minor units, such as 1099 for 10.99 USD.',
+    ],
+    'an amount of null': [{ amount: null }, '/amount: Must be a whole number, not null.'],
+    'an amount of 0': [{ amount: 0 }, '/amount: Must be at least 1.'],
     'a currency in small letters': [
       { currency: 'usd' },
-      '/currency: Expected an ISO 4217 currency code in capital letters, such as USD.',
+      '/currency: Must be an ISO 4217 currency code in capital letters, such as USD.',
     ],
     'an id that is none': [
       { invoice_id: 'INV-1' },
-      '/invoice_id: Expected an id, such as inv_01JB3N8Q6Z4T1V7W9XAC2E5GHK.',
+      '/invoice_id: Must be an id, such as inv_01JB3N8Q6Z4T1V7W9XAC2E5GHK.',
     ],
-    'a word that is not in the list': [
-      { settlement: 'later' },
-      '/settlement: Expected one of "immediate", "deferred".',
-    ],
-    'an empty text': [{ reference: '' }, '/reference: Expected at least 1 character.'],
-    'a text that is too long': [{ reference: 'r'.repeat(501) }, '/reference: Expected at most 500 characters.'],
-    'an array for an object': [{ metadata: [] }, '/metadata: Expected an object, not an array.'],
+    'a word that is not in the list': [{ settlement: 'later' }, '/settlement: Must be one of "immediate", "deferred".'],
+    'an empty text': [{ reference: '' }, '/reference: Must have at least 1 character.'],
+    'a text that is too long': [{ reference: 'r'.repeat(501) }, '/reference: Must have at most 500 characters.'],
+    'an array for an object': [{ metadata: [] }, '/metadata: Must be an object, not an array.'],
     'a name that is too long': [
       { metadata: { ['n'.repeat(41)]: '' } },
-      `/metadata/${'n'.repeat(41)}: The name of this member is not permitted. Expected at most 40 characters.`,
+      `/metadata/${'n'.repeat(41)}: The name of this field is not permitted. Must have at most 40 characters.`,
     ],
-    'an unknown member': [{ note: '' }, '/note: There is no such member.'],
+    'an unknown member': [{ note: '' }, '/note: There is no such field.'],
   }
   for (const [name, [change, detail]] of Object.entries(members))
     it(`in a body: ${name}`, async () => {
@@ -59,35 +59,35 @@ describe('the answer to a mistake says what to do', () => {
     const paid = await pay(aPayment((await approvedInvoice(client)).invoiceId))
     const path = `/payments/${paid.body.id}:refund`
     const key = { 'idempotency-key': newKey(), 'api-version': '2026-11-22' }
-    expect(detailsOf(await client.post(path, refund, key))).to.deep.equal(['/amount: This member is required.'])
+    expect(detailsOf(await client.post(path, refund, key))).to.deep.equal(['/amount: This field is required.'])
     expect(detailsOf(await client.post(path, { ...refund, amount: 'all' }, key))).to.deep.equal([
-      '/amount: Expected an amount in minor units of the currency, or "remaining".',
+      '/amount: Must be an amount in minor units of the currency, or "remaining".',
     ])
     expect(detailsOf(await client.post('/exports', { resource: 'order', format: 'csv' }))[0]).to.match(
-      /^\/resource: Expected one of "\w+", "/,
+      /^\/resource: Must be one of "\w+", "/,
     )
   })
 
   it('in a query', async () => {
     expect(detailsOf(await client.get('/orders?outcome=x'))[0]).to.match(
-      /^\?outcome: Unknown parameter\. The parameters are limit, cursor, created_after, /,
+      /^\?outcome: Unknown parameter\. Supported parameters, described at \/docs: limit, cursor, created_after, /,
     )
     expect(detailsOf(await client.get('/livez?a'))).to.deep.equal(['?a: Unknown parameter. This path has none.'])
     expect(detailsOf(await client.get('/orders?limit=1&limit=2'))).to.deep.equal([
       '?limit: A parameter may be given only once.',
     ])
     expect(detailsOf(await client.get('/orders?limit=ten'))).to.deep.equal([
-      '?limit: Expected a whole number from 1 to 100.',
+      '?limit: Must be a whole number from 1 to 100.',
     ])
     expect(detailsOf(await client.get('/trial-balance?as_of=2026-11-24'))).to.deep.equal([
-      '?as_of: Expected an RFC 3339 time, such as 2026-11-24T00:00:00Z.',
+      '?as_of: Must be an RFC 3339 timestamp, such as 2026-11-24T00:00:00Z.',
     ])
   })
 
   it('in the detail alone, which names the first violations', async () => {
     expect((await pay({ ...aPayment(invoiceId), amount: '900', currency: 'usd' })).body.detail).to.equal(
-      '/amount: Expected a whole number, not a string. ' +
-        '/currency: Expected an ISO 4217 currency code in capital letters, such as USD.',
+      '/amount: Must be a whole number, not a string. ' +
+        '/currency: Must be an ISO 4217 currency code in capital letters, such as USD.',
     )
     expect((await client.get('/orders?a&b&c&d')).body.detail).to.match(
       /^\?a: .* \?c: [^?]* The others are in errors\.$/,
@@ -95,17 +95,19 @@ describe('the answer to a mistake says what to do', () => {
     const key = newKey()
     await pay({ ...aPayment(invoiceId), amount: 1 }, key)
     const reused = await pay({ ...aPayment(invoiceId), amount: 2, reference: 'r-2' }, key)
-    expect(reused.body.detail).to.match(/ differs in \/amount and \/reference\. Use a new key for a new intent\.$/)
+    expect(reused.body.detail).to.match(
+      /^\/amount and \/reference differ from the first request with this key\. .*use a new key\.$/,
+    )
   })
 
   it('in a path: what exists instead', async () => {
     const details = {
       '/order': /GET \/openapi\.json` lists all of them/,
-      '/orders/42': /^Expected an id, such as ord_/,
+      '/orders/42': /^Must be an id, such as ord_/,
       '/orders/ord_01JB3N8Q6Z4T1V7W9XAC2E5GHK': /^The tenant of this credential has no such resource\./,
-      '/accounts/receivables.USD.CUST-17': /GET \/accounts\?customer_reference= those of a customer\.$/,
-      '/accounts/cash.EUR': /GET \/accounts lists the codes/,
-      '/accounts/cash.EUR/entries': /GET \/accounts lists the codes/,
+      '/accounts/receivables.USD.CUST-17': /the codes of one customer, GET \/accounts\?customer_reference=…\.$/,
+      '/accounts/cash.EUR': /To list all codes, send GET \/accounts/,
+      '/accounts/cash.EUR/entries': /To list all codes, send GET \/accounts/,
       '/problems/none': /\/docs describes the path/,
       '/orders?cursor=none': /leave it out to start at the first page\.$/,
     }
@@ -126,7 +128,7 @@ describe('the answer to a mistake says what to do', () => {
       client.post(`/orders/${order.body.id}:cancel`, { reason: 'wrong' }, headers)
     const etag = order.headers.get('etag') ?? ''
     const unquoted = await cancel({ 'if-match': etag.replaceAll('"', '') })
-    expect(unquoted.body.detail).to.match(/^Expected an entity tag in double quotes/)
+    expect(unquoted.body.detail).to.match(/exactly as its header had it, including the double quotes/)
     const stale = await cancel({ 'if-match': '"9.2026-11-01"' })
     expect([stale.status, stale.headers.get('etag')]).to.deep.equal([412, etag])
     expect(stale.body.detail)
@@ -136,7 +138,7 @@ describe('the answer to a mistake says what to do', () => {
     expect(keyless.body.detail).to.include('such as a UUID')
     for (const version of ['2030-01-01', 'newest'])
       expect((await client.get('/orders', { 'api-version': version })).body.detail).to.equal(
-        'This API-Version does not exist. The available versions are 2026-11-01 and 2026-11-22.',
+        'This API version does not exist. The available versions are 2026-11-01 and 2026-11-22.',
       )
   })
 
@@ -152,7 +154,7 @@ describe('the answer to a mistake says what to do', () => {
     await pay(aPayment(paidId, { amount: 900 }))
     expect((await pay(aPayment(paidId, { amount: 1 }))).body).to.include({
       code: 'payment_exceeds_due',
-      detail: 'Still due: 0 of 900 USD, in minor units.',
+      detail: '0 of 900 is still due (minor units of USD). Pay at most that, with a new Idempotency-Key.',
       still_due: 0,
       currency: 'USD',
     })
@@ -175,7 +177,9 @@ describe('the answer to a mistake says what to do', () => {
   it('in the scope: the page of the problem says how to get a token with it', async () => {
     const reader = clientOf(service.api, await service.token({ tenant: 'mistakes', scopes: ['orders:read'] }))
     const refused = await reader.get('/invoices')
-    expect(refused.body.detail).to.equal('This operation requires the scope invoices:read.')
+    expect(refused.body.detail).to.equal(
+      'This operation requires the scope invoices:read. /problems/insufficient_scope says how to get a token with it.',
+    )
     const page = await client.get(refused.body.type)
     expect(page.text).to.include('oauth-protected-resource').and.to.include('ledger -- token')
   })

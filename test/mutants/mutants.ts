@@ -37,7 +37,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an unreadable event stops its process manager',
     issue: 'A5',
-    file: 'src/processes/eventIntake.ts',
+    file: 'src/processes/eventConsumer.ts',
     find: `    parking.markParked(rows)
     return rows`,
     replace: `    throw error`,
@@ -474,7 +474,7 @@ const snapshotOf`,
   },
   {
     name: 'an event is parked again by the feed run that discarded it',
-    file: 'src/processes/eventIntake.ts',
+    file: 'src/processes/eventConsumer.ts',
     find: `      discarded.add(event.position)`,
     replace: ``,
   },

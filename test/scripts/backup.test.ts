@@ -135,7 +135,7 @@ describe('npm run ledger -- backup', () => {
     await writeFile(join(folder, 'taken', 'file'), '')
     const { code, stderr } = await ended
     expect(code).to.equal(2)
-    expect(stderr).to.include('taken already exists: name a new folder for the backup.')
+    expect(stderr).to.include('taken already exists. Name a new folder for the backup.')
     expect(await namesOf('taken')).to.deep.equal(['taken'])
     expect(await readdir(join(folder, 'taken'))).to.deep.equal(['file'])
   })
@@ -190,7 +190,7 @@ describe('npm run ledger -- backup', () => {
     const before = [...paid]
     await follow('backup')
     await eventually(async () => paid.length > before.length)
-    expect(await refusal()).to.match(/ already exists: name a new folder for the backup\.$/m)
+    expect(await refusal()).to.match(/ already exists. Name a new folder for the backup\.$/m)
     isWriting = false
     await service.end('SIGKILL')
     await writing.catch(() => undefined)

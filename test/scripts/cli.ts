@@ -61,3 +61,15 @@ export const start = (
 
 export const run = (script: string, args: readonly string[], env: Readonly<Record<string, string>>): Promise<Ended> =>
   start(script, args, env).ended
+
+/**
+ * For the shell blocks of documents: `npm run` starts in the folder of the package, where the files that the commands write do not
+ * belong; the command line runs without npm, which takes longer to start than most commands. ROOT is the repository.
+ */
+export const NPM = `npm() {
+  case "$*" in
+    'run -s ledger -- '*) shift 4; node --disable-warning=TimeoutNegativeWarning "$ROOT/scripts/ledger.ts" "$@" ;;
+    *) (cd "$ROOT" && command npm "$@") ;;
+  esac
+}
+`

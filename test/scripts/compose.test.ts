@@ -1,18 +1,26 @@
 import { execFile, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
+import { filesUnder } from '../architecture/repository.ts'
+import { importsOf } from '../architecture/source.ts'
 import { anOrder, clientOf } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { removeFolder } from '../support/folders.ts'
 import { findWorkingProgram } from '../support/programs.ts'
 import { sharedService, temporaryDirectory, type TestService } from '../support/service.ts'
 
-/** The files of the compose set-up that concern metrics: alerts, dashboards and the configuration of Prometheus. */
+/**
+ * The files of the compose set-up: what Dockerfile and docker-compose.yml promise (test/soak/containers.test.ts runs them),
+ * and those that concern metrics: alerts, dashboards and the configuration of Prometheus.
+ */
 
-const FOLDER = fileURLToPath(new URL('../../scripts/compose/', import.meta.url))
+const ROOT = new URL('../../', import.meta.url)
+const FOLDER = fileURLToPath(new URL('scripts/compose/', ROOT))
+const textOf = (path: string): Promise<string> => readFile(new URL(path, ROOT), 'utf8')
 const fileOf = (name: string): Promise<string> => readFile(join(FOLDER, name), 'utf8')
 const run = promisify(execFile)
 
@@ -119,6 +127,58 @@ const withPrometheus = (service: () => TestService, scrape: () => Promise<string
     }
   })
 }
+
+describe('the image of the service', () => {
+  it('is installed without what only development needs, runs without rights, and stops by a signal', async () => {
+    const [build = '', final = ''] = (await textOf('Dockerfile')).split(/^FROM gcr/m)
+    expect(build).to.include('npm ci --omit=dev --omit=optional --ignore-scripts')
+    expect(build).to.match(/^FROM node:24\.\d+\.\d+-bookworm-slim AS build$/m)
+    expect(final).not.to.match(/^RUN/m)
+    for (const line of ['USER 65532:65532', 'STOPSIGNAL SIGTERM', 'VOLUME /var/lib/ledger'])
+      expect(final).to.include(`\n${line}\n`)
+    expect(final).to.include('LEDGER_DATA_DIR=/var/lib/ledger')
+  })
+
+  it('gets every file that the command line of the operators imports', async () => {
+    const included = [...(await textOf('.dockerignore')).matchAll(/^!(.+)$/gm)].map(([, path = '']) => path)
+    const isIncluded = (path: string): boolean => included.some(name => path === name || path.startsWith(`${name}/`))
+    const imported = filesUnder('scripts')
+      .filter(path => path.endsWith('.ts') && isIncluded(path))
+      .map(path => ({ path, text: readFileSync(new URL(path, ROOT), 'utf8') }))
+      .flatMap(importsOf)
+      .filter(({ target, typeOnly }) => target.endsWith('.ts') && !typeOnly)
+    expect(imported.length).to.be.above(100)
+    expect(imported.map(({ target }) => target).filter(path => !isIncluded(path))).to.deep.equal([])
+  })
+})
+
+describe('docker-compose.yml', () => {
+  it('names each image by an exact tag', async () => {
+    const images = [...(await textOf('docker-compose.yml')).matchAll(/^ +image: (.+)$/gm)].map(
+      ([, image = '']) => image,
+    )
+    expect(images).to.include('kurrentplatform/kurrentdb:26.0.3').and.to.have.length(7)
+    expect(images.filter(image => !/:(?:v?\d+(?:\.\d+)+(?:-alpine)?|local)$/.test(image))).to.deep.equal([])
+  })
+
+  it('runs the service read-only and without rights, with a volume for its heads', async () => {
+    const service = /^x-service: &service\n(?: .+\n)+/m.exec(await textOf('docker-compose.yml'))?.[0]
+    for (const line of [
+      'cap_drop: [ALL]',
+      "security_opt: ['no-new-privileges:true']",
+      'read_only: true',
+      'tmpfs: [/tmp]',
+      "volumes: ['ledger:/var/lib/ledger']",
+    ])
+      expect(service).to.include(`\n  ${line}\n`)
+  })
+
+  it('sets the event store up by the variables of its version, without secondary indexes', async () => {
+    const compose = await textOf('docker-compose.yml')
+    expect(compose).to.include("  KURRENTDB__SECONDARYINDEXING__ENABLED: 'false'\n")
+    expect(compose).not.to.match(/^ +EVENTSTORE_(?!URL)\w+:/m)
+  })
+})
 
 describe('the metrics of the service', () => {
   let service: TestService

@@ -85,6 +85,13 @@ describe('npm run demo', () => {
     expect((await fetch(`${keptService().api}/livez`)).status).to.equal(200)
   })
 
+  it('uses a service elsewhere, by its address and with tokens of its issuer', async () => {
+    const { code, stdout, stderr } = await demo('--api', keptService().api)
+    expect(code, stderr).to.equal(0)
+    expect(stdout).to.include(SUMS_LINE).and.not.to.include('Postgres')
+    expect((await fetch(`${keptService().api}/livez`)).status).to.equal(200)
+  })
+
   it('fails with a sentence for each sum that another client has changed', async () => {
     const client = await clientAs('clerk', 'payments:write', 'invoices:read')
     const open = (await client.get('/invoices?state=approved')).body.items[0]

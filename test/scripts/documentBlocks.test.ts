@@ -10,6 +10,7 @@ import { readAddresses } from '../../src/compose/addressesFile.ts'
 import { filesUnder } from '../architecture/repository.ts'
 import { eventually } from '../support/eventually.ts'
 import { removeFolder } from '../support/folders.ts'
+import { NPM } from './cli.ts'
 
 /** The shell blocks of the documents, run as they stand but for the address, the data directory and `npm ci`. */
 
@@ -20,19 +21,20 @@ const DOCUMENTED_API = 'http://localhost:8080'
 const DEMO_INVOICES = 10
 /** The heads are signed while a service writes; one second instead of ten. */
 const SETTINGS = { PORT: '0', LEDGER_PROCESSES: '1', EVIDENCE_HEADS_EVERY: '1s', METRICS_PORT: 'off' }
-/** `npm run` starts in the folder of the package; here the files that the commands write belong into a temporary folder. */
-const NPM = `npm() {
-  case "$*" in
-    'run -s ledger -- '*) shift 4; node --disable-warning=TimeoutNegativeWarning "$ROOT/scripts/ledger.ts" "$@" ;;
-    *) (cd "$ROOT" && command npm "$@") ;;
-  esac
-}
-`
+const FIRST_HOUR_BLOCKS = 21
 
 /** By document and number of the block: why it is not run here. */
 const NOT_RUN: Readonly<Record<string, string>> = {
+  'scripts/deploy/README.md 1': 'needs a Kubernetes cluster; test/scripts/deploy.test.ts renders the chart',
+  'CONTRIBUTING.md 1': 'needs podman; test/soak/containers.test.ts runs these commands',
   'src/processes/SUBSCRIBING.md 3': 'needs a Kafka broker; test/faults/consume.test.ts runs these commands with one',
   'src/embedded/issuer/README.md 2': 'needs the code that a browser is given; test/identity/pkce.test.ts redeems one',
+  ...Object.fromEntries(
+    Array.from({ length: FIRST_HOUR_BLOCKS }, (_, n) => [
+      `scripts/ledger/FIRST_HOUR.md ${n + 1}`,
+      'test/scripts/firstHour.test.ts runs it',
+    ]),
+  ),
   ...Object.fromEntries(
     [1, 2, 3, 4].map(n => [`scripts/ledger/BACKUP.md ${n}`, 'test/scripts/backup.test.ts runs it']),
   ),

@@ -113,7 +113,7 @@ describe('npm run ledger', () => {
     await writeFile(join(folder, 'lock.pid'), `${process.pid}\n`)
     const { code, stderr } = await ledger(['verify'], folder)
     expect(code).to.equal(2)
-    expect(stderr).to.match(/^No service runs on /)
+    expect(stderr).to.match(/^No service is running on /)
   })
 
   describe('token', () => {
@@ -145,7 +145,7 @@ describe('npm run ledger', () => {
       await cp(join(service.dataDir, 'issuer'), join(folder, 'issuer'), { recursive: true })
       const { code, stdout, stderr } = await ledger(args, folder)
       expect([code, stdout]).to.deep.equal([2, ''])
-      expect(stderr).to.match(/^No service runs on \S+\. Start it/)
+      expect(stderr).to.match(/^No service is running on \S+\. Run npm start/)
     })
 
     it('names no issuer of its own where the running service has an external one', () => {

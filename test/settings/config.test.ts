@@ -11,6 +11,7 @@ const REFUSED: Readonly<Record<string, readonly Readonly<Record<string, string>>
   NODE_ENV: ['prod', 'Production', 'staging'].map(value => ({ NODE_ENV: value })),
   IDEMPOTENCY_RETENTION: ['0s', '0d', '59m'].map(value => ({ IDEMPOTENCY_RETENTION: value })),
   EVIDENCE_HEADS_EVERY: ['2d', '999999d'].map(value => ({ EVIDENCE_HEADS_EVERY: value })),
+  SHUTDOWN_DELAY: ['61s', '5'].map(value => ({ SHUTDOWN_DELAY: value })),
   MANIFEST_EVERY: [{ MANIFEST_EVERY: '0h' }],
   SUBSCRIPTION_CONFIRMATION: [{ SUBSCRIPTION_CONFIRMATION: '0d' }],
   KAFKA_SSL_CA_FILE: [
@@ -57,6 +58,7 @@ const ACCEPTED: readonly Readonly<Record<string, string>>[] = [
   ...['production', 'development', 'test', ''].map(NODE_ENV => (NODE_ENV === 'production' ? {} : { NODE_ENV })),
   ...['1h', '30d', ''].map(IDEMPOTENCY_RETENTION => ({ IDEMPOTENCY_RETENTION })),
   ...['0s', '1d'].map(EVIDENCE_HEADS_EVERY => ({ EVIDENCE_HEADS_EVERY })),
+  ...['0s', '60s'].map(SHUTDOWN_DELAY => ({ SHUTDOWN_DELAY })),
   ...['false', ''].map(KAFKA_SSL => ({ KAFKA_SSL })),
   { KAFKA_BROKERS: 'one:9092,two:65535', KAFKA_SSL: 'true', ...SASL },
   ...['10.0.0.0/8', '192.0.2.7', 'fc00::/7', '::1'].map(TRUSTED_PROXIES => ({ TRUSTED_PROXIES })),

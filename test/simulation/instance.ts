@@ -71,6 +71,7 @@ const servicesOf = ({ machine, store, database }: InstanceDependencies, stopping
     lists: database,
     bulk: database,
     personalTexts: createPersonalTexts(database.sql, ledger),
+    draining: stopping,
     stopping,
     cursors: createCursors(SECRET, () => machine.world.now()),
     rateLimits: createRateLimits(everyRate(UNLIMITED), { local: uncounted, shared: uncounted }),

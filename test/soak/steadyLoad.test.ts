@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { medianOf } from '../../scripts/bench/statistics.ts'
+import { medianOf } from '../../scripts/bench/measure.ts'
 import { openSteadyLoad, type Period, type SteadyLoad } from '../support/steadyLoad.ts'
 import { temporaryDirectory } from '../support/service.ts'
 import { removeFolder } from '../support/folders.ts'

@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
+import { setPriority } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ATTACKING_TENANT, type Target } from '../soak/attacks/attack.ts'
 import type { Target as MixedTarget } from './attackerProcess.ts'
@@ -95,6 +96,9 @@ const createNormalClient = (api: string, token: string) => {
   return { workFor, statuses }
 }
 
+/** Attackers have their own processors; on this machine they take what the service leaves. */
+const LOWEST_PRIORITY = 19
+
 /** A process that attacks from the message `begin` to the message `pause`, which it answers with a report. */
 type Attacker = { readonly begin: () => void; readonly pause: () => Promise<object>; readonly kill: () => void }
 
@@ -102,6 +106,7 @@ const startAttacker = async (program: string, parameters: readonly string[]): Pr
   const child = fork(new URL(program, import.meta.url), parameters, {
     execArgv: ['--disable-warning=ExperimentalWarning'],
   })
+  setPriority(child.pid ?? 0, LOWEST_PRIORITY)
   await once(child, 'message')
   return {
     begin: () => void child.send('begin'),

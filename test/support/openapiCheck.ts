@@ -82,7 +82,7 @@ export const checkEvery = ({ method, path, status, headers, body }: Seen): void 
   for (const name of ['x-powered-by', 'server'])
     if (headers.has(name)) throw new Error(`${subject} discloses its software: ${headers.get(name)}.`)
   const isProblem = headers.get('content-type') === 'application/problem+json'
-  if (isProblem !== status >= 400 && path !== '/readyz')
+  if (isProblem !== status >= 400 && pathOf(path) !== '/readyz')
     throw new Error(`${subject}: not a problem document, or one without a failure.`)
   if (isProblem && method !== 'HEAD') checkProblem(subject, status, headers, body)
 }

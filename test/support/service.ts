@@ -130,6 +130,8 @@ export type ServiceProcess = TestService & {
   readonly pid: number
   /** The text of both output streams. */
   readonly output: () => string
+  /** Ends the reader of both streams, as `head` does. */
+  readonly closeOutput: () => void
   /** Sends the signal and resolves to the exit code, or to the signal that ended it. */
   readonly end: (signal: NodeJS.Signals) => Promise<number | NodeJS.Signals>
   /** Resolves when it has ended, for any reason. */
@@ -184,6 +186,10 @@ export const startProcess = async (
     pid: child.pid,
     output: () => output,
     ended,
+    closeOutput: () => {
+      child.stdout.destroy()
+      child.stderr.destroy()
+    },
     end: signal => {
       child.kill(signal)
       return ended

@@ -98,6 +98,7 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
     lists: database,
     bulk: database,
     personalTexts: createPersonalTexts(database.sql, ledger),
+    draining: stopping.signal,
     stopping: stopping.signal,
     cursors: createCursors(SECRET, () => ledger.world.now()),
     rateLimits: createRateLimits(different.limits ?? UNLIMITED, {
@@ -137,6 +138,7 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
     admission: different.admission ?? createAdmission(ledger.world, () => Infinity),
     addressOf: createAddressOf(different.trustedProxies ?? []),
     ...(different.resolveVersion ? { resolveVersion: different.resolveVersion } : {}),
+    draining: services.draining,
     stopping: different.stopping ?? stopping.signal,
   })
   const server = await listen(app, { host: '127.0.0.1', port: 0 })

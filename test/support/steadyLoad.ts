@@ -9,10 +9,16 @@ import {
   PART_AMOUNT,
   withClient,
 } from '../../scripts/bench/apiClient.ts'
-import { type Cpu, cpuPerOperation, openCpuMeter, processGroups } from '../../scripts/bench/cpu.ts'
+import {
+  type Cpu,
+  cpuPerOperation,
+  type Memory,
+  openCpuMeter,
+  processGroups,
+  readMemory,
+} from '../../scripts/bench/processes.ts'
 import { createHarness, type StoppableService } from '../../scripts/bench/harness.ts'
 import { inFlight, percentile, perSecond } from '../../scripts/bench/measure.ts'
-import { type Memory, readMemory } from '../../scripts/bench/memory.ts'
 import { journals, projections } from '../../projections/index.ts'
 
 /** A service under a constant rate of payments for a long time: its latency, CPU time and memory by period. */

@@ -1,7 +1,5 @@
 import type { Problem } from './generated.ts'
 
-/** The errors that a request of the client rejects with, beside the reason of the caller's own signal. */
-
 /** The violations that the detail does not name, in words. */
 export const violationsBeyond = (detail: string, errors: NonNullable<Problem['errors']>): readonly string[] =>
   errors.map(error => `${error.pointer}: ${error.detail}`).filter(violation => !detail.includes(violation))

@@ -1,8 +1,6 @@
 import type { ApiVersion, Operations } from './generated.ts'
 import { createSender, type RetryOptions, type Token } from './retry.ts'
 
-/** The client of the payment ledger: the operations of the contract by method and path, with retries. */
-
 export type * from './generated.ts'
 export { EffectUnknownError, LedgerError, NoAnswerError } from './errors.ts'
 export type { RetryOptions, Token } from './retry.ts'

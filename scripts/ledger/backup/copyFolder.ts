@@ -3,8 +3,6 @@ import { chown, type FileHandle, lstat, mkdir, open, readdir, realpath, stat } f
 import { isAbsolute, join, relative, sep } from 'node:path'
 import { StartupError, systemCode } from '../../../src/lib/startupError.ts'
 
-/** Copies the files of a folder, with their modes and owners, while a server writes them. */
-
 export type CopyOptions = {
   readonly from: string
   /** Without symbolic links in its path. */
@@ -65,10 +63,7 @@ const entriesToCopy = async ({ from, isWanted }: CopyOptions, folder: string): P
   return (await Promise.all(entries)).flatMap(({ path, stats }) => (stats === undefined ? [] : [{ path, stats }]))
 }
 
-/**
- * Copies up to the end that the file has when it is reached: servers truncate files, and `copyFile` of Node would wait
- * endlessly for the bytes that the file had at first. Resolves to the number of bytes.
- */
+/** Up to the present end: servers truncate files, and `copyFile` of Node would wait for the bytes that are gone. */
 const copyBytes = async (original: FileHandle, copy: FileHandle, signal: AbortSignal): Promise<number> => {
   const buffer = Buffer.allocUnsafe(CHUNK_BYTES)
   for (let bytes = 0; ; ) {

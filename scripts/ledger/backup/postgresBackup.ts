@@ -2,7 +2,7 @@ import { open, readdir, stat } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { Client, DatabaseError } from 'pg'
 import { StartupError } from '../../../src/lib/startupError.ts'
-import { copyFolder, keepOwner, syncFolder } from './copyFolder.ts'
+import { type CopyOptions, copyFolder, keepOwner, syncFolder } from './copyFolder.ts'
 
 /**
  * A backup of a running Postgres by its low-level API: its files are copied between pg_backup_start and pg_backup_stop,
@@ -43,14 +43,8 @@ const writeDurably = async (path: string, content: Uint8Array): Promise<void> =>
   }
 }
 
-export type PostgresBackup = {
-  readonly connectionString: string
-  /** The cluster of the running server, and the folder of the copy. */
-  readonly from: string
-  readonly to: string
-  readonly signal: AbortSignal
-  readonly onFile: (bytes: number) => void
-}
+/** `from`: the cluster of the running server. */
+type PostgresBackup = Omit<CopyOptions, 'isWanted'> & { readonly connectionString: string }
 
 const takeSlot = async (client: Client): Promise<void> => {
   try {

@@ -1,8 +1,6 @@
 import { dateIn, dateOf, type LineKind, minorUnitsOf, type StatementLine, StatementError } from './statementLine.ts'
 import { childOf, childrenOf, type Element, readXml, textAt } from './xmlElements.ts'
 
-/** Bank statements in the format camt.053 of ISO 20022, in any of its versions. */
-
 const NAMESPACE = /^urn:iso:std:iso:20022:tech:xsd:camt\.053\.\d{3}\.\d{2}$/
 const STATEMENT = 'Document/BkToCstmrStmt/Stmt'
 const MESSAGE_TIME = 'Document/BkToCstmrStmt/GrpHdr/CreDtTm'
@@ -48,18 +46,7 @@ const IDS = [
 ]
 
 /** One payment in an entry. */
-type EntryPayment = {
-  readonly line: number
-  readonly amount: { readonly amount: bigint; readonly currency: string } | undefined
-  readonly direction: string | undefined
-  readonly isReturn: boolean
-  readonly charges: readonly Element[]
-  readonly references: readonly string[]
-  readonly texts: readonly string[]
-  readonly ids: readonly string[]
-}
-
-const entryPaymentOf = (details: Element): EntryPayment => {
+const entryPaymentOf = (details: Element) => {
   const amount = childOf(details, 'Amt') ?? childOf(details, 'AmtDtls', 'TxAmt', 'Amt')
   return {
     line: details.line,
@@ -72,6 +59,7 @@ const entryPaymentOf = (details: Element): EntryPayment => {
     ids: textsAt(details, IDS),
   }
 }
+type EntryPayment = ReturnType<typeof entryPaymentOf>
 
 /** The status is a text in old versions, and has a code from version 8 on. */
 const isBooked = (entry: Element): boolean =>
@@ -124,10 +112,7 @@ const checkSum = (entry: Element, payments: readonly EntryPayment[]): void => {
 const dayOf = (element: Element, name: string): string | undefined =>
   textAt(element, name, 'Dt') ?? textAt(element, name, 'DtTm')
 
-/**
- * The day of a booking, which may be the day of its value, or else of its statement; entries that are not booked need
- * none.
- */
+/** That of the booking, of its value, or of its statement; entries that are not booked need none. */
 const bookedOnOf = (entry: Element, { createdOn }: Statement): string | undefined => {
   const text = dayOf(entry, 'BookgDt') ?? dayOf(entry, 'ValDt') ?? createdOn
   if (!isBooked(entry)) return text && dateIn(text)
@@ -150,7 +135,7 @@ const linesOf = (entry: Element, details: readonly EntryPayment[], statement: St
   const bankId = textAt(entry, 'AcctSvcrRef')
   // A booking without an id of the bank is identified by its statement; with one it may be in several statements.
   const origin = bankId === undefined ? ['statement', id, textAt(entry, 'NtryRef') ?? ''] : ['bank', bankId]
-  const withoutDetails: EntryPayment = { ...NO_DETAILS, line: entry.line }
+  const withoutDetails = entryPaymentOf({ ...entry, children: [] })
   return (details.length === 0 ? [withoutDetails] : details).map(payment => {
     // The amount that was booked is the entry's; that of its only payment may be in the payer's currency.
     const booked = isBatch && payment.amount !== undefined ? payment.amount : whole
@@ -171,16 +156,6 @@ const linesOf = (entry: Element, details: readonly EntryPayment[], statement: St
   })
 }
 
-const NO_DETAILS = {
-  amount: undefined,
-  direction: undefined,
-  isReturn: false,
-  charges: [],
-  references: [],
-  texts: [],
-  ids: [],
-} as const
-
 /** Reads the bookings in their order. Throws a StatementError with the line for a file that is no sound camt.053. */
 export const readCamt053 = async function* (chunks: AsyncIterable<string>): AsyncGenerator<StatementLine> {
   const ready: StatementLine[] = []
@@ -192,7 +167,8 @@ export const readCamt053 = async function* (chunks: AsyncIterable<string>): Asyn
     if (path === MESSAGE_TIME) messageCreatedOn = element.text
     if (path === `${STATEMENT}/Id`) statement = { id: element.text, account: '', createdOn: messageCreatedOn }
     if (path === `${STATEMENT}/CreDtTm`) statement.createdOn = element.text
-    if (path === `${STATEMENT}/Acct`) statement.account = accountOf(element)
+    if (path === `${STATEMENT}/Acct`)
+      statement.account = textAt(element, 'Id', 'IBAN') ?? textAt(element, 'Id', 'Othr', 'Id') ?? ''
     if (path === `${ENTRY}/NtryDtls/TxDtls`) {
       details.push(entryPaymentOf(element))
       return false
@@ -205,6 +181,3 @@ export const readCamt053 = async function* (chunks: AsyncIterable<string>): Asyn
   }
   for await (const _ of readXml(chunks, { onRoot: refuseOtherDocuments, onEnd })) yield* ready.splice(0)
 }
-
-const accountOf = (account: Element): string =>
-  textAt(account, 'Id', 'IBAN') ?? textAt(account, 'Id', 'Othr', 'Id') ?? ''

@@ -2,8 +2,6 @@ import { CsvError, parse } from 'csv-parse'
 import { Readable } from 'node:stream'
 import { dateOf, minorUnitsOf, type StatementLine, StatementError } from './statementLine.ts'
 
-/** Bank statements in the CSV form that `ledger import bank-statement --help` documents. */
-
 const REQUIRED = ['booking_date', 'amount', 'currency', 'reference'] as const
 const OPTIONAL = ['id', 'text', 'reversal'] as const
 const COLUMNS: readonly string[] = [...REQUIRED, ...OPTIONAL]

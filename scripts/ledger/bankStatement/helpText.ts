@@ -1,5 +1,3 @@
-/** The documentation of `import bank-statement`: the statuses, the CSV form, and a repeated import. */
-
 export const BANK_STATEMENT_HELP = `
 Each booking of the statement, and each payment that waits for money, gets one status:
   matched            money came in, with the amount and the currency of the deferred payment that the line names; it is settled

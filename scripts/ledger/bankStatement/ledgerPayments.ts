@@ -5,8 +5,6 @@ import type * as client from '../../client/src/index.ts'
 import { createLedgerClient, EffectUnknownError, type LedgerClient, LedgerError } from '../../client/src/index.ts'
 import { PAGE_LIMIT } from '../apiClient.ts'
 
-/** The payments of the ledger over HTTP, as far as a bank statement concerns them. */
-
 export type Payment = Pick<client.Payment, 'id' | 'state' | 'currency' | 'reference' | 'settlement'> & {
   readonly amount: bigint
 }
@@ -25,10 +23,7 @@ export type Settlement =
   | { readonly kind: 'not_accepted' }
 
 export type LedgerPayments = {
-  /**
-   * The payment with this id, or those with this reference: at most one that has not failed, after the failed ones that
-   * it was refused to.
-   */
+  /** With this id or reference: at most one that has not failed, after failed ones that were refused the reference. */
   readonly named: (name: string) => Promise<readonly Payment[]>
   /** All pending payments, newest first. */
   readonly pending: () => AsyncGenerator<Payment>
@@ -54,9 +49,7 @@ const WAIT_FOR_HEAD = 'wait=10'
 const HISTORY_LIMIT = 10
 const ACCEPTED_WITHIN_TRIES = 30
 const ACCEPTED_POLL_MS = 500
-/**
- * After this many payments without acceptance the service is taken to be behind, and each other payment is tried once.
- */
+/** Then the service is taken to be behind, and each other payment is tried once. */
 const NOT_ACCEPTED_MAX = 8
 const [NOT_FOUND, CONFLICT] = [404, 409]
 
@@ -140,12 +133,10 @@ const settle = async (
   return { kind: 'not_accepted' }
 }
 
-const sleepReally = (durationMs: number, signal: AbortSignal): Promise<unknown> =>
-  pause(durationMs, undefined, { signal })
-
 /** Its functions reject with the errors of the client, such as for a token that lacks a scope. */
 export const createLedgerPayments = (options: LedgerApi): LedgerPayments => {
-  const { api, head, token, signal, sleep = sleepReally } = options
+  const { api, head, token, signal } = options
+  const sleep = options.sleep ?? ((durationMs: number) => pause(durationMs, undefined, { signal }))
   const ledger = createLedgerClient({ baseUrl: api, token, signal })
   const list = createList(ledger, head)
   const wait: AcceptanceWait = { sleep: () => sleep(ACCEPTED_POLL_MS, signal), notAccepted: 0 }

@@ -1,10 +1,8 @@
 import { isDeferredAndNotFailed, type Payment, type Settlement } from './ledgerPayments.ts'
-import { decimalOf, lineIdOf, type StatementLine } from './statementLine.ts'
+import { decimalOf } from '../../demo/money.ts'
+import { lineIdOf, type StatementLine } from './statementLine.ts'
 
-/**
- * The status of each line of a statement. Amounts are compared before states, so that a repeated import gives the same
- * status.
- */
+/** The status of each line. Amounts are compared before states, so that a repeated import gives the same status. */
 
 export const STATUSES = [
   'matched',
@@ -27,9 +25,7 @@ export type Outcome = {
   readonly detail: string
 }
 
-/**
- * A payment that a line names; `settledBy`: the correlation id of its settlement, which is read if the amounts agree.
- */
+/** `settledBy`: the correlation id of the settlement, which is read if the amounts agree. */
 export type NamedPayment = Payment & { readonly settledBy?: string | undefined }
 
 /** A settlement that is to be sent, with the outcome that it has if it is the first one of the payment. */
@@ -110,10 +106,7 @@ const countUp = (counts: Map<string, number>, name: string): number => {
   return before
 }
 
-/**
- * The id of the next line of the file, made from its content alone: equal lines of one file are told apart by their
- * order.
- */
+/** Made from the content of the line alone: equal lines of one file are told apart by their order. */
 export const nextLineId = (line: StatementLine, { occurrences }: ImportState): string =>
   lineIdOf(line, countUp(occurrences, `${line.kind} ${lineIdOf(line, 0)}`))
 

@@ -1,6 +1,5 @@
 import pLimit from 'p-limit'
 import { isDeferredAndNotFailed, type LedgerPayments, type Payment } from './ledgerPayments.ts'
-import { namesInTexts, referencesIn } from './names.ts'
 import {
   addReversal,
   afterSettlement,
@@ -17,10 +16,7 @@ import {
 import type { StatementFile } from './statementFile.ts'
 import type { StatementLine } from './statementLine.ts'
 
-/**
- * Reconciles a statement with the deferred payments of the ledger. The progress is in the ledger alone: a settlement
- * has the id of its line, so that an import that ended at any moment is continued by the same command.
- */
+/** The progress is in the ledger alone: settlements have the ids of lines, so the same command continues. */
 
 export type Reconciliation = {
   readonly file: StatementFile
@@ -37,10 +33,8 @@ export type Step = { readonly outcome: Outcome; readonly settledNow: boolean }
 const BATCH_LINES = 32
 const REQUESTS_AT_ONCE = 8
 
-type Checked = { readonly total: number; readonly reversals: Reversals }
-
 /** Reads the whole file before anything is changed. Throws a StatementError for a file that cannot be used. */
-const check = async ({ file, signal }: Reconciliation): Promise<Checked> => {
+const check = async ({ file, signal }: Reconciliation) => {
   const reversals: Reversals = new Map()
   let total = 0
   for await (const line of file.lines()) {
@@ -52,13 +46,34 @@ const check = async ({ file, signal }: Reconciliation): Promise<Checked> => {
   return { total, reversals }
 }
 
+const NAME_CHARS_MAX = 500
+const WORD_CHARS_MIN = 4
+const NAMES_MAX = 20
+
+const isName = (text: string): boolean => text.length > 0 && text.length <= NAME_CHARS_MAX && !text.includes('\u0000')
+
+const unique = (names: readonly string[]): readonly string[] => [...new Set(names)].filter(isName).slice(0, NAMES_MAX)
+
+/** Words with a digit, whole, and in the parts between + and /, with which banks mark fields: EREF+…, /ROC/… */
+const wordsOf = (text: string): readonly string[] =>
+  text
+    .split(/[\s,;:()[\]"']+/)
+    .flatMap(word => [word, ...word.split(/[+/]/)])
+    .map(word => word.replace(/[.!?]+$/, ''))
+    .filter(word => word.length >= WORD_CHARS_MIN && /\d/.test(word))
+
+/** The references of the line, the strongest first. */
+export const referencesIn = ({ references }: StatementLine): readonly string[] => unique(references)
+
+/** The names that its free texts may contain: each whole text, then its words. */
+export const namesInTexts = ({ texts }: StatementLine): readonly string[] =>
+  unique([...texts, ...texts.flatMap(wordsOf)])
+
 const uniqueById = <P extends Payment>(payments: readonly P[]): readonly P[] => [
   ...new Map(payments.map(payment => [payment.id, payment])).values(),
 ]
 
-type Names = readonly string[]
-
-const findNamed = async (payments: LedgerPayments, line: StatementLine, names: Names) => {
+const findNamed = async (payments: LedgerPayments, line: StatementLine, names: readonly string[]) => {
   const named: Payment[] = []
   for (const name of names) named.push(...(await payments.named(name)))
   const isExact = ({ amount, currency }: Payment): boolean => amount === line.amount && currency === line.currency
@@ -109,10 +124,7 @@ const inBatches = async function* <T>(items: AsyncIterable<T>): AsyncGenerator<r
   if (batch.length > 0) yield batch
 }
 
-/**
- * Yields the outcome of each line in order, then of each deferred payment that is pending and that no line names.
- * Rejects with the signal's reason between two batches.
- */
+/** Yields the outcome of each line in order, then of each pending deferred payment that no line names. */
 export const reconcile = async function* (reconciliation: Reconciliation): AsyncGenerator<Step> {
   const { file, payments, signal, onProgress } = reconciliation
   const { total, reversals } = await check(reconciliation)

@@ -3,9 +3,7 @@ import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises'
 import { csv } from '../../../src/adapters/files/csv.ts'
 import { StartupError, systemCode } from '../../../src/lib/startupError.ts'
 import type { Outcome } from './outcomes.ts'
-import { decimalOf } from './statementLine.ts'
-
-/** The rows of the report, and its file. */
+import { decimalOf } from '../../demo/money.ts'
 
 /** Amounts are decimals with a point, as in the statement; `bigint` keeps a minus from being taken for a formula. */
 const COLUMNS = {
@@ -36,28 +34,17 @@ export const rowOf = ({ status, line, payment, detail }: Outcome): ReportRow => 
   detail: detail === '' ? null : detail,
 })
 
-export type ReportFile = {
-  readonly write: (row: ReportRow) => Promise<void>
-  /** Puts the report in its place. */
-  readonly finish: () => Promise<void>
-  /** Removes an unfinished report. */
-  readonly discard: () => Promise<void>
-}
-
 const BUFFERED_ROWS = 1_000
 
 /** Opens a report beside its place, so that a report in its place is always a whole one. Throws a StartupError. */
-export const openReport = async (path: string): Promise<ReportFile> => {
+export const openReport = async (path: string) => {
   const unfinished = `${path}.${randomUUID()}.part`
   const refuse = (error: unknown): never => {
     throw new StartupError(`The report ${path} cannot be written (${systemCode(error) ?? String(error)}).`, error)
   }
   // A folder would refuse the finished report, when the payments are settled.
-  const isFolder = await stat(path).then(
-    entry => entry.isDirectory(),
-    () => false,
-  )
-  if (isFolder) throw new StartupError(`The report ${path} cannot be written: it is a folder.`)
+  if ((await stat(path).catch(() => undefined))?.isDirectory())
+    throw new StartupError(`The report ${path} cannot be written: it is a folder.`)
   const file: FileHandle = await open(unfinished, 'wx').catch(refuse)
   const format = csv(COLUMNS)
   let rows: ReportRow[] = []
@@ -65,21 +52,22 @@ export const openReport = async (path: string): Promise<ReportFile> => {
     await file.writeFile(bytes).catch(refuse)
     rows = []
   }
-  const discard = async (): Promise<void> => {
-    await file.close()
-    await rm(unfinished, { force: true })
-  }
   return {
-    write: async row => {
+    write: async (row: ReportRow): Promise<void> => {
       rows.push(row)
       if (rows.length >= BUFFERED_ROWS) await flush(format.write(rows))
     },
-    finish: async () => {
+    /** Puts the report in its place. */
+    finish: async (): Promise<void> => {
       if (rows.length > 0) await flush(format.write(rows))
       await flush(format.end())
       await file.sync().catch(refuse)
       await rename(unfinished, path).catch(refuse)
     },
-    discard,
+    /** Removes an unfinished report. */
+    discard: async (): Promise<void> => {
+      await file.close()
+      await rm(unfinished, { force: true })
+    },
   }
 }

@@ -3,19 +3,8 @@ import { StartupError, systemCode } from '../../../src/lib/startupError.ts'
 import { readCamt053 } from './camt053.ts'
 import { readCsvStatement } from './csvStatement.ts'
 import { type StatementLine, StatementError } from './statementLine.ts'
-import { decoded } from './statementText.ts'
 
-/**
- * The file of a bank statement, which is read twice: to check all of it, and to reconcile it. It is never held whole.
- */
-
-export type StatementFile = {
-  /** Reads the lines from the beginning, in their order. Throws a StatementError with the line for an unusable file. */
-  readonly lines: () => AsyncGenerator<StatementLine>
-  /** Whether the path is this file, by any name or link. */
-  readonly isAt: (path: string) => Promise<boolean>
-  readonly close: () => Promise<void>
-}
+/** A statement is read twice, to check all of it and to reconcile it, and is never held whole. */
 
 const HEAD_CHARS_MAX = 4_096
 
@@ -32,6 +21,37 @@ const withHead = async (chunks: AsyncGenerator<string>): Promise<{ head: string;
     yield* chunks
   }
   return { head: text.trimStart().split(/\r?\n/, 1)[0] ?? '', all: all() }
+}
+
+const LINE_FEED = 0x0a
+
+const linesIn = (bytes: Uint8Array): number => bytes.reduce((lines, byte) => lines + (byte === LINE_FEED ? 1 : 0), 0)
+
+/** The line, from 1, of the first bytes that are no UTF-8; the chunk begins on `line`. */
+const faultyLine = (chunk: Uint8Array, line: number): number => {
+  const text = new TextDecoder('utf-8').decode(chunk)
+  const before = text.slice(0, text.indexOf('\ufffd'))
+  return line + before.split('\n').length - 1
+}
+
+/** Decodes chunks of bytes. Throws a StatementError with the line for bytes that are no UTF-8. */
+const decoded = async function* (chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let line = 1
+  const decode = (chunk: Uint8Array, isLast: boolean): string => {
+    try {
+      return decoder.decode(chunk, { stream: !isLast })
+    } catch {
+      throw new StatementError(isLast ? line : faultyLine(chunk, line), 'These bytes are no UTF-8.')
+    }
+  }
+  for await (const chunk of chunks) {
+    const text = decode(chunk, false)
+    line += linesIn(chunk)
+    if (text !== '') yield text
+  }
+  const rest = decode(new Uint8Array(), true)
+  if (rest !== '') yield rest
 }
 
 const CHUNK_BYTES = 65_536
@@ -67,14 +87,16 @@ const openFile = async (path: string): Promise<FileHandle> => {
 }
 
 /** Opens the file. Throws a StartupError if it cannot be read, or is no regular file. */
-export const openStatement = async (path: string): Promise<StatementFile> => {
+export const openStatement = async (path: string) => {
   const file = await openFile(path)
   const asOpened = await sizeAndTime(file)
+  /** Reads the lines from the beginning, in their order. Throws a StatementError with the line for an unusable file. */
   const lines = async function* (): AsyncGenerator<StatementLine> {
     yield* readLines(file)
     if ((await sizeAndTime(file)) !== asOpened)
       throw new StartupError(`${path} was changed while it was read. The same command imports it as it is now.`)
   }
+  /** Whether the path is this file, by any name or link. */
   const isAt = async (other: string): Promise<boolean> => {
     const otherFile = await stat(other, { bigint: true }).catch(() => undefined)
     const ownFile = await file.stat({ bigint: true })
@@ -82,3 +104,4 @@ export const openStatement = async (path: string): Promise<StatementFile> => {
   }
   return { lines, isAt, close: () => file.close() }
 }
+export type StatementFile = Awaited<ReturnType<typeof openStatement>>

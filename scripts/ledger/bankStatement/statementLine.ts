@@ -2,8 +2,6 @@ import { createHash } from 'node:crypto'
 import { CURRENCIES, exponentOf } from '../../../streams/money.ts'
 import { StartupError } from '../../../src/lib/startupError.ts'
 
-/** One line of a bank statement, in the form that both file formats are read into. */
-
 /**
  * - credit: money came in.
  * - debit: money went out.
@@ -42,10 +40,7 @@ const DECIMAL = /^(\d{1,18})(?:\.(\d{1,18}))?$/
 
 const currencies: ReadonlySet<string> = new Set(CURRENCIES)
 
-/**
- * Minor units of a decimal with a point. Throws a StatementError for another form, and for more decimal digits than the
- * currency has, other than zeros at the end.
- */
+/** Throws a StatementError for another form than a decimal with a point, and for digits that the currency lacks. */
 export const minorUnitsOf = (text: string, currency: string, line: number): bigint => {
   if (!currencies.has(currency))
     throw new StatementError(line, `${JSON.stringify(currency)} is no currency with a minor unit (ISO 4217).`)
@@ -59,13 +54,6 @@ export const minorUnitsOf = (text: string, currency: string, line: number): bigi
   return BigInt(units + fraction.padEnd(exponent, '0'))
 }
 
-/** The decimal of minor units: 1050 USD is 10.50. */
-export const decimalOf = (amount: bigint, currency: string): string => {
-  const exponent = exponentOf(currency)
-  const digits = amount.toString().padStart(exponent + 1, '0')
-  return exponent === 0 ? digits : `${digits.slice(0, -exponent)}.${digits.slice(-exponent)}`
-}
-
 /** A date may have a time after it, or a time zone. */
 const DATE = /^\d{4}-\d{2}-\d{2}(?=$|T|Z$|[+-]\d{2}:\d{2}$)/
 
@@ -75,7 +63,6 @@ export const dateIn = (text: string): string | undefined => {
   return date !== undefined && new Date(`${date}T00:00:00Z`).toJSON()?.startsWith(date) ? date : undefined
 }
 
-/** Throws a StatementError unless the text begins with a date that exists. */
 export const dateOf = (text: string, line: number): string => {
   const date = dateIn(text)
   if (date !== undefined) return date

@@ -1,8 +1,6 @@
 import sax, { type QualifiedTag, type SAXOptions } from 'sax'
 import { StatementError } from './statementLine.ts'
 
-/** Elements of an XML document, one subtree at a time, from a streaming parser. */
-
 export type Element = {
   readonly name: string
   /** From 1. */
@@ -26,9 +24,6 @@ const OPTIONS: SAXOptions & { readonly strictEntities: boolean } = { xmlns: true
 const DEPTH_MAX = 64
 const TEXT_CHARS_MAX = 10_000
 
-const attributesOf = (tag: QualifiedTag): Map<string, string> =>
-  new Map(Object.values(tag.attributes).map(({ name, value }) => [name, value]))
-
 const UTF8 = /^(?:utf-?8|us-ascii)$/i
 
 type Fail = (reason: string) => never
@@ -51,8 +46,8 @@ const elementHandlers = ({ onRoot, onEnd }: XmlReader, fail: Fail, lineNow: () =
   /** The depth of elements inside one of another namespace, all of which are left out. */
   let foreign = 0
   const onopentag = (tag: sax.Tag | QualifiedTag): void => {
-    const { uri, local: name } = tag as QualifiedTag
-    const attributes = attributesOf(tag as QualifiedTag)
+    const { uri, local: name, attributes: given } = tag as QualifiedTag
+    const attributes = new Map(Object.values(given).map(({ name, value }) => [name, value]))
     const element = { name, line: lineNow(), attributes, text: '', children: [] }
     if (namespace === undefined) onRoot(element, uri)
     namespace ??= uri

@@ -3,8 +3,6 @@ import { StartupError } from '../../../src/lib/startupError.ts'
 import { createLedgerClient, LedgerError, type Operations } from '../../client/src/index.ts'
 import { type Digest, type Fact, factSchema, type Range } from './fact.ts'
 
-/** The two endpoints that a subscriber needs. */
-
 const pageSchema = z.object({
   items: z.array(factSchema),
   page: z.object({ next_cursor: z.string(), has_more: z.boolean(), as_of_position: z.string() }),
@@ -19,10 +17,7 @@ export type Api = {
   readonly manifest: (topic: string, range: Range) => Promise<Digest>
   /** The digests of adjacent ranges, as long as the service counts them at once, which together are the whole range. */
   readonly manifests: (topic: string, range: Range) => AsyncIterable<Range & Digest>
-  /**
-   * The facts of the tenant in the range, in the order of their arrival. A fact that was delivered late has a place
-   * after the range.
-   */
+  /** In the order of their arrival. A fact that was delivered late has a place after the range. */
   readonly facts: (range: Range) => AsyncIterable<Fact>
 }
 

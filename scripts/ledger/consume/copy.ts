@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
@@ -29,7 +30,7 @@ const stateSchema = z.object({
 })
 export type State = z.output<typeof stateSchema>
 
-export type Counts = {
+type Counts = {
   /** New facts. */
   taken: number
   /** Facts that the copy had already. */
@@ -38,20 +39,7 @@ export type Counts = {
   late: number
 }
 
-export type Copy = {
-  readonly state: () => State
-  readonly counts: Readonly<Counts>
-  /** The fact with the greatest position. */
-  readonly newest: () => Fact | undefined
-  /**
-   * Writes the new facts, then the progress. Calls must not overlap. Throws a StartupError, and writes nothing, if one of
-   * the facts is of another tenant (HTTP), another source or another log.
-   */
-  readonly write: (facts: readonly Fact[], progress?: Pick<State, 'cursor' | 'position'>) => Promise<void>
-  readonly close: () => Promise<void>
-}
-
-export type CopySource = Pick<State, 'from'> & { readonly topics: readonly string[] | undefined }
+type CopySource = Pick<State, 'from'> & { readonly topics: readonly string[] | undefined }
 
 const STATE = 'state.json'
 export const fileOf = (folder: string, topic: string): string => join(folder, `${topic}.jsonl`)
@@ -80,15 +68,9 @@ const writeState = async (folder: string, state: State): Promise<void> => {
   await rename(`${path}.new`, path)
 }
 
-const stateExists = (folder: string): Promise<boolean> =>
-  readFile(join(folder, STATE)).then(
-    () => true,
-    () => false,
-  )
-
 const openState = async (folder: string, { from, topics }: CopySource, all: readonly string[]): Promise<State> => {
   const selection = [...new Set(topics ?? all)]
-  if (!(await stateExists(folder))) {
+  if (!existsSync(join(folder, STATE))) {
     const state: State = {
       from,
       topics: selection,
@@ -161,11 +143,8 @@ const lockCopy = (folder: string): FileLock => {
   throw new StartupError(`Another ledger consume writes into ${folder}: wait for its end, or use another folder.`)
 }
 
-/**
- * Opens the copy in the folder or creates it, with `all` topics if none are named, and reads its facts. The folder is
- * locked until `close`; throws a StartupError while another process has it.
- */
-export const openCopy = async (folder: string, of: CopySource, all: readonly string[]): Promise<Copy> => {
+/** Opens or creates the copy, with `all` topics if none are named. The folder is locked until `close`. */
+export const openCopy = async (folder: string, of: CopySource, all: readonly string[]) => {
   await createFolders(resolve(folder))
   const lock = lockCopy(folder)
   try {
@@ -177,11 +156,9 @@ export const openCopy = async (folder: string, of: CopySource, all: readonly str
   }
 }
 
-/**
- * Empties the copy in the folder, so that the next run copies every fact anew: facts that are missing in the middle of a
- * file cannot be appended in their order. Throws a StartupError for a copy from Kafka, whose topics keep facts for some
- * days only.
- */
+export type Copy = Awaited<ReturnType<typeof openCopy>>
+
+/** Missing facts cannot be appended in order. Throws for a copy from Kafka, which keeps facts for days only. */
 export const emptyCopy = async (folder: string): Promise<void> => {
   const state = await readState(folder)
   if (state.from === 'kafka')
@@ -203,15 +180,17 @@ const notOfCopy = (folder: string, { id, position, tenantid, source }: Fact): St
       `the log that ${folder} is a copy of: use another folder.`,
   )
 
-const openLockedCopy = async (folder: string, of: CopySource, all: readonly string[]): Promise<Copy> => {
+const openLockedCopy = async (folder: string, of: CopySource, all: readonly string[]) => {
   let state = await openState(folder, of, all)
   const { counts, newest, add, isForeign, addIfNew } = createIndex(of.from)
   const files = await openFiles(folder, state.topics, add)
   return {
-    state: () => state,
-    counts,
+    state: (): State => state,
+    counts: counts as Readonly<Counts>,
+    /** The fact with the greatest position. */
     newest,
-    write: async (facts, progress) => {
+    /** Facts first, then progress; not concurrently. Throws a StartupError, before it writes, for a foreign fact. */
+    write: async (facts: readonly Fact[], progress?: Pick<State, 'cursor' | 'position'>): Promise<void> => {
       const foreign = facts.find(isForeign)
       if (foreign !== undefined) throw notOfCopy(folder, foreign)
       const fresh = facts.filter(fact => files.has(topicOf(fact)) && addIfNew(fact))
@@ -224,7 +203,7 @@ const openLockedCopy = async (folder: string, of: CopySource, all: readonly stri
       state = { ...state, ...progress }
       await writeState(folder, state)
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       for (const file of files.values()) await file.close()
     },
   }

@@ -1,19 +1,12 @@
 import type { Api } from './api.ts'
 import { digestOf, type Entry, entryOf, identityOf, inOrder, isSame, type Range, topicOf, within } from './fact.ts'
 
-/** The difference between a copy and the ledger, found by comparing the manifests of ever smaller ranges. */
-
-export type Surplus = Entry & { readonly why: 'twice' | 'unknown to the ledger' }
+type Surplus = Entry & { readonly why: 'twice' | 'unknown to the ledger' }
 export type Differences = { readonly missing: readonly Entry[]; readonly surplus: readonly Surplus[] }
 
 const NONE: Differences = { missing: [], surplus: [] }
 /** Ranges with at most so many facts are listed, not halved further. */
 const LISTED_MAX = 50
-
-const join = (a: Differences, b: Differences): Differences => ({
-  missing: [...a.missing, ...b.missing],
-  surplus: [...a.surplus, ...b.surplus],
-})
 
 /** Compares two lists in order. The second occurrence of an id is surplus. */
 const compare = (had: readonly Entry[], expected: readonly Entry[]): Differences => {
@@ -38,10 +31,7 @@ const list = async (api: Api, topic: string, range: Range, count: number): Promi
   return entries
 }
 
-/**
- * `entries` are the copy's facts of the topic and of the token's tenant, in order. A range with equal count and hash is
- * complete; another one is halved until it is small enough to be listed.
- */
+/** `entries`: those of the token's tenant, in order. A range that differs is halved until it can be listed. */
 export const differencesIn = async (
   api: Api,
   topic: string,
@@ -57,5 +47,6 @@ export const differencesIn = async (
   if (isSmall) return compare(had, inOrder(await list(api, topic, range, expected.count)))
   const middle = (from + to) / 2n
   const left = await differencesIn(api, topic, { from, to: middle }, had)
-  return join(left, await differencesIn(api, topic, { from: middle + 1n, to }, had))
+  const right = await differencesIn(api, topic, { from: middle + 1n, to }, had)
+  return { missing: [...left.missing, ...right.missing], surplus: [...left.surplus, ...right.surplus] }
 }

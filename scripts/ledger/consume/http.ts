@@ -4,8 +4,6 @@ import { type Api, CursorExpired, type Page, type Start } from './api.ts'
 import type { Copy } from './copy.ts'
 import { digestOf, entryOf, isSame, topicOf } from './fact.ts'
 
-/** Reads GET /events page by page into the copy, starting at its progress. */
-
 const POLL_MS = 1_000
 
 export type HttpConsumer = {
@@ -13,7 +11,6 @@ export type HttpConsumer = {
   readonly copy: Copy
   readonly follow: boolean
   readonly signal: AbortSignal
-  /** Called after each written page. */
   readonly onProgress: () => void
   /** Called when facts that were delivered late may be missing, which a verification shows. */
   readonly onExpiredCursor: () => void
@@ -28,10 +25,7 @@ const completeTo = ({ items, page: { has_more, as_of_position } }: Page, before:
   return (has_more || seen > asOf ? seen : asOf).toString()
 }
 
-/**
- * Throws a StartupError unless the ledger has the newest fact of the copy at its position: it may be another log, or this
- * one as restored from an older backup, whose positions are given to other facts.
- */
+/** The positions of another log, or of this one as restored from an older backup, are given to other facts. */
 const requireSameLog = async (api: Api, copy: Copy): Promise<void> => {
   const newest = copy.newest()
   if (newest === undefined) return
@@ -39,8 +33,9 @@ const requireSameLog = async (api: Api, copy: Copy): Promise<void> => {
   const digest = await api.manifest(topicOf(newest), { from: position, to: position })
   if (!isSame(digest, digestOf([entryOf(newest)])))
     throw new StartupError(
-      `The ledger does not have the newest fact of this copy, ${newest.id} at position ${position}: it is another tenant or ` +
-        'log, or was restored from an older backup. Correct --tenant or --api, or use another folder.',
+      `This copy belongs to tenant ${newest.tenantid}. The tenant that you named has no fact ${newest.id} at position ${position}. ` +
+        'If --tenant or --api is wrong, correct it. If they are right, the ledger was restored from an older backup: keep this ' +
+        'folder, and copy into a new one.',
     )
 }
 

@@ -3,11 +3,6 @@ import { open } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { systemCode } from '../../../src/lib/startupError.ts'
 
-/** Reading and repair of the files of a copy, which have one JSON document per line. */
-
-/** `value` is undefined for a line that is not JSON. */
-export type JsonLine = { readonly number: number; readonly value: unknown }
-
 const parsed = (text: string): unknown => {
   try {
     return JSON.parse(text)
@@ -16,8 +11,8 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** The lines of a file; none if there is no file. */
-export async function* factLines(path: string): AsyncGenerator<JsonLine> {
+/** The lines of a file, of which one that is not JSON has no value; none if there is no file. */
+export async function* factLines(path: string) {
   const input = createReadStream(path)
   let number = 0
   try {

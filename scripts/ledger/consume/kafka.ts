@@ -1,18 +1,15 @@
-import { type Admin, type EachBatchPayload, Kafka, type KafkaConfig, type KafkaMessage, logLevel } from 'kafkajs'
+import { type Admin, type EachBatchPayload, Kafka, type KafkaMessage, logLevel, type SASLOptions } from 'kafkajs'
 import { MANIFESTS_TOPIC } from '../../../src/commands/manifests.ts'
 import type { KafkaConfig as Settings } from '../../../src/settings/config.ts'
 import { StartupError } from '../../../src/lib/startupError.ts'
 import type { Copy } from './copy.ts'
 import { type Fact, factSchema } from './fact.ts'
 
-/** Reads Kafka topics into the copy, with a consumer group of its own. Offsets are committed after the write. */
-
-export type KafkaConsumer = {
+type KafkaConsumer = {
   readonly kafka: Pick<Settings, 'brokers'> & Partial<Settings>
   readonly copy: Copy
   readonly follow: boolean
   readonly signal: AbortSignal
-  /** Called after each written batch. */
   readonly onProgress: () => void
 }
 
@@ -23,27 +20,19 @@ const MAX_WAIT_MS = 250
 const SESSION_MS = 6_000
 const HEARTBEAT_MS = 1_500
 
-const saslOf = ({ mechanism, username, password }: NonNullable<Settings['sasl']>): KafkaConfig['sasl'] => {
-  if (mechanism === 'plain') return { mechanism, username, password }
-  if (mechanism === 'scram-sha-256') return { mechanism, username, password }
-  return { mechanism, username, password }
-}
-
-const clientOf = ({ brokers, ssl, sasl }: KafkaConsumer['kafka']): Kafka => {
-  const login = sasl && saslOf(sasl)
-  return new Kafka({
+const clientOf = ({ brokers, ssl, sasl }: KafkaConsumer['kafka']): Kafka =>
+  new Kafka({
     clientId: CLIENT,
     brokers: [...brokers],
-    ...(ssl === undefined ? {} : { ssl }),
-    ...(login === undefined ? {} : { sasl: login }),
+    ...(ssl !== undefined && { ssl }),
+    ...(sasl && { sasl: { ...sasl } as SASLOptions }),
     logLevel: logLevel.NOTHING,
   })
-}
 
 const PREFIX = 'ce_'
 
 /** A CloudEvent in binary mode: attributes are headers, the value is the data. Equal to the fact over HTTP. */
-export const factOf = ({ headers = {}, value }: Pick<KafkaMessage, 'headers' | 'value'>): Fact => {
+const factOf = ({ headers = {}, value }: Pick<KafkaMessage, 'headers' | 'value'>): Fact => {
   const named = Object.entries(headers).map(([name, header]) => [name, String(header)] as const)
   const attributes = named.flatMap(([name, text]) =>
     name.startsWith(PREFIX) ? [[name.slice(PREFIX.length), text]] : [],
@@ -96,10 +85,7 @@ const remainingFor = async (client: Kafka, copy: Copy): Promise<Map<string, bigi
   }
 }
 
-/**
- * Reads to the present ends of the topics, or with `follow` until the signal. Long because the callbacks of one
- * consumer share its progress and its end.
- */
+/** Long because the callbacks of one consumer share its progress and its end. */
 export const consumeKafka = async ({ kafka, copy, follow, signal, onProgress }: KafkaConsumer): Promise<void> => {
   const client = clientOf(kafka)
   const remaining = await remainingFor(client, copy)

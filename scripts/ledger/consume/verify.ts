@@ -6,9 +6,7 @@ import { type Differences, differencesIn } from './differences.ts'
 import { type Digest, digestOf, type Entry, entryOf, factSchema, inOrder, isSame, type Range, within } from './fact.ts'
 import { factLines } from './jsonLines.ts'
 
-/** Verification of a copy: counts and hashes prove that it has every fact, or show which ones it lacks. */
-
-export type RangeProof = Range & { readonly had: Digest; readonly wanted: Digest; readonly agrees: boolean }
+type RangeProof = Range & { readonly had: Digest; readonly wanted: Digest; readonly agrees: boolean }
 
 export type TopicProof = Differences & {
   readonly topic: string
@@ -22,18 +20,22 @@ export type TopicProof = Differences & {
 
 export type Verified = { readonly ok: boolean; readonly topics: readonly TopicProof[] }
 
-type Loaded = { readonly entries: readonly Entry[]; readonly findings: readonly string[] }
-
-const load = async (folder: string, topic: string): Promise<Loaded> => {
-  const entries: Entry[] = []
+/** The documents of this form in the file of a topic, and a finding for each other line. */
+const load = async <T>(folder: string, topic: string, schema: z.ZodType<T>, noun: string) => {
+  const documents: T[] = []
   const findings: string[] = []
   const path = fileOf(folder, topic)
   for await (const { number, value } of factLines(path)) {
-    const fact = factSchema.safeParse(value)
-    if (fact.success) entries.push(entryOf(fact.data))
-    else findings.push(`Line ${number} of ${path} is no fact.`)
+    const parsed = schema.safeParse(value)
+    if (parsed.success) documents.push(parsed.data)
+    else findings.push(`Line ${number} of ${path} is no ${noun}.`)
   }
-  return { entries: inOrder(entries), findings }
+  return { documents, findings }
+}
+
+const loadFacts = async (folder: string, topic: string) => {
+  const { documents, findings } = await load(folder, topic, factSchema, 'fact')
+  return { entries: inOrder(documents.map(entryOf)), findings }
 }
 
 const isProved = ({ ranges, missing, surplus, findings }: TopicProof): boolean =>
@@ -47,10 +49,7 @@ const proofOf = (had: readonly Entry[], range: Range, { count, sha256 }: Digest)
   return { ...range, had: digest, wanted, agrees: isSame(digest, wanted) }
 }
 
-/**
- * The differences in the ranges that do not agree, in parts that the service counts at once; `entries` are those of the
- * token's tenant.
- */
+/** In parts that the service counts at once; `entries` are those of the token's tenant. */
 const differencesOf = async (
   ranges: readonly RangeProof[],
   topic: string,
@@ -71,7 +70,7 @@ const differencesOf = async (
 export const verifyOverHttp = async (folder: string, { topics, position }: State, api: Api): Promise<Verified> => {
   const proofs: TopicProof[] = []
   for (const topic of topics) {
-    const { entries, findings } = await load(folder, topic)
+    const { entries, findings } = await loadFacts(folder, topic)
     const range = { from: 0n, to: BigInt(position) }
     if (range.to < 0n) {
       proofs.push({ topic, ranges: [], findings: ['Nothing was read yet.'], missing: [], surplus: [], unproved: 0 })
@@ -102,21 +101,12 @@ const sealedSchema = z.object({
 type Sealed = z.output<typeof sealedSchema>['data']
 
 const manifestsIn = async (folder: string) => {
-  const manifests: Sealed[] = []
-  const findings: string[] = []
-  const path = fileOf(folder, MANIFESTS_TOPIC)
-  for await (const { number, value } of factLines(path)) {
-    const sealed = sealedSchema.safeParse(value)
-    if (sealed.success) manifests.push(sealed.data.data)
-    else findings.push(`Line ${number} of ${path} is no manifest.`)
-  }
+  const { documents, findings } = await load(folder, MANIFESTS_TOPIC, sealedSchema, 'manifest')
+  const manifests = documents.map(({ data }) => data)
   return { manifests: manifests.toSorted((a, b) => (a.from_position < b.from_position ? -1 : 1)), findings }
 }
 
-/**
- * The first manifest begins at position 0, and each other one directly after the one before. Facts in a gap cannot be
- * verified; those before the first manifest are no longer in the topic.
- */
+/** Facts in a gap cannot be verified; those before the first manifest are no longer in the topic. */
 const gapsIn = (manifests: readonly Sealed[]): readonly string[] =>
   manifests.flatMap(({ from_position: from }, index) => {
     const before = manifests[index - 1]
@@ -131,22 +121,22 @@ const NO_MANIFEST = 'There is no manifest of it yet: npm run ledger -- manifest,
 
 const rangeOf = ({ from_position: from, to_position: to }: Sealed): Range => ({ from, to })
 
-/**
- * The facts that a manifest counts. Facts that were missing when it was sealed may have come since, and are left out.
- */
+/** Facts that were missing when the manifest was sealed may have come since, and are left out. */
 const countedBy = (sealed: Sealed, entries: readonly Entry[]): readonly Entry[] => {
   const missing = new Set(sealed.missing.map(({ id }) => id))
   return within(entries, rangeOf(sealed)).filter(({ id }) => !missing.has(id))
 }
 
-export type OwnFacts = { readonly api: Api; readonly tenant: string }
-
 /** Verification against the manifests in the copy, which cover all tenants; `own` lists what that tenant lacks. */
-export const verifyByManifests = async (folder: string, { topics }: State, own?: OwnFacts): Promise<Verified> => {
+export const verifyByManifests = async (
+  folder: string,
+  { topics }: State,
+  own?: { api: Api; tenant: string },
+): Promise<Verified> => {
   const { manifests, findings: ofManifests } = await manifestsIn(folder)
   const proofs: TopicProof[] = []
   for (const topic of topics.filter(name => name !== MANIFESTS_TOPIC)) {
-    const { entries, findings } = await load(folder, topic)
+    const { entries, findings } = await loadFacts(folder, topic)
     const about = manifests.filter(sealed => sealed.topic === topic)
     const ranges = about.map(sealed => proofOf(countedBy(sealed, entries), rangeOf(sealed), sealed))
     // With a token, missing facts of its tenant are listed; those of other tenants are reported by range only.

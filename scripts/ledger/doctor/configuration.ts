@@ -2,50 +2,19 @@ import { fileSettingOf, SECRETS } from '../../../src/settings/secretFiles.ts'
 import { SETTINGS, unknownSettingsIn } from '../../../src/settings/config.ts'
 import { INSECURITIES, type InsecurityName, warningOf } from '../../../src/settings/insecureSettings.ts'
 import { withoutSecrets } from '../../../src/lib/redaction.ts'
-import { TOKEN_SETTING } from '../tokenOption.ts'
+import { TOKEN_SETTING } from '../apiClient.ts'
 import { type Check, finding, notUsed, ok } from './finding.ts'
 
-/** The check of the configuration: the settings that this command sees in its environment, without their secrets. */
-
-/**
- * The settings whose values may be seen. A setting that is not listed may have a secret, also one of a later version.
- */
+/** The settings whose values may be seen; any other may have a secret, also one of a later version. */
 export const SHOWN: ReadonlySet<string> = new Set([
   ...['NODE_ENV', 'PORT', 'HOST', 'LEDGER_DATA_DIR', 'LEDGER_PROCESSES', 'LEDGER_ROLES', 'PUBLIC_URL', 'LOG_LEVEL'],
-  ...[
-    'EVENTSTORE_URL',
-    'DATABASE_URL',
-    'METRICS_HOST',
-    'METRICS_PORT',
-    'OIDC_ISSUER',
-    'OIDC_AUDIENCE',
-    'OIDC_WORKLOAD_CLAIM',
-    'CONSOLE_CLIENT_ID',
-    'CONSOLE_SCOPE',
-    'CONSOLE_ENVIRONMENT',
-  ],
-  ...[
-    'KAFKA_BROKERS',
-    'KAFKA_SSL',
-    'KAFKA_SSL_CA_FILE',
-    'KAFKA_SASL_MECHANISM',
-    'KAFKA_SASL_USERNAME',
-    'TRUSTED_PROXIES',
-    'CRASH_AT',
-  ],
+  ...['EVENTSTORE_URL', 'DATABASE_URL', 'METRICS_HOST', 'METRICS_PORT', 'OIDC_ISSUER', 'OIDC_AUDIENCE'],
+  ...['OIDC_WORKLOAD_CLAIM', 'CONSOLE_CLIENT_ID', 'CONSOLE_SCOPE', 'CONSOLE_ENVIRONMENT', 'KAFKA_BROKERS'],
+  ...['KAFKA_SSL', 'KAFKA_SSL_CA_FILE', 'KAFKA_SASL_MECHANISM', 'KAFKA_SASL_USERNAME', 'TRUSTED_PROXIES', 'CRASH_AT'],
   ...['IDEMPOTENCY_RETENTION', 'APPROVAL_FOUR_EYES', 'RATE_LIMITS', 'API_KEYS_PER_TENANT', 'OPERATORS_TENANT'],
-  ...[
-    'ALLOW_INSECURE',
-    'CONCURRENCY_LIMITS',
-    'SUBSCRIPTIONS_PER_TENANT',
-    'SUBSCRIPTION_CONFIRMATION',
-    'SUBSCRIPTION_TOPIC_BYTES',
-    'TENANT_BYTES_PER_DAY',
-    'EXPORT_BYTES_PER_TENANT',
-    'MANIFEST_EVERY',
-    'EVIDENCE_HEADS_FILE',
-    'EVIDENCE_HEADS_EVERY',
-  ],
+  ...['ALLOW_INSECURE', 'CONCURRENCY_LIMITS', 'SUBSCRIPTIONS_PER_TENANT', 'SUBSCRIPTION_CONFIRMATION'],
+  ...['SUBSCRIPTION_TOPIC_BYTES', 'TENANT_BYTES_PER_DAY', 'EXPORT_BYTES_PER_TENANT', 'MANIFEST_EVERY'],
+  ...['EVIDENCE_HEADS_FILE', 'EVIDENCE_HEADS_EVERY'],
   ...SECRETS.map(fileSettingOf),
 ])
 const NAMES: ReadonlySet<string> = new Set([...SETTINGS, TOKEN_SETTING])
@@ -77,7 +46,10 @@ export const checkConfiguration = (env: NodeJS.ProcessEnv): Check => {
 export const checkApproval = (env: NodeJS.ProcessEnv): Check => {
   const amounts = readConfiguration(env)['APPROVAL_FOUR_EYES']
   return amounts === undefined
-    ? notUsed('approval', 'four eyes is off: the creator of an invoice may approve it (APPROVAL_FOUR_EYES)')
+    ? notUsed(
+        'approval',
+        'four-eyes approval is off: users may approve invoices that they created (APPROVAL_FOUR_EYES)',
+      )
     : ok('approval', `four eyes from ${amounts}`)
 }
 

@@ -1,4 +1,8 @@
+import { readFile } from 'node:fs/promises'
+import type { Admin } from 'kafkajs'
 import { z } from 'zod'
+import { MANIFEST_TOPICS, TOPIC_PARTITIONS } from '../../../projections/factTopics.ts'
+import { serverVersionOf } from '../../../src/adapters/eventstoredb/serverVersion.ts'
 import { openClient, refusalOf } from '../../../src/adapters/kafka/client.ts'
 import {
   type ConnectionFailure,
@@ -13,9 +17,6 @@ import { fetchJwksFrom } from '../../../src/identity/fetchJwks.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
 import { withoutPassword } from '../connections.ts'
 import { type Check, finding, notUsed, ok, orNotChecked, answered } from './finding.ts'
-import { checkTopics } from './topics.ts'
-
-/** Checks whether each dependency responds, by the same clients that the service uses. */
 
 type Attempt<T> = { readonly value: T; readonly took: string } | { readonly failed: string; readonly error: unknown }
 
@@ -39,10 +40,10 @@ const PREDICATES: Readonly<Record<ConnectionFailure['kind'], string>> = {
   other: 'does not answer',
 }
 
-/** `until`: what follows from it. */
-const unusable = ({ check, address, settings }: Part, error: unknown, until: string): Check => {
+/** `until`: what follows from it. `own`: another remedy than that of the failure. */
+const unusable = ({ check, address, settings }: Part, error: unknown, until: string, own?: string): Check => {
   const { kind, cause, remedy } = connectionFailureOf(error, settings)
-  return finding(check, `${address} ${PREDICATES[kind]}: ${cause}`, `${remedy} ${until}`)
+  return finding(check, `${address} ${PREDICATES[kind]}: ${cause}`, `${own ?? remedy} ${until}`)
 }
 
 const get = async (url: string): Promise<{ status: number; body: unknown }> => {
@@ -78,7 +79,7 @@ export const checkApi = async (api: string): Promise<Check> => {
   return finding(
     'API',
     `${api} is not ready: ${failingChecks(ready.value.body)}`,
-    'Repair the part that it names; the service then recovers by itself.',
+    'Repair the dependency that it names; the service then recovers by itself.',
   )
 }
 
@@ -97,21 +98,50 @@ export const checkStore = async (
   return { check: unusable(part, tried.error, 'Until then nothing can be written.') }
 }
 
-export const checkPostgres = async (address: string, database: Database): Promise<Check> => {
+const EMBEDDED_POSTGRES =
+  'It is embedded in the service, which restarts it. If this does not help, restart the service.'
+
+export const checkPostgres = async (address: string, database: Database, isEmbedded: boolean): Promise<Check> => {
   const tried = await attempt(() => database.sql('select 1 as one'))
   if ('value' in tried) return ok('Postgres', `${withoutPassword(address)}, ${tried.took}`)
-  return unusable(
-    { check: 'Postgres', address: withoutPassword(address), settings: PART_SETTINGS.database },
-    tried.error,
-    'Until then lists fail, and with the embedded event store, which needs Postgres, commands too.',
+  const part = { check: 'Postgres', address: withoutPassword(address), settings: PART_SETTINGS.database }
+  return isEmbedded
+    ? unusable(part, tried.error, 'Until then lists and commands fail.', EMBEDDED_POSTGRES)
+    : unusable(part, tried.error, 'Until then lists fail.')
+}
+
+const SUBSCRIPTIONS = 'ledger.subscription.'
+
+/** `topics`: the number of partitions by the name of the topic. */
+export const topicsCheck = (topics: ReadonlyMap<string, number>): Check => {
+  const missing = MANIFEST_TOPICS.filter(topic => !topics.has(topic))
+  const other = MANIFEST_TOPICS.filter(topic => (topics.get(topic) ?? TOPIC_PARTITIONS) !== TOPIC_PARTITIONS)
+  const subscriptions = [...topics.keys()].filter(topic => topic.startsWith(SUBSCRIPTIONS)).length
+  if (missing.length === 0 && other.length === 0)
+    return ok('topics', `${MANIFEST_TOPICS.length} of facts, ${subscriptions} of subscriptions`)
+  const words = [
+    ...(missing.length > 0 ? [`There is no topic ${missing.join(', ')}.`] : []),
+    ...other.map(topic => `${topic} has ${topics.get(topic)} partitions instead of ${TOPIC_PARTITIONS}.`),
+  ]
+  return finding(
+    'topics',
+    words.join(' '),
+    missing.length > 0
+      ? 'The publisher creates them: run a process with that role and the right to create topics.'
+      : 'Consumers rely on the order within a key: restore the number, or start with empty topics.',
   )
+}
+
+const checkTopics = async (admin: Admin): Promise<Check> => {
+  const { topics } = await admin.fetchTopicMetadata()
+  return topicsCheck(new Map(topics.map(({ name, partitions }) => [name, partitions.length])))
 }
 
 const silent = { warn: () => undefined, info: () => undefined, debug: () => undefined }
 
 /** The checks of the broker and, if it responds, of the topics. */
 export const checkKafka = async (address: string | null, { kafka }: Config): Promise<readonly Check[]> => {
-  if (address === null) return [notUsed('Kafka', 'none is configured; the same facts are at GET /events')]
+  if (address === null) return [notUsed('Kafka', 'not configured; the same facts are at GET /events')]
   const options = {
     brokers: address.split(','),
     ssl: kafka?.ssl,
@@ -176,5 +206,43 @@ export const checkMetrics = async (metrics: string | null): Promise<Check> => {
     'metrics',
     `${metrics} does not answer: ${why}`,
     'Correct METRICS_PORT; the service itself keeps working.',
+  )
+}
+
+export type Versions = {
+  readonly build: string
+  readonly postgres: string | null
+  readonly event_store: string | null
+}
+
+const POSTGRES_MAJOR_MIN = 14
+const PACKAGE = new URL('../../../package.json', import.meta.url)
+
+const orNull = async (work: Promise<string> | undefined): Promise<string | null> => {
+  if (work === undefined) return null
+  return await answered(work).catch((error: unknown) => `unknown (${reasonOf(error)})`)
+}
+
+const postgresVersion = async ({ sql }: Database): Promise<string> =>
+  (await sql<{ server_version: string }>('show server_version'))[0]?.server_version ?? ''
+
+/** Reads the versions of the servers that answer; one that does not is null. */
+export const readVersions = async (database: Database | undefined, store: string | undefined): Promise<Versions> => {
+  const { version: build } = JSON.parse(await readFile(PACKAGE, 'utf8')) as { version: string }
+  const [postgres, event_store] = await Promise.all([
+    orNull(database && postgresVersion(database)),
+    orNull(store === undefined ? undefined : serverVersionOf(store)),
+  ])
+  return { build, postgres, event_store }
+}
+
+export const checkVersions = ({ build, postgres, event_store }: Versions): Check => {
+  const detail = `build ${build}, Postgres ${postgres ?? 'not reached'}, event store ${event_store ?? 'not reached'}`
+  if (postgres === null || !/^\d/.test(postgres) || Number.parseInt(postgres) >= POSTGRES_MAJOR_MIN)
+    return ok('versions', detail)
+  return finding(
+    'versions',
+    `Postgres ${postgres} is too old.`,
+    `Use Postgres ${POSTGRES_MAJOR_MIN} or newer; the tables need its features.`,
   )
 }

@@ -6,8 +6,6 @@ import { aggregates } from '../../../streams/index.ts'
 import { reasonOf } from '../../../src/lib/connectionFailures.ts'
 import { type Check, finding, notUsed, ok } from './finding.ts'
 
-/** The progress of each feed, as the number of events that it still has to process. */
-
 export type FeedReport = {
   readonly name: string
   /** Null if the feed has never run, -1 if it has run without processing an event. */
@@ -20,14 +18,11 @@ export type FeedReport = {
   readonly error?: string
 }
 
-export const EVENTS_COUNTED_MAX = 1_000
+const EVENTS_COUNTED_MAX = 1_000
 /** The time in which a feed must reach the head as it was at the start of the check. */
 const GRACE_MS = 5_000
 const POLL_MS = 250
-/**
- * A filtered subscription reports its position only at intervals, so that a stored position may lag by this number of
- * events of other categories. The embedded store reports at once.
- */
+/** EventStoreDB reports the position of a filtered subscription only at intervals of so many events. */
 const UNREPORTED_EVENTS_MAX = 128
 
 const EVERYTHING: readonly string[] = Object.keys(aggregates)
@@ -91,15 +86,14 @@ const countBehind = async (store: EventStore, { after, categories, head }: Backl
 export type FeedExamination = {
   readonly store: EventStore
   readonly database: Database
+  /** The position of the newest event. */
+  readonly head: bigint
   readonly hasKafka: boolean
   /** Whether the store is the embedded one, which reports positions at once. */
   readonly isEmbedded: boolean
 }
 
-const readFeeds = async (
-  { store, database, hasKafka }: FeedExamination,
-  head: bigint,
-): Promise<readonly FeedReport[]> => {
+const readFeeds = async ({ store, database, head, hasKafka }: FeedExamination): Promise<readonly FeedReport[]> => {
   const checkpoints = await checkpointsIn(database)
   const reportOf = async (name: string): Promise<FeedReport> => {
     const after = checkpoints.get(name)
@@ -118,11 +112,10 @@ const readFeeds = async (
   return await Promise.all(namesOf(checkpoints, hasKafka).map(reportOf))
 }
 
-const toleratedOf = (name: string, { isEmbedded }: FeedExamination): number =>
-  isEmbedded || CATEGORIES.has(name) ? 0 : UNREPORTED_EVENTS_MAX
-
-const isBehind = ({ name, position, behind, error }: FeedReport, examination: FeedExamination): boolean =>
-  position === null || error !== undefined || behind > toleratedOf(name, examination)
+const isBehind = ({ name, position, behind, error }: FeedReport, { isEmbedded }: FeedExamination): boolean => {
+  const tolerated = isEmbedded || CATEGORIES.has(name) ? 0 : UNREPORTED_EVENTS_MAX
+  return position === null || error !== undefined || behind > tolerated
+}
 
 const checkOf = (feed: FeedReport, examination: FeedExamination): Check => {
   const { name, position, behind, seconds, error } = feed
@@ -146,13 +139,12 @@ const checkOf = (feed: FeedReport, examination: FeedExamination): Check => {
 /** Every expected or existing feed. Feeds that are behind get up to GRACE_MS to reach `head`. */
 export const examineFeeds = async (
   examination: FeedExamination,
-  head: bigint,
 ): Promise<{ feeds: readonly FeedReport[]; checks: readonly Check[] }> => {
   const deadlineMs = performance.now() + GRACE_MS
-  let feeds = await readFeeds(examination, head)
+  let feeds = await readFeeds(examination)
   while (feeds.some(feed => isBehind(feed, examination)) && performance.now() < deadlineMs) {
     await sleep(POLL_MS)
-    feeds = await readFeeds(examination, head)
+    feeds = await readFeeds(examination)
   }
   return { feeds, checks: feeds.map(feed => checkOf(feed, examination)) }
 }

@@ -3,10 +3,7 @@ import { withoutSecrets } from '../../../src/lib/redaction.ts'
 import { sentence } from '../../../src/lib/startupError.ts'
 import { within } from '../../../src/lib/time.ts'
 
-/**
- * The outcome of one check. A finding says in `way_out` how to mend it. A check that could not be made says nothing about
- * its subject, neither good nor bad.
- */
+/** A finding says in `way_out` how to mend it. A check that could not be made says nothing about its subject. */
 export type Check =
   | { readonly check: string; readonly status: 'ok' | 'not_used'; readonly detail: string }
   | {
@@ -33,7 +30,7 @@ export const notChecked = (check: string, reason: string): Check => ({
   check,
   status: 'not_checked',
   detail: withoutSecrets(sentence(reason)),
-  way_out: 'Repair the dependencies that findings name, then run doctor again.',
+  way_out: 'Repair the findings above, then run doctor again.',
 })
 
 const CHECK_MAX_MS = 8_000

@@ -4,18 +4,6 @@ import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { FEED_LEASES, type FeedLease, leaseLock } from '../../../src/schema/locks.ts'
 import { type Check, finding, ok } from './finding.ts'
 
-/** The check of the leases: which process runs the feeds of each role, and since when. */
-
-export type LeaseReport = {
-  readonly name: string
-  /** The host and process id of the process that has the lease, or had it last. */
-  readonly holder: string | null
-  readonly since: string | null
-  /** The number of holders that there were. */
-  readonly epoch: string | null
-  readonly held: boolean
-}
-
 /** The leases without whose holder something is late. `signs`: a head is to be signed. */
 export const neededLeases = ({ hasKafka, signs }: Record<'hasKafka' | 'signs', boolean>): readonly FeedLease[] => [
   'projector',
@@ -35,7 +23,7 @@ const LEASES = `select name, holder, epoch, date_trunc('second', taken_at)::text
 type Row = { readonly name: string; readonly holder: string; readonly epoch: bigint; readonly since: string }
 
 /** The leases in the database; none before the first service has run. */
-export const readLeases = async ({ sql }: Database): Promise<readonly LeaseReport[]> => {
+const readLeases = async ({ sql }: Database) => {
   const rows = (await relationExists(sql, 'ledger_meta.leases')) ? await sql<Row>(LEASES) : []
   const held = new Set((await sql<{ lock: bigint }>(HELD)).map(({ lock }) => lock))
   const names = [...new Set([...FEED_LEASES, ...rows.map(({ name }) => name)])]
@@ -43,20 +31,21 @@ export const readLeases = async ({ sql }: Database): Promise<readonly LeaseRepor
     const row = rows.find(lease => lease.name === name)
     return {
       name,
+      /** The host and process id of the process that has the lease, or had it last. */
       holder: row?.holder ?? null,
       since: row?.since ?? null,
+      /** The number of holders that there were. */
       epoch: row === undefined ? null : String(row.epoch),
       held: held.has(leaseLock(name)),
     }
   })
 }
+export type LeaseReport = Awaited<ReturnType<typeof readLeases>>[number]
 
 const GRACE_MS = 5_000
 const POLL_MS = 250
 
-/**
- * Reads the leases until each of those that are needed is held, for GRACE_MS at most: a new process takes them in turn.
- */
+/** Waits for GRACE_MS at most until the needed leases are held: a new process takes them in turn. */
 export const awaitLeases = async (database: Database, needed: readonly string[]): Promise<readonly LeaseReport[]> => {
   const deadlineMs = performance.now() + GRACE_MS
   for (;;) {
@@ -67,13 +56,11 @@ export const awaitLeases = async (database: Database, needed: readonly string[])
   }
 }
 
-const wordsOf = ({ name, holder, since }: LeaseReport): string => `${name}: ${holder ?? 'unknown'} since ${since}`
-
 /** `needed` are the leases without whose holder something is late. */
 export const checkLocks = (leases: readonly LeaseReport[], needed: readonly string[]): Check => {
   const held = leases.filter(lease => lease.held)
   const missing = leases.filter(lease => !lease.held && needed.includes(lease.name))
-  const holders = held.map(wordsOf).join('; ')
+  const holders = held.map(({ name, holder, since }) => `${name}: ${holder ?? 'unknown'} since ${since}`).join('; ')
   if (missing.length === 0) return ok('locks', holders === '' ? 'none is held' : holders)
   const names = missing.map(({ name, holder }) => (holder === null ? name : `${name} (last ${holder})`)).join(', ')
   return finding(

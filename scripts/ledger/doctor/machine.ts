@@ -5,8 +5,6 @@ import type { Config } from '../../../src/settings/config.ts'
 import { type Certificate, readCertificates } from '../../../src/settings/certificates.ts'
 import { type Check, finding, ok } from './finding.ts'
 
-/** Checks of the machine: Node, the data directory, the disk, the files of certificates. */
-
 const NODE_MAJOR_MIN = 24
 const GIB = 1024 ** 3
 const FREE_MIN_BYTES = GIB
@@ -20,20 +18,17 @@ type Directory = { readonly path: string; readonly exists: boolean; readonly hol
 
 const readDirectory = async (path: string): Promise<Directory> => ({
   path,
-  exists: await stat(path).then(
-    stats => stats.isDirectory(),
-    () => false,
-  ),
+  exists: (await stat(path).catch(() => undefined))?.isDirectory() === true,
   holder_pid: (await holderOf(path)) ?? null,
 })
 
 const checkDirectory = ({ path, exists, holder_pid }: Directory): Check => {
-  if (!exists) return ok('data directory', `${path} does not exist yet`)
+  if (!exists) return ok('data directory', `${path} does not exist; npm start would create it, with a new ledger`)
   return ok(
     'data directory',
     holder_pid === null
-      ? `${path}, held by nobody`
-      : `${path}, held by the process ${holder_pid}; npm run -s ledger -- backup --out FOLDER copies it`,
+      ? `${path}, in use by no process`
+      : `${path}, in use by process ${holder_pid}; to back it up: npm run -s ledger -- backup --out FOLDER`,
   )
 }
 
@@ -59,12 +54,7 @@ export const checkCertificate = ({ name, expires_at }: Certificate, nowMs: numbe
   return finding('certificate', `That of ${name} ${when}.`, 'Renew it; connections fail when it has expired.')
 }
 
-export type Machine = { readonly node: string; readonly data_directory: Directory & { readonly free_bytes: number } }
-
-type Directories = Pick<Config, 'dataDir' | 'certificateFiles'>
-type Examined = { readonly machine: Machine; readonly checks: readonly Check[] }
-
-export const examineMachine = async ({ dataDir, certificateFiles }: Directories): Promise<Examined> => {
+export const examineMachine = async ({ dataDir, certificateFiles }: Pick<Config, 'dataDir' | 'certificateFiles'>) => {
   const node = process.versions.node
   const directory = await readDirectory(dataDir)
   const free_bytes = await freeBytesOn(dataDir)
@@ -79,3 +69,4 @@ export const examineMachine = async ({ dataDir, certificateFiles }: Directories)
     ],
   }
 }
+export type Machine = Awaited<ReturnType<typeof examineMachine>>['machine']

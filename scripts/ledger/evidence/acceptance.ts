@@ -5,7 +5,7 @@ import { derivedId } from '../../../src/lib/identifiers.ts'
 import { reaches, removalOf } from '../../../src/evidence/continuity.ts'
 import { adoptHeads } from '../../../src/evidence/headAdoption.ts'
 import { openHeadFile } from '../../../src/evidence/headFile.ts'
-import { type Head, type HeadRestart, type PublicKeys, signHead, type SigningKey } from '../../../src/evidence/heads.ts'
+import { type Head, type HeadRestart, signHead, type SigningKey } from '../../../src/evidence/heads.ts'
 import { lastRestart, publicKeys, type Restart, storeHead, storeRestart } from '../../../src/evidence/headStore.ts'
 import { leavesBelow, newestLeaves, positionOfLeaf } from '../../../src/evidence/leaves.ts'
 import { isAsSigned } from '../../../src/evidence/liveComparison.ts'
@@ -20,7 +20,7 @@ import { streamOf } from '../../../streams/aggregate.ts'
 import { operatorContext } from '../operatorContext.ts'
 import { linesIn } from './files.ts'
 import { headsOf } from './headsCheck.ts'
-import { boundBy, generationsOf, type Restarts, restartsIn } from './restarts.ts'
+import { boundBy, generationsOf, restartsIn } from './restarts.ts'
 import { RootComparison } from './roots.ts'
 
 /**
@@ -33,7 +33,7 @@ import { RootComparison } from './roots.ts'
  *   Postgres           the tree is cut, the head and the row of the restart are stored
  */
 
-export type Accepting = {
+type Accepting = {
   readonly ledger: Ledger
   readonly database: Pick<Database, 'transaction'>
   readonly headsFile: string
@@ -60,12 +60,11 @@ const isKept = async ({ ledger: { store }, sql, world }: Within, pair: Pair): Pr
     (await removalOf({ store, sql, world }, pair.leaf)) !== undefined)
 
 /** Comparisons of the tree with the heads that bind it: a tree that was changed together with the log does not lead to them. */
-const comparisonsWith = ({ headsFile, signal }: Within, { head, restarts, keys }: SignedHeads): RootComparison[] => {
-  return generationsOf(head, restarts).map(generation => {
+const comparisonsWith = ({ headsFile, signal }: Within, { head, restarts, keys }: SignedHeads): RootComparison[] =>
+  generationsOf(head, restarts).map(generation => {
     const heads = headsOf(linesIn(headsFile, signal), generation, keys)
     return new RootComparison(boundBy(heads, restarts), headsFile)
   })
-}
 
 /**
  * The number of leaves, from the first on, that are in the log as they were signed, and lead to the heads. Leaves after the last head
@@ -107,15 +106,7 @@ const recordAcceptance = async ({ ledger, reason }: Accepting, head: Head): Prom
 }
 
 /** The signed heads, in the file and in Postgres, after each has those of the other. */
-type SignedHeads = {
-  readonly head: Head
-  readonly keys: PublicKeys
-  readonly restarts: Restarts
-  /** The generation of the newest row of a restart. */
-  readonly rowGeneration: number
-}
-
-const readKnown = async ({ sql, headsFile, key, signal }: Within): Promise<SignedHeads> => {
+const readKnown = async ({ sql, headsFile, key, signal }: Within) => {
   const keys = await publicKeys(sql)
   const head = await adoptHeads(sql, openHeadFile(headsFile), key)
   if (head === undefined) throw new StartupError('No head has been signed yet, so there is nothing to accept.')
@@ -124,8 +115,11 @@ const readKnown = async ({ sql, headsFile, key, signal }: Within): Promise<Signe
       `The key ${key.id} has signed no head of this log: accept with the key of the service, EVIDENCE_SIGNING_KEY or that of its data directory.`,
     )
   const restarts = await restartsIn(linesIn(headsFile, signal), keys)
-  return { head, keys, restarts, rowGeneration: (await lastRestart(sql))?.generation ?? 1 }
+  /** The generation of the newest row of a restart. */
+  const rowGeneration = (await lastRestart(sql))?.generation ?? 1
+  return { head, keys, restarts, rowGeneration }
 }
+type SignedHeads = Awaited<ReturnType<typeof readKnown>>
 
 const restartOf = (generation: number, { accepted, ...restart }: HeadRestart): Restart => ({
   generation,

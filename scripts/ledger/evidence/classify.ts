@@ -55,11 +55,9 @@ const countOf = async (lines: AsyncIterable<Line>, isCounted: (line: Line) => bo
   return count
 }
 
-const isOwn = (line: Line): boolean => leafIn(line)?.withheld === undefined
-
 const truncated = async (files: Files, { leaf, line }: Difference): Promise<Finding> => {
   const [total, present] = [
-    await countOf(files.leaves(), isOwn),
+    await countOf(files.leaves(), one => leafIn(one)?.withheld === undefined),
     await countOf(files.events(), one => one.flaw !== 'torn'),
   ]
   const torn = line === undefined ? '' : ', within a line'
@@ -84,7 +82,7 @@ export const classify = async (files: Files, difference: Difference): Promise<Fi
   const place = { line: line.number, index: leaf.index, event_id: leaf.id ?? null, position: leaf.position ?? null }
   const edited = (): Finding => ({
     kind: 'edited',
-    detail: `Line ${line.number} of events.jsonl is not ${nameOf(leaf)} as it was signed${reasonOf(line)}.`,
+    detail: `Line ${line.number} of events.jsonl does not match ${nameOf(leaf)} as it was signed${reasonOf(line)}.`,
     place,
   })
   const leafOfLine = await leafOf(files, line)

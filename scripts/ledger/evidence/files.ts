@@ -5,17 +5,11 @@ import { join } from 'node:path'
 import { keyIdOf } from '../../../src/evidence/heads.ts'
 import { type Line, linesOf } from '../../../src/evidence/lines.ts'
 import { StartupError, systemCode } from '../../../src/lib/startupError.ts'
-import { type FileName, type Manifest, MANIFEST, manifestSchema } from './format.ts'
-
-/** The files of an export that is verified: its manifest, their hashes and their lines. */
+import { type Manifest, MANIFEST, manifestSchema } from './format.ts'
 
 const MANIFEST_BYTES_MAX = 16 * 1024 * 1024
 
-const isThere = (path: string): Promise<boolean> =>
-  stat(path).then(
-    stats => stats.isFile(),
-    () => false,
-  )
+const isThere = async (path: string): Promise<boolean> => (await stat(path).catch(() => undefined))?.isFile() === true
 
 export type ReadManifest = { readonly manifest: Manifest } | { readonly unreadable: string }
 
@@ -37,11 +31,7 @@ const parseManifest = (text: string): ReadManifest => {
 export const readManifest = async (folder: string): Promise<ReadManifest> => {
   const path = join(folder, MANIFEST)
   if (!(await isThere(path))) {
-    const isFolder = await stat(folder).then(
-      stats => stats.isDirectory(),
-      () => false,
-    )
-    if (!isFolder)
+    if ((await stat(folder).catch(() => undefined))?.isDirectory() !== true)
       throw new StartupError(`There is no folder ${folder}. Name one that ledger export --evidence has written.`)
     return { unreadable: 'it does not exist: this is no folder of an export, or the export is incomplete' }
   }
@@ -65,8 +55,6 @@ export async function* linesIn(path: string, signal: AbortSignal): AsyncGenerato
   yield* linesOf(createReadStream(path, { signal }))
 }
 
-export const fileIn = (folder: string, name: FileName): string => join(folder, name)
-
 const PEM = /-----BEGIN [^-]+-----[^-]+-----END [^-]+-----/g
 
 const keysIn = (text: string): readonly KeyObject[] =>
@@ -74,10 +62,7 @@ const keysIn = (text: string): readonly KeyObject[] =>
     ? [...text.matchAll(PEM)].map(([block]) => createPublicKey(block))
     : [createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' })]
 
-/**
- * The public keys in a file, in PEM as `evidence key` prints them, or one in base64 of SubjectPublicKeyInfo, each with its
- * id. Throws a StartupError.
- */
+/** The ids and keys in a file: PEM, or one in base64 of SubjectPublicKeyInfo. Throws a StartupError. */
 export const readPublicKeys = async (path: string): Promise<readonly (readonly [id: string, publicKey: string])[]> => {
   try {
     const keys = keysIn(await readFile(path, 'utf8'))
@@ -89,7 +74,8 @@ export const readPublicKeys = async (path: string): Promise<readonly (readonly [
   } catch (error) {
     if (systemCode(error) === 'ENOENT') throw new StartupError(`There is no file ${path}.`, error)
     throw new StartupError(
-      `${path} does not contain a public key. --key expects PEM, as \`npm run -s ledger -- evidence key\` prints it, or base64-encoded SubjectPublicKeyInfo.`,
+      `${path} does not contain a public key. --key takes the public key of the service, as npm run -s ledger -- evidence key prints it ` +
+        `(PEM, or base64-encoded SubjectPublicKeyInfo); --heads takes a file of heads.`,
       error,
     )
   }

@@ -1,43 +1,40 @@
 import { open, stat } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { PublicKeys } from '../../../src/evidence/heads.ts'
 import type { Line } from '../../../src/evidence/lines.ts'
 import { StartupError } from '../../../src/lib/startupError.ts'
-import type { Finding, Outcome } from '../verify/check.ts'
+import { counted } from '../print.ts'
+import type { Checked, Finding } from '../verify/check.ts'
 import type { Progress, StartProgress } from '../progress.ts'
-import { checkEvents } from './eventsCheck.ts'
-import { classify, type Files } from './classify.ts'
-import { fileIn, hashOfFile, linesIn, readManifest, readPublicKeys } from './files.ts'
 import {
   changedLeaf,
+  checkEvents,
   countFinding,
   emptyFinding,
   endFinding,
   lineFindings,
   sizeFinding,
-  withheldFinding,
-} from './folderFindings.ts'
+  surplusOfWithheld,
+} from './eventsCheck.ts'
+import { classify, type Files } from './classify.ts'
+import { hashOfFile, linesIn, readManifest, readPublicKeys } from './files.ts'
 import { type FileName, FILES, type Manifest } from './format.ts'
 import { checkHeads, headsOf } from './headsCheck.ts'
 import { type Restarts, restartsIn, sentencesOn } from './restarts.ts'
 import { RootComparison } from './roots.ts'
 import { readTrustedHeads } from './trustedHeads.ts'
 
-/** Verifies an export of evidence from its files alone. */
-
-export type FolderOptions = {
+type FolderOptions = {
   readonly folder: string
   /** The files of the public keys that the reader trusts, one key in each; those of the export if absent. */
-  readonly keys?: readonly string[]
+  readonly keys?: readonly string[] | undefined
   /** The file of heads that the reader trusts. */
-  readonly heads?: string
+  readonly heads?: string | undefined
   /** The time of the export as the reader knows it: trusted heads that were signed later may be beyond its end. */
-  readonly asOfMs?: number
+  readonly asOfMs?: number | undefined
   readonly startProgress: StartProgress
   readonly signal: AbortSignal
 }
-
-type Checked = Outcome & { readonly check: string }
 
 const unreadable = (detail: string): readonly Checked[] => [
   { check: 'manifest', detail: 'The export cannot be verified.', findings: [{ kind: 'unreadable', detail }] },
@@ -50,7 +47,8 @@ const changedFiles = async (folder: string, { files }: Manifest, signal: AbortSi
     if (!Object.values(FILES).includes(name as FileName)) continue
     const hash = await hashOfFile(folder, name, signal)
     if (hash === undefined) changed.set(name, 'is not there')
-    else if (hash !== sha256) changed.set(name, 'has changed since it was exported')
+    else if (hash !== sha256)
+      changed.set(name, 'does not match its hash in the manifest: it was changed after the export')
   }
   for (const name of Object.values(FILES)) if (files[name] === undefined) changed.set(name, 'is not in the manifest')
   return changed
@@ -58,7 +56,7 @@ const changedFiles = async (folder: string, { files }: Manifest, signal: AbortSi
 
 const filesOutcome = (changed: ReadonlyMap<string, string>): Checked => ({
   check: 'files',
-  detail: changed.size === 0 ? 'Each file has the hash that the manifest states.' : 'Files differ from the manifest.',
+  detail: changed.size === 0 ? 'All file hashes match the manifest.' : 'Files differ from the manifest.',
   findings: [...changed].map(([name, how]) => ({
     kind: 'changed_file',
     detail: `${name} ${how}.`,
@@ -88,7 +86,7 @@ type Verifying = Omit<FolderOptions, 'keys'> & {
 const eventsOutcome = async (verifying: Verifying): Promise<Checked> => {
   const { folder, heads, asOfMs, manifest, keys, restarts, signal, progress } = verifying
   const { generation } = manifest.head
-  const lines = (name: FileName): AsyncIterable<Line> => linesIn(fileIn(folder, name), signal)
+  const lines = (name: FileName): AsyncIterable<Line> => linesIn(join(folder, name), signal)
   const own = new RootComparison(headsOf(lines(FILES.heads), generation, keys), FILES.heads)
   const trusted =
     heads === undefined
@@ -110,7 +108,7 @@ const eventsOutcome = async (verifying: Verifying): Promise<Checked> => {
     checked.withheld,
     sizeFinding(checked, manifest),
     ...(leafFinding ? [] : [own.finding() ?? endFinding(checked, manifest)]),
-    withheldFinding(checked, manifest),
+    surplusOfWithheld(checked, manifest),
     countFinding(checked, manifest),
     emptyFinding(manifest),
     ...(trusted?.comparisons.flatMap(one => [one.finding(), one.passedOverFinding()]) ?? []),
@@ -122,9 +120,7 @@ const eventsOutcome = async (verifying: Verifying): Promise<Checked> => {
   const compared = own.compared + comparedWithTrusted
   return {
     check: 'events',
-    detail:
-      `${leaves} leaves were compared with events.jsonl and with ${compared} heads, up to that of ${manifest.head.time}; ` +
-      `${checked.withheldCount} withheld${scopeOf(manifest)}.${trusted?.detail ?? ''}`,
+    detail: `Compared: ${counted(leaves, 'event')}, ${checked.withheldCount} of them withheld, and ${counted(compared, 'head')}, the latest of ${manifest.head.time}${scopeOf(manifest)}.${trusted?.detail ?? ''}`,
     findings,
     counts: { events: manifest.events, leaves, heads: compared, withheld: checked.withheldCount },
   }
@@ -133,14 +129,11 @@ const eventsOutcome = async (verifying: Verifying): Promise<Checked> => {
 /** Heads from elsewhere say nothing of the keys that an export brings, with which the heads after them could be forged. */
 const keyOutcome = (keys: PublicKeys, { keys: keyFiles, heads }: FolderOptions): Checked => {
   const ids = [...keys.keys()].join(', ')
-  if (keyFiles !== undefined) return { check: 'key', detail: `${ids}: given with --key.`, findings: [] }
-  const detail = `${ids}: brought by the export. Compare with the key of the service, from elsewhere, and pass that with --key.`
-  const unknown = `The heads are signed by an unknown key, which the export itself brings (${ids}): pass the key of the service, from elsewhere, with --key.`
+  if (keyFiles !== undefined) return { check: 'key', detail: `${ids}, from --key.`, findings: [] }
+  const detail = `${ids}, from the export itself. Get the public key of the service separately, and pass it with --key.`
+  const unknown = `The only copy of the signing key (${ids}) is in the export itself, so it proves nothing. Ask the operator to send you the public key of the service separately (npm run -s ledger -- evidence key prints it), and pass it with --key.`
   return { check: 'key', detail, findings: heads === undefined ? [] : [{ kind: 'unknown_key', detail: unknown }] }
 }
-
-const keysFor = async ({ keys: keyFiles }: FolderOptions, { keys: own }: Manifest): Promise<PublicKeys> =>
-  new Map(keyFiles ? (await Promise.all(keyFiles.map(readPublicKeys))).flat() : Object.entries(own))
 
 const refuseUnreadable = async (path: string): Promise<void> => {
   try {
@@ -159,11 +152,12 @@ export const verifyFolder = async (options: FolderOptions): Promise<readonly Che
   const read = await readManifest(folder)
   if ('unreadable' in read) return unreadable(`manifest.json cannot be read: ${read.unreadable}.`)
   const { manifest } = read
-  const keys = await keysFor(options, manifest)
+  const given = options.keys && (await Promise.all(options.keys.map(readPublicKeys))).flat()
+  const keys = new Map(given ?? Object.entries(manifest.keys))
   const progress = startProgress('evidence', 'events', { total: manifest.head.tree_size })
   try {
     const changed = await changedFiles(folder, manifest, signal)
-    const headLines = linesIn(fileIn(folder, FILES.heads), signal)
+    const headLines = linesIn(join(folder, FILES.heads), signal)
     const { last, ...heads } = await checkHeads(headLines, keys)
     const headsFindings = [...heads.findings]
     if (last?.tree_size !== manifest.head.tree_size || last.root !== manifest.head.root)
@@ -172,7 +166,7 @@ export const verifyFolder = async (options: FolderOptions): Promise<readonly Che
         detail: `heads.jsonl ends with the head of ${last?.tree_size ?? 0} events, and the manifest with that of ${manifest.head.tree_size}.`,
         place: { tree_size: last?.tree_size ?? 0 },
       })
-    const restarts = await restartsIn(linesIn(fileIn(folder, FILES.heads), signal), keys)
+    const restarts = await restartsIn(linesIn(join(folder, FILES.heads), signal), keys)
     if (last !== undefined && (last.generation !== manifest.head.generation || last.log !== manifest.log))
       headsFindings.push({
         kind: 'edited',

@@ -1,7 +1,5 @@
 import { z } from 'zod'
 
-/** The files of an export of evidence, which README.md in each export describes for its readers. */
-
 export const FILES = {
   events: 'events.jsonl',
   leaves: 'leaves.jsonl',

@@ -30,54 +30,41 @@ export async function* headsOf(
   }
 }
 
-const placeOf = (line: Line, head: Head) => ({ line: line.number, tree_size: head.tree_size })
-
 const flawOf = (line: Line, head: Head, before: Head | undefined, keys: PublicKeys): Finding | undefined => {
   const named = `the head of ${counted(head.tree_size, 'event')} in line ${line.number}`
-  const place = placeOf(line, head)
+  const place = { line: line.number, tree_size: head.tree_size }
+  const missing = (why: string): Finding => ({
+    kind: 'missing',
+    detail: `Heads before ${named} are missing: it ${why}.`,
+    place,
+  })
   if (!keys.has(head.key))
     return {
       kind: 'unknown_key',
       detail:
-        `The key ${head.key}, which signed ${named}, is not among the known keys (${[...keys.keys()].join(', ')}). ` +
-        'Pass the key of the service that wrote the heads: npm run -s ledger -- evidence key > key.pem, then --key key.pem.',
+        `Key ${head.key}, which signed ${named}, is not among the keys that you passed (${[...keys.keys()].join(', ')}). ` +
+        'Ask the operator of the service, by a channel that you trust, whether this is its public key ' +
+        '(npm run -s ledger -- evidence key prints it). If it is, pass it with --key; if not, treat the heads as forged.',
       place,
     }
   if (!isSigned(head, keys)) return { kind: 'edited', detail: `The signature of ${named} does not fit.`, place }
-  if (before === undefined || before.generation !== head.generation) {
-    const begins = head.restart?.kept_size ?? 0
-    if (before !== undefined && head.restart === undefined)
-      return { kind: 'missing', detail: `Heads before ${named} are missing: it begins no generation.`, place }
-    if (head.previous_size !== begins)
-      return {
-        kind: 'missing',
-        detail: `Heads before ${named} are missing: it follows one of ${head.previous_size}.`,
-        place,
-      }
-    return undefined
+  const { previous_size, restart } = head
+  if (before?.generation !== head.generation) {
+    if (before !== undefined && restart === undefined) return missing('begins no generation')
+    return previous_size === (restart?.kept_size ?? 0) ? undefined : missing(`follows one of ${previous_size}`)
   }
-  if (head.previous_size > before.tree_size)
-    return {
-      kind: 'missing',
-      detail: `Heads before ${named} are missing: it follows one of ${head.previous_size}.`,
-      place,
-    }
-  if (head.previous_size === before.tree_size && !follows(before, head))
+  if (previous_size > before.tree_size) return missing(`follows one of ${previous_size}`)
+  if (previous_size === before.tree_size && !follows(before, head))
     return { kind: 'edited', detail: `The tree of ${named} does not begin with that of the head before.`, place }
   return undefined
 }
 
-export type HeadsChecked = Outcome & { readonly last: Head | undefined }
-
-/**
- * Reads every head. A line that is torn at the end of the service's own file is no finding: a process was killed in it, and the
- * head never counted; `mayBeTorn` permits that.
- */
+/** `mayBeTorn`: the last line of the service's file may be: a process was killed in it, and it never counted. */
 export const checkHeads = async (
   lines: AsyncIterable<Line>,
   keys: PublicKeys,
   { mayBeTorn = false, advance = () => undefined }: { mayBeTorn?: boolean; advance?: () => void } = {},
-): Promise<HeadsChecked> => {
+): Promise<Outcome & { readonly last: Head | undefined }> => {
   const findings: Finding[] = []
   const unknownKeys = new Set<string>()
   let [count, before]: [number, Head | undefined] = [0, undefined]

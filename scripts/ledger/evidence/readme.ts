@@ -1,7 +1,5 @@
 import { FILES, MANIFEST } from './format.ts'
 
-/** The reader's note of an export: its files and how to verify them, also without this program. */
-
 export const readmeText = (tenant: string | null): string => `# Evidence of a payment ledger
 
 ${tenant === null ? 'All events of the log' : `The events of the tenant ${JSON.stringify(tenant)}`} up to a signed head.

@@ -2,8 +2,6 @@ import { type Head, type HeadRestart, isSigned, type PublicKeys } from '../../..
 import type { Line } from '../../../src/evidence/lines.ts'
 import { headIn } from './headsCheck.ts'
 
-/** The accepted restarts, from the signed heads with which their generations begin. */
-
 /** By the generations that begin with them. */
 export type Restarts = ReadonlyMap<number, HeadRestart>
 

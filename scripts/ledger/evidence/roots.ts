@@ -2,8 +2,6 @@ import type { Head } from '../../../src/evidence/heads.ts'
 import type { Frontier } from '../../../src/evidence/merkle.ts'
 import type { Finding } from '../verify/check.ts'
 
-/** Compares the roots of heads with the tree that is computed from leaves, both read as streams. */
-
 /** The heads of one source that belong to a generation, as they are reached by the growing tree. */
 export class RootComparison {
   private readonly heads: AsyncIterator<Head>

@@ -8,33 +8,19 @@ import { headIn } from './headsCheck.ts'
 import { isBound, type Restarts } from './restarts.ts'
 import { RootComparison } from './roots.ts'
 
-/**
- * The heads that a reader has from elsewhere. The manifest of an export is not signed, so that nothing in it excuses a head with
- * which the export cannot be compared: each is compared, abandoned by an accepted restart, or beyond the end of the export.
- */
+/** The manifest is not signed, so that nothing in it excuses a head that cannot be compared. */
 
-export type TrustedFile = {
+type TrustedFile = {
   readonly path: string
   readonly lines: () => AsyncIterable<Line>
   /** The time of the export as the reader knows it, in milliseconds since the epoch: later heads may be beyond its end. */
   readonly asOfMs: number | undefined
 }
 
-type Group = 'compared' | 'abandoned' | 'beyond'
-
-const groupOf = (head: Head, { head: end }: Manifest, restarts: Restarts): Group => {
+const groupOf = (head: Head, { head: end }: Manifest, restarts: Restarts) => {
   if (head.generation > end.generation) return 'beyond'
   if (head.generation < end.generation) return isBound(head, restarts) ? 'compared' : 'abandoned'
   return head.tree_size <= end.tree_size ? 'compared' : 'beyond'
-}
-
-export type TrustedHeads = {
-  /** One for each generation, to be made while the tree grows. */
-  readonly comparisons: readonly RootComparison[]
-  /** The findings about the heads before any is compared. */
-  readonly findings: readonly Finding[]
-  /** A sentence on the heads that are not compared; empty where there are none. */
-  readonly detail: string
 }
 
 async function* comparable(file: TrustedFile, generation: number, manifest: Manifest, restarts: Restarts) {
@@ -54,19 +40,16 @@ const beyondFinding = ({ beyond, firstBeyond: head }: Counted, path: string, { h
         {
           kind: 'truncated',
           detail:
-            `The export ends with ${end.tree_size} events of generation ${end.generation}, and ${counted(beyond, 'head')} of ${path} ` +
-            `cover more than that, the first of them ${head.tree_size} events of generation ${head.generation}, signed at ${head.time}. ` +
-            'If the heads were copied after the export was made, pass the time of the export, from your own records: --as-of <time>.',
+            `The export contains ${end.tree_size} events of generation ${end.generation}, but ${counted(beyond, 'head')} in ${path} ` +
+            `cover more. The first covers ${head.tree_size} events of generation ${head.generation} and was signed at ${head.time}. ` +
+            'If you copied the heads after the export, pass the time of the export, from your own records: --as-of <time>. ' +
+            'Otherwise the export was truncated.',
           place: { index: end.tree_size },
         },
       ]
 
 /** Reads the file once. Throws a StartupError for one without a head: a comparison with it would prove nothing. */
-export const readTrustedHeads = async (
-  file: TrustedFile,
-  manifest: Manifest,
-  restarts: Restarts,
-): Promise<TrustedHeads> => {
+export const readTrustedHeads = async (file: TrustedFile, manifest: Manifest, restarts: Restarts) => {
   const { path, asOfMs } = file
   const tally: Counted = { heads: 0, abandoned: 0, later: 0, beyond: 0, firstBeyond: undefined }
   const generations = new Set<number>()
@@ -94,8 +77,11 @@ export const readTrustedHeads = async (
   if (tally.heads === 0) throw new StartupError(`${path} has no head: there is nothing to compare the export with.`)
   const { abandoned, later } = tally
   return {
+    /** One for each generation, to be made while the tree grows. */
     comparisons: [...generations].map(of => new RootComparison(comparable(file, of, manifest, restarts), path)),
+    /** The findings about the heads before any is compared. */
     findings: [...flaws, ...beyondFinding(tally, path, manifest)],
+    /** A sentence on the heads that are not compared; empty where there are none. */
     detail:
       (abandoned > 0
         ? ` ${counted(abandoned, 'head')} of ${path} ${abandoned === 1 ? 'was' : 'were'} abandoned by an accepted restart, and not compared.`

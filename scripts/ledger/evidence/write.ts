@@ -1,5 +1,5 @@
-import { timeNow } from '../../../src/lib/time.ts'
-import { readdir, rm, writeFile } from 'node:fs/promises'
+import { createHash, type Hash } from 'node:crypto'
+import { type FileHandle, open, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createFolders } from '../../../src/lib/folders.ts'
 import { reaches } from '../../../src/evidence/continuity.ts'
@@ -14,12 +14,10 @@ import { canonicalRecord, tenantOf } from '../../../src/evidence/record.ts'
 import { holdsCredentials, holdsLogSecret } from '../../../src/evidence/withholding.ts'
 import type { Database, EventStore, World } from '../../../src/ports.ts'
 import { StartupError } from '../../../src/lib/startupError.ts'
+import { timeNow } from '../../../src/lib/time.ts'
 import type { StartProgress } from '../progress.ts'
 import { FILES, type LeafLine, type Manifest, MANIFEST, UNFINISHED } from './format.ts'
-import { LineWriter, type Written } from './lineWriter.ts'
 import { readmeText } from './readme.ts'
-
-/** Writes an export of evidence. */
 
 export type Exported = {
   readonly store: EventStore
@@ -47,6 +45,57 @@ const takeFolder = async (folder: string): Promise<void> => {
   await writeFile(join(folder, UNFINISHED), 'This export is not finished; the same command begins it again.\n')
 }
 
+const BUFFER_BYTES = 256 * 1024
+const OWNER_ONLY_FILE = 0o600
+
+type Written = { readonly sha256: string; readonly bytes: number }
+
+/** Writes a file of lines in pieces, with its length and its SHA-256. */
+class LineWriter {
+  private readonly file: FileHandle
+  private readonly hash: Hash = createHash('sha256')
+  private parts: Buffer[] = []
+  private waiting = 0
+  private bytes = 0
+
+  private constructor(file: FileHandle) {
+    this.file = file
+  }
+
+  /** Replaces a file of an unfinished export. */
+  static async open(folder: string, name: string): Promise<LineWriter> {
+    return new LineWriter(await open(join(folder, name), 'w', OWNER_ONLY_FILE))
+  }
+
+  async write(text: string | Buffer): Promise<void> {
+    const part = Buffer.from(text)
+    this.parts.push(part)
+    this.waiting += part.length
+    if (this.waiting >= BUFFER_BYTES) await this.flush()
+  }
+
+  /** On the disk when it resolves. */
+  async end(): Promise<Written> {
+    await this.flush()
+    await this.file.sync()
+    await this.file.close()
+    return { sha256: this.hash.digest('hex'), bytes: this.bytes }
+  }
+
+  abandon(): Promise<void> {
+    return this.file.close().catch(() => undefined)
+  }
+
+  private async flush(): Promise<void> {
+    const piece = Buffer.concat(this.parts)
+    this.parts = []
+    this.waiting = 0
+    this.bytes += piece.length
+    this.hash.update(piece)
+    await this.file.writeFile(piece)
+  }
+}
+
 /** The writers of the two files that are written side by side, and the counts of the manifest. */
 type Writing = {
   readonly events: LineWriter
@@ -54,10 +103,7 @@ type Writing = {
   readonly counts: { events: number; missing: number; surplus: number }
 }
 
-/**
- * The secret of the log leaves the service in no export, and the stored parts of API keys in none that is made for one
- * tenant. That of all tenants keeps the latter, so that the verification can count what it withholds.
- */
+/** An export of all tenants keeps credentials, so that the verification can count what it withholds. */
 const isSecret = (stream: string, tenant: string | null): boolean =>
   tenant === null ? holdsLogSecret(stream) : holdsCredentials(stream)
 

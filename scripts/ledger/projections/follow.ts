@@ -6,13 +6,9 @@ import { commandLine, interruptible } from '../interruption.ts'
 import { counted, print, printJson, printNotice } from '../print.ts'
 import { progressFor, type StartProgress } from '../progress.ts'
 
-/** Waits for rebuilds that a process of the service executes, and shows how they end. */
-
 const POLL_MS = 250
 /** A process of the service takes a request up within seconds. */
 const PENDING_NOTICE_MS = 10_000
-
-const isUnderWay = ({ state }: RebuildRow): boolean => state === 'pending' || state === 'running'
 
 const sentencesOf = (row: RebuildRow): readonly string[] => {
   const { id, kind, projection, state, difference, parity, error } = row
@@ -60,7 +56,7 @@ const untilEnded = async (
     for (;;) {
       const row = await rowOf(database, id)
       progress.update(Number(row.done), Number(row.total ?? 0) || undefined)
-      if (!isUnderWay(row)) return row
+      if (row.state !== 'pending' && row.state !== 'running') return row
       if (row.state === 'pending' && !isNoticed && performance.now() > noticeAtMs) {
         isNoticed = true
         printNotice('It waits for another rebuild, or for a process with the role projector.')
@@ -72,10 +68,7 @@ const untilEnded = async (
   }
 }
 
-/**
- * Makes the requests, and prints how each rebuild ended. The exit code is 1 if one did not do what was asked for.
- * After Ctrl-C all are requested, and go on in the service: the printed command follows them, and requests none.
- */
+/** After Ctrl-C all are requested, and go on in the service: the printed command follows them, and requests none. */
 export const requestAndFollow = async (
   database: Database,
   requests: readonly (() => Promise<string>)[],

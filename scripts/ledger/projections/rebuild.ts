@@ -1,8 +1,6 @@
 import { READ_MODEL_FOLDERS, READ_MODEL_NAMES } from '../../../projections/index.ts'
-import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
 import { randomId } from '../../../src/lib/identifiers.ts'
-import { recordAuditedDecision } from '../../../src/commands/recordAuditedDecision.ts'
 import {
   acceptDifferences,
   cancelRebuild,
@@ -11,16 +9,11 @@ import {
   rebuildById,
   requestRebuild,
 } from '../../../src/feeds/rebuild/requests.ts'
-import type { Database } from '../../../src/ports.ts'
 import { StartupError } from '../../../src/lib/startupError.ts'
-import { findConnections, howToStart } from '../connections.ts'
-import { operatorContext, withLedger } from '../operatorContext.ts'
+import { operatorContext, recordAccess } from '../operatorContext.ts'
 import { print, printJson } from '../print.ts'
+import { type Stores, withStores } from '../stores.ts'
 import { requestAndFollow } from './follow.ts'
-
-/**
- * `projections rebuild`, `verify`, `rollback`, `follow` and `cancel`: requests that a process of the service executes.
- */
 
 type Json = { readonly json: boolean }
 type WaitOptions = Json & { readonly wait: boolean }
@@ -29,24 +22,9 @@ type RebuildOptions = WaitOptions & { readonly acceptDifferences: boolean; reado
 /** The tenant of the operators of the ledger, whose audit records these are. */
 const OPERATORS = 'ledger'
 
-export type OperatedDatabase = { readonly database: Database; readonly storeUrl: string }
-
-export const withOperatedDatabase = async <T>(work: (operated: OperatedDatabase) => Promise<T>): Promise<T> => {
-  const { config, addresses } = await findConnections()
-  if (addresses.postgres === null || addresses.event_store === null) throw new StartupError(howToStart(config.dataDir))
-  const database = openDatabase({ connectionString: addresses.postgres, applicationName: 'ledger-projections' })
-  try {
-    return await work({ database, storeUrl: addresses.event_store })
-  } finally {
-    await database.close()
-  }
-}
-
 /** The audit record is written before the request, so that no change of tables is without one. */
-const audit = (storeUrl: string, operation: string, resource: string): Promise<void> =>
-  withLedger(storeUrl, ledger =>
-    recordAuditedDecision(ledger, { type: 'GrantAccess', operation, resource }, operatorContext(OPERATORS)),
-  )
+const audit = ({ ledger }: Stores, operation: string, resource: string): Promise<void> =>
+  recordAccess(ledger, { operation, tenant: OPERATORS, resource })
 
 /** doctor and the dead letters name a read model by its checkpoint, which is a name for these commands too. */
 const NAME_OF_CHECKPOINT = new Map(Object.entries(READ_MODEL_FOLDERS).map(([name, checkpoint]) => [checkpoint, name]))
@@ -65,15 +43,13 @@ const OPERATIONS = {
   rollback: 'roll_back_projection',
 } as const
 
-const request = async (
-  { database, storeUrl }: OperatedDatabase,
-  kind: RebuildKind,
-  projection: string,
-): Promise<string> => {
-  await audit(storeUrl, OPERATIONS[kind], projection)
+const request = async (stores: Stores, kind: RebuildKind, projection: string): Promise<string> => {
+  await audit(stores, OPERATIONS[kind], projection)
   const id = randomId('op', realWorld())
   const requested_by = operatorContext(OPERATORS).subject
-  const requested = await database.transaction(sql => requestRebuild(sql, { id, kind, projection, requested_by }))
+  const requested = await stores.database.transaction(sql =>
+    requestRebuild(sql, { id, kind, projection, requested_by }),
+  )
   if (requested.ok) return id
   if (requested.code === 'nothing_kept')
     throw new StartupError(`No earlier tables of ${projection} are kept: it has not been rebuilt.`)
@@ -82,80 +58,66 @@ const request = async (
 }
 
 /** The refused rebuild of the read model, whose tables are switched in spite of its difference. */
-const accept = async (
-  { database, storeUrl }: OperatedDatabase,
-  projection: string,
-  reason: string,
-): Promise<string> => {
-  const newest = (await newestRebuilds(database.sql)).find(row => row.projection === projection)
+const accept = async (stores: Stores, projection: string, reason: string): Promise<string> => {
+  const { sql } = stores.database
+  const newest = (await newestRebuilds(sql)).find(row => row.projection === projection)
   if (newest?.state !== 'refused')
     throw new StartupError(`No rebuild of ${projection} was refused. Rebuild it without --accept-differences first.`)
-  await audit(storeUrl, 'accept_projection_differences', newest.id)
-  if (!(await acceptDifferences(database.sql, newest.id, reason)))
+  await audit(stores, 'accept_projection_differences', newest.id)
+  if (!(await acceptDifferences(sql, newest.id, reason)))
     throw new StartupError(`The rebuild ${newest.id} is no longer refused.`)
   return newest.id
 }
 
-type Requests = readonly (() => Promise<string>)[]
+type Request = (stores: Stores) => Promise<string>
 
-const execute = async (database: Database, requests: Requests, { wait, json }: WaitOptions): Promise<void> => {
-  if (wait) return requestAndFollow(database, requests, json)
-  const ids: string[] = []
-  for (const one of requests) ids.push(await one())
-  if (json) printJson({ ids })
-  else print(`Requested: ${ids.join(' ')}. To follow: npm run -s ledger -- projections follow ${ids.join(' ')}`)
-}
+const execute = (requests: readonly Request[], { wait, json }: WaitOptions): Promise<void> =>
+  withStores('projections', async stores => {
+    const begun = requests.map(request => () => request(stores))
+    if (wait) return requestAndFollow(stores.database, begun, json)
+    const ids: string[] = []
+    for (const begin of begun) ids.push(await begin())
+    if (json) printJson({ ids })
+    else print(`Requested: ${ids.join(' ')}. To follow: npm run -s ledger -- projections follow ${ids.join(' ')}`)
+  })
 
-export const rebuild = (names: readonly string[], options: RebuildOptions): Promise<void> => {
-  const { acceptDifferences: accepts, reason } = options
-  if (accepts && (reason ?? '').trim() === '') throw new StartupError('A reason is required: --reason.')
-  const projections = checkedNames(names)
-  return withOperatedDatabase(operated =>
-    execute(
-      operated.database,
-      projections.map(
-        name => () => (accepts ? accept(operated, name, reason ?? '') : request(operated, 'rebuild', name)),
-      ),
-      options,
-    ),
-  )
+export const rebuild = async (names: readonly string[], options: RebuildOptions): Promise<void> => {
+  const { acceptDifferences: accepts, reason = '' } = options
+  if (accepts && reason.trim() === '') throw new StartupError('A reason is required: --reason.')
+  const requestOf = (name: string): Request =>
+    accepts ? stores => accept(stores, name, reason) : stores => request(stores, 'rebuild', name)
+  await execute(checkedNames(names).map(requestOf), options)
 }
 
 /** All read models where none is named. */
-export const verify = (names: readonly string[], options: WaitOptions): Promise<void> => {
+export const verify = async (names: readonly string[], options: WaitOptions): Promise<void> => {
   const projections = checkedNames(names.length === 0 ? READ_MODEL_NAMES : names)
-  return withOperatedDatabase(operated =>
-    execute(
-      operated.database,
-      projections.map(name => () => request(operated, 'verify', name)),
-      options,
-    ),
-  )
+  const requestOf =
+    (name: string): Request =>
+    stores =>
+      request(stores, 'verify', name)
+  await execute(projections.map(requestOf), options)
 }
 
-export const rollback = (name: string, options: WaitOptions): Promise<void> => {
+export const rollback = async (name: string, options: WaitOptions): Promise<void> => {
   const [projection = name] = checkedNames([name])
-  return withOperatedDatabase(operated =>
-    execute(operated.database, [() => request(operated, 'rollback', projection)], options),
-  )
+  await execute([stores => request(stores, 'rollback', projection)], options)
 }
 
 export const followAll = (ids: readonly string[], { json }: Json): Promise<void> =>
-  withOperatedDatabase(({ database }) =>
-    requestAndFollow(
-      database,
-      ids.map(id => async () => id),
-      json,
-    ),
+  execute(
+    ids.map(id => async () => id),
+    { json, wait: true },
   )
 
 export const cancel = (ids: readonly string[], { json }: Json): Promise<void> =>
-  withOperatedDatabase(async ({ database, storeUrl }) => {
+  withStores('projections', async stores => {
+    const { sql } = stores.database
     const cancelled: string[] = []
     for (const id of ids) {
-      if ((await rebuildById(database.sql, id)) === undefined) throw new StartupError(`There is no rebuild ${id}.`)
-      await audit(storeUrl, 'cancel_projection_rebuild', id)
-      if (await cancelRebuild(database.sql, id)) cancelled.push(id)
+      if ((await rebuildById(sql, id)) === undefined) throw new StartupError(`There is no rebuild ${id}.`)
+      await audit(stores, 'cancel_projection_rebuild', id)
+      if (await cancelRebuild(sql, id)) cancelled.push(id)
     }
     if (json) printJson({ cancelled })
     else print(cancelled.length === 0 ? 'None was running.' : `Cancelled: ${cancelled.join(' ')}`)

@@ -5,12 +5,8 @@ import { openDataDirectory } from '../../../src/embedded/dataDirectory.ts'
 import { startEmbeddedServices } from '../../../src/embedded/startEmbedded.ts'
 import { StartupError } from '../../../src/lib/startupError.ts'
 import { createCleanupStack, type CleanupStack } from '../../../src/lib/cleanupStack.ts'
-import { print, printJson, printNotice } from '../print.ts'
+import { jsonOption, print, printJson, printNotice } from '../print.ts'
 import { findConnections } from '../connections.ts'
-
-/** `projections reset`: empties the tables that are made from the log, for a database that is used with another log. */
-
-type Options = { readonly json: boolean; readonly toThisLog: boolean }
 
 const LEASE_MAX_MS = 5_000
 const RUNNING = 'A service runs on this database. End every instance of it first.'
@@ -29,7 +25,7 @@ const databaseUrlOf = async (cleanup: CleanupStack): Promise<string> => {
   return services.databaseUrl ?? ''
 }
 
-const reset = async ({ json, toThisLog }: Options): Promise<void> => {
+const reset = async ({ json, toThisLog }: { readonly json: boolean; readonly toThisLog: boolean }): Promise<void> => {
   if (!toThisLog)
     throw new StartupError(
       'Confirm with --to-this-log. Everything in Postgres that is derived from the log will be rebuilt.',
@@ -50,7 +46,7 @@ const reset = async ({ json, toThisLog }: Options): Promise<void> => {
 export const resetCommand = new Command('reset')
   .description('Empties read models, checkpoints and dead letters, which the next start rebuilds from the present log.')
   .option('--to-this-log', 'required, as a confirmation: the tables then belong to the present log', false)
-  .option('--json', 'print JSON', false)
+  .addOption(jsonOption())
   .addHelpText(
     'after',
     '\nFor a service that refuses to start because its tables are of another log: another EVENTSTORE_URL, or a store that\n' +

@@ -2,8 +2,6 @@ import { books } from '../../../projections/index.ts'
 import type { Sql } from '../../../src/ports.ts'
 import type { Finding } from './check.ts'
 
-/** The differences between the live tables of the books and the derived ones, which have the same names on this connection. */
-
 /** Differences are shown up to this many per table; the others are counted. */
 const SHOWN_MAX = 20
 
@@ -40,13 +38,11 @@ const differencesOf = ({ table, key }: Compared, live: string): string => `
         (select event_id from "${live}".${entries.name} e where e.position = at_position)) as event_id
     from differing order by ${key.join(', ')} limit ${SHOWN_MAX}`
 
-const rowName = (key: readonly string[], row: Texts): string => key.map(name => `${name} ${row[name]}`).join(', ')
-
 /** One finding per column that differs, or one for a row that only one side has. */
 const findingsOf = ({ table, key }: Compared, { stored, derived, event_id }: Difference): readonly Finding[] => {
   const row = stored ?? derived ?? {}
   const place = { table, ...Object.fromEntries(key.map(name => [name, row[name] ?? null])), event_id }
-  const of = `${table}, ${rowName(key, row)}`
+  const of = `${table}, ${key.map(name => `${name} ${row[name]}`).join(', ')}`
   const by = event_id === null ? 'no event' : `event ${event_id}`
   if (derived === null)
     return [{ kind: 'surplus', detail: `${of}: the row is in the books, and not in the log.`, place }]

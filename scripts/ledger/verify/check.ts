@@ -3,8 +3,6 @@ import type { Config } from '../../../src/settings/config.ts'
 import type { Database, EventStore, World } from '../../../src/ports.ts'
 import type { StartProgress } from '../progress.ts'
 
-/** The checks of `ledger verify`: the types that each check in this folder implements. */
-
 /** One thing that is wrong. `place` has the members that locate it, such as stream, revision, position or account. */
 export type Finding = {
   /** A short word for programs: `edited`, `missing`, `truncated`. */
@@ -24,6 +22,8 @@ export type Outcome = {
   /** Nothing was compared, because there is nothing yet. */
   readonly skipped?: boolean
 }
+
+export type Checked = Outcome & { readonly check: string }
 
 /** The sources of a check, which it only reads. */
 export type Verified = {

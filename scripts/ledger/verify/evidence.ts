@@ -126,11 +126,7 @@ const unreachedFindings = async (comparisons: readonly RootComparison[], newest:
   return []
 }
 
-type LogCompared = Required<Pick<Outcome, 'detail' | 'findings' | 'counts'>> & {
-  readonly unreached: readonly Finding[]
-}
-
-const compareLog = async (verified: Verified, compared: Compared): Promise<LogCompared> => {
+const compareLog = async (verified: Verified, compared: Compared) => {
   const { store, database, world, startProgress, signal } = verified
   const { sql } = database
   const { head } = compared

@@ -3,11 +3,7 @@ import { textIn, uint64In } from '../../grpc/nestedFields.ts'
 import { ProtobufReader, WIRE, tagOf } from '../../grpc/protobufReader.ts'
 import { readUuid } from '../../grpc/uuid.ts'
 
-/**
- * Decodes `ReadResp` messages of the store's Read method into the types of the port. An event is decoded in one pass
- * and only as far as the port needs it: the generated decoder creates a dozen objects per event, and strings from its
- * numbers.
- */
+/** Decodes `ReadResp` messages in one pass: the generated decoder creates a dozen objects per event. */
 
 /** `other`: messages that no reader here needs, such as the last revision of a stream, or the absence of the stream. */
 export type Answer =
@@ -116,11 +112,7 @@ const readRecorded = (from: ProtobufReader, withBytes: boolean): StoredEvent => 
 }
 
 /** Copies, because the event may outlive the frame that it came in. */
-const bytesOf = (
-  data: Buffer | string,
-  metadata: Buffer | string,
-  { created, contentType }: SystemMetadata,
-): NonNullable<StoredEvent['bytes']> => ({
+const bytesOf = (data: Buffer | string, metadata: Buffer | string, { created, contentType }: SystemMetadata) => ({
   data: Buffer.from(data),
   metadata: Buffer.from(metadata),
   contentType: contentType ?? '',

@@ -9,15 +9,10 @@ import { readStream } from './read.ts'
 import { refusalOf } from './refusals.ts'
 import { within } from '../../lib/time.ts'
 
-/** Appends with a timeout and one resend, and tells certain outcomes from unknown ones. */
-
 const RESEND_AFTER_MS = 50
 const APPEND_ATTEMPTS_MAX = 2
 
-/**
- * An append without a response is sent once more with the same event ids: the store recognizes them, so the second
- * response is that of the first. An append that is unanswered after `timeoutMs` is reported as unknown.
- */
+/** Resends an unanswered append once with the same event ids, which the store recognizes. Unanswered again it is unknown. */
 export const append = async (connection: Connection, request: Append, timeoutMs: number): Promise<Appended> => {
   const deadlineMs = performance.now() + timeoutMs
   let mayBeWritten = false
@@ -62,10 +57,7 @@ const attemptOf = async (client: Client, request: Append, deadlineMs: number): P
 
 type Refusal = { readonly refusal: Appended; readonly deadlineMs: number }
 
-/**
- * The outcome of the first append, by the events at its revisions. A refusal of the resend does not tell it: a cluster
- * that has lost its leader refuses the resend because of the first append while that is committed and not yet readable.
- */
+/** By the events at its revisions: a cluster without a leader refuses a resend while the first is not yet readable. */
 const outcomeOfFirst = async (
   connection: Connection,
   request: Append,

@@ -6,10 +6,7 @@ import { type Append, type AppendAnswer, writeAppend } from './appendMessages.ts
 import type { AppendStream } from './appendStream.ts'
 import { CallEnded, isCallError, isLost } from './errors.ts'
 
-/**
- * The appends of one call of the store's BatchAppend method. Each message has its own correlation id, by which its
- * response is found in any order.
- */
+/** The appends of one BatchAppend call, each with a correlation id, by which its response is found in any order. */
 
 /** The progress of an append. After `givenUp` it is not sent any more; `forget` is there once it is sent. */
 export type Sending = { isAbandoned: boolean; sent: boolean; forget?: () => void }
@@ -28,10 +25,7 @@ const APPENDS_PER_WRITE_MAX = 100
 /** Messages are encoded one after the other, so one writer is enough. */
 const writer = new MessageWriter()
 
-/**
- * Writes the message of an append with its prefix in front of those that are there. An append that cannot be encoded is
- * rejected, and returns false.
- */
+/** Writes the message of an append in front of those there. One that cannot be encoded is rejected: false. */
 const encode = (append: Waiting): boolean => {
   const before = writer.size()
   try {

@@ -9,10 +9,7 @@ import { readUuid, writeUuid } from '../../grpc/uuid.ts'
 import type { Appended, ExpectedRevision, NewEvent } from '../../ports.ts'
 import { UnknownResponse } from './errors.ts'
 
-/**
- * Messages of the store's BatchAppend method, encoded from and decoded into the types of the port. The generated
- * classes would create a dozen objects per append, and copy each payload three times.
- */
+/** BatchAppend messages. The generated classes would create a dozen objects per append, and copy each payload three times. */
 
 export type Append = {
   readonly stream: string
@@ -23,10 +20,7 @@ export type Append = {
 /** The answer to the append with this correlation id. */
 export type AppendAnswer = { readonly id: string; readonly outcome: Appended | Error }
 
-/**
- * Far more than an append of this service, and less than a server accepts: an oversized message would end the call with
- * all appends on it.
- */
+/** Far more than an append of this service. A message that the server refuses would end the call with all appends on it. */
 const APPEND_BYTES_MAX = 3 * 1024 * 1024
 const JSON_CONTENT = 'application/json'
 
@@ -54,10 +48,7 @@ const writeProposed = (writer: MessageWriter, { id, type, data, metadata }: NewE
   return dataBytes
 }
 
-/**
- * Options have no deadline: it would be a time of this machine's clock that the store compares with its own, so
- * clocks four seconds apart would fail every append.
- */
+/** No deadline: the store compares it with its own clock, so clocks four seconds apart would fail every append. */
 const writeOptions = (writer: MessageWriter, { stream, expected }: Append): void => {
   const options = writer.size()
   if (expected === 'no_stream') writer.nested(OPTIONS.noStream, options)
@@ -68,10 +59,7 @@ const writeOptions = (writer: MessageWriter, { stream, expected }: Append): void
   writer.nested(REQUEST.options, options)
 }
 
-/**
- * Writes a `BatchAppendReq` with this correlation id in front of what is there, from its last field to its first. Throws
- * if the append is too large, or its data are no JSON; the message must then be discarded.
- */
+/** Writes a `BatchAppendReq`, from its last field to its first. Throws if it is too large or no JSON: discard it then. */
 export const writeAppend = (writer: MessageWriter, id: string, append: Append): void => {
   const { stream, events } = append
   writer.integer(REQUEST.isFinal, TRUE)

@@ -8,20 +8,14 @@ import { callError, foreignResponse, resetError, statusIn } from './callStatus.t
 import { CallEnded } from './errors.ts'
 import type { Session } from './session.ts'
 
-/**
- * A call of the store's BatchAppend method as one HTTP/2 request on a session, by the protocol of
- * gRPC ("gRPC over HTTP2"). The gRPC library sends one message at a time, each in a frame and a system call of its own.
- */
+/** A BatchAppend call as one HTTP/2 request. The gRPC library sends each message in a frame and a system call of its own. */
 
 /** Beyond this size of data that the connection has not taken, `write` returns false. */
 const UNSENT_BYTES_MAX = 256 * 1024
 const ANSWER_BYTES_MAX = 17 * 1024 * 1024
 const { path: PATH } = streamsGrpc.StreamsService.batchAppend
 
-/**
- * Takes encoded messages with their prefixes, and gives decoded answers in arrays; each array holds those that were
- * complete at the same time. Ends when the store ends the call with status 0. Errors are those of the gRPC library.
- */
+/** Takes encoded messages, gives the answers that were complete at the same time as arrays. Errors are the gRPC library's. */
 export class AppendStream extends Duplex {
   private readonly http2: ClientHttp2Session
   private readonly request: ClientHttp2Stream

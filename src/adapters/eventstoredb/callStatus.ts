@@ -1,8 +1,6 @@
 import { Metadata, status } from '@grpc/grpc-js'
 import { type IncomingHttpHeaders, constants } from 'node:http2'
 
-/** The status of a call that is made without the gRPC library, in the shape of the library's errors. */
-
 const OK = String(status.OK)
 const HTTP_OK = 200
 const CONTENT_TYPE = 'application/grpc'

@@ -3,8 +3,6 @@ import { Client } from './client.ts'
 import { refusalBehind, type StoreRefused } from './refusals.ts'
 import { StreamEnds } from './streamEnds.ts'
 
-/** The connection to the event store: one official client, renewed when it hangs. */
-
 const RENEWAL_MS = 1000
 
 export type Connection = {
@@ -30,8 +28,8 @@ const openClient = (connectionString: string): Client => {
 }
 
 /**
- * The client reconnects after a broken connection and pings every 10 s, but waits for a hung one. A call that waits too
- * long renews the client, at most once a second, because that also ends all other calls.
+ * The client reconnects by itself, but waits for a hung connection. A call that waits too long renews the client, at
+ * most once a second, because that also ends all other calls.
  */
 export const openConnection = (connectionString: string): Connection => {
   let client = openClient(connectionString)

@@ -1,9 +1,6 @@
 import code from '@eventstore/db-client/generated/code_pb.js'
 
-/**
- * Errors of the event store: which of them mean that nothing was written, and which that another attempt may succeed. append.ts
- * and read.ts turn them into the port's Unavailable; refusals of this service by the store are in refusals.ts.
- */
+/** Which errors mean that nothing was written, and which that another attempt may succeed. Refusals are in refusals.ts. */
 
 /** No response came for too long; the connection may be half open. */
 export class ResponseTimeout extends Error {

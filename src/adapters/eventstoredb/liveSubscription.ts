@@ -36,10 +36,7 @@ export class LiveSubscription {
     this.readFromEnd = readFromEnd
   }
 
-  /**
-   * The place at which a feed that has caught up, and has passed this position, can join; undefined if it cannot yet. Its
-   * next item may be the one.
-   */
+  /** Where a feed that has caught up to this position can join, perhaps with its next item; undefined if it cannot yet. */
   placeOf(feed: LiveFeed, position: bigint): Place | undefined {
     this.feeds.add(feed)
     if (this.running === undefined && this.feeds.size >= SHARING_MIN) this.running = this.start()

@@ -1,9 +1,8 @@
 import type { FeedItem } from '../../ports.ts'
 
 /**
- * The newest part of the live log in memory, which many feeds read at their own speed. Items are numbered in the order of
- * their arrival, and a feed continues from a number. The memory is bounded whatever the feeds do: the oldest items are
- * removed, and a feed that had not read them yet has fallen behind.
+ * The newest part of the live log, in bounded memory, which many feeds read at their own speed by the numbers of its
+ * items. A feed whose next item was removed has fallen behind.
  */
 
 const ITEMS_MAX = 2_000
@@ -51,10 +50,7 @@ export class LiveWindow {
     return number < this.firstNumber ? undefined : this.items.slice(number - this.firstNumber)
   }
 
-  /**
-   * The number from which a feed that has passed this position continues without a gap; undefined if the window may lack
-   * events between. -1 is the start of the log.
-   */
+  /** Where a feed that has passed this position continues without a gap; undefined if events may be missing. */
   numberAfter(position: bigint): number | undefined {
     const { completeAfter } = this
     if (!this.isLive || completeAfter === undefined || position < completeAfter) return undefined

@@ -3,8 +3,6 @@ import streams from '@eventstore/db-client/generated/streams_pb.js'
 import type { ReadReq } from '@eventstore/db-client/generated/streams_pb.js'
 import type { ReadOptions, SubscribeOptions } from '../../ports.ts'
 
-/** Requests of the store's Read method, converted from the types of the port. */
-
 const { ReadDirection } = streams.ReadReq.Options
 /** System streams begin with a dollar sign. */
 const NOT_SYSTEM = '^[^$]'
@@ -47,10 +45,7 @@ type Subscription = Pick<SubscribeOptions, 'categories' | 'excludeTypes'> & {
   readonly after: SubscribeOptions['after'] | 'end'
 }
 
-/**
- * The store filters by stream or by type, not by both: with excluded types the filter is by type, and the reader
- * selects the categories.
- */
+/** The store filters by stream or by type: with excluded types, the reader selects the categories. */
 const filterMessage = ({ categories, excludeTypes = [] }: Subscription) => {
   const expression = new streams.ReadReq.Options.FilterOptions.Expression()
   const filter = new streams.ReadReq.Options.FilterOptions().setCount(empty())

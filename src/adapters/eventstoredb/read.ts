@@ -10,15 +10,10 @@ import { headRequest, streamRequest } from './messages.ts'
 import type { ReadCall } from './readCall.ts'
 import { within } from '../../lib/time.ts'
 
-/** Reads of one stream and of the head, by the store's Read method. */
-
 const READ_TIMEOUT_MS = 3000
 const readTimeoutMs = (): number => READ_TIMEOUT_MS
 
-/**
- * Another call may renew the connection during a read, and a node may refuse it because it is not the leader. The read
- * continues on the new connection, or at the leader, so often at most.
- */
+/** When another call renews the connection, or a node is not the leader, a read continues elsewhere, so often at most. */
 const INTERRUPTIONS_MAX = 2
 
 /** The rest of the read after these events; undefined after the last one. */
@@ -182,10 +177,7 @@ export const oneByOne = <T>(arrays: AsyncGenerator<readonly T[]>): AsyncIterable
   }
 }
 
-/**
- * The answers of a call until it ends, or until the reader leaves, which cancels it. Throws ResponseTimeout if nothing comes
- * while the reader waits, and the client's own errors.
- */
+/** The answers of a call until it ends or its reader leaves. Throws ResponseTimeout, and the client's own errors. */
 export async function* received(
   call: Cancellable,
   { timeoutMs, signal }: ReceiveOptions,

@@ -8,18 +8,14 @@ import { type CallError, callError, statusIn } from './callStatus.ts'
 import type { Session } from './session.ts'
 
 /**
- * A call of the store's Read method as one HTTP/2 request on a session, by the protocol of gRPC
- * ("gRPC over HTTP2"). The answers of one frame are passed on together; the gRPC library passes each of them through
- * its layers alone, which costs more than decoding it.
+ * A Read call as one HTTP/2 request, whose answers of one frame are passed on together. The gRPC library passes each
+ * through its layers alone, which costs more than decoding it.
  */
 
 const ANSWER_BYTES_MAX = 17 * 1024 * 1024
 const { path: PATH } = streamsGrpc.StreamsService.read
 
-/**
- * The answers of a call, in arrays; each array holds those that were complete at the same time. Errors are those of the
- * gRPC library: `UNAVAILABLE` for a connection that is lost, `INTERNAL` for bytes that are no answers.
- */
+/** Arrays of answers that were complete together. Errors: `UNAVAILABLE` for a lost connection, `INTERNAL` for other bytes. */
 export class ReadCall extends Transform {
   private readonly request: ClientHttp2Stream
   private readonly answers = new MessageSplitter(ANSWER_BYTES_MAX)

@@ -3,8 +3,6 @@ import { storeAddressOf } from '../../lib/storeAddress.ts'
 import { causeOf } from './errors.ts'
 import { encryptionOf } from './session.ts'
 
-/** Refusals of this service by an event store, and how they are recognized. */
-
 /** Reasons for which an event store refuses this service. Each needs a change by an operator. */
 export type Refused = 'credentials' | 'rights' | 'certificate'
 
@@ -44,10 +42,7 @@ export const refusalOf = (error: unknown): StoreRefused | undefined => {
   return CERTIFICATE.test(error.message) ? new StoreRefused('certificate', error.message) : undefined
 }
 
-/**
- * The refusal behind an error. A client that discovers its cluster hides the reason for which no node can be reached, so
- * each node is connected to once for its certificate.
- */
+/** Discovery hides why no node can be reached, so each is connected to once for its certificate. */
 export const refusalBehind = async (connectionString: string, error: unknown): Promise<StoreRefused | undefined> => {
   if (!(error instanceof Error && error.message.startsWith(NOT_DISCOVERED))) return refusalOf(error)
   const address = storeAddressOf(connectionString)

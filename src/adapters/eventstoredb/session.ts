@@ -4,8 +4,8 @@ import type { Encryption } from '../../lib/probe.ts'
 import { type StoreAddress, storeAddressOf } from '../../lib/storeAddress.ts'
 
 /**
- * A connection to the node that the official client has chosen, beside the client's own. Calls on it are made without the
- * layers of the gRPC library (readCall.ts, appendStream.ts), through which payments at 64 connections fall by 28 %.
+ * A connection beside the official client's, to the same node, for calls without the layers of the gRPC library,
+ * through which payments at 64 connections fall by 28 %.
  */
 export type Session = {
   readonly http2: ClientHttp2Session
@@ -13,10 +13,7 @@ export type Session = {
   readonly headers: OutgoingHttpHeaders
 }
 
-/**
- * The flow-control window per call and per connection (RFC 9113, 5.2). With the default of 64 KiB a reader waits for
- * the store after every hundred events; with a round trip of 1 ms that costs 150 ms for 20,000 events.
- */
+/** With the default window of 64 KiB a reader waits after every hundred events: 150 ms for 20,000 at 1 ms round trip. */
 const WINDOW_BYTES = 1024 * 1024
 /** As the client's own connections do. */
 const PINGS = { intervalMs: 10_000, timeoutMs: 10_000 }

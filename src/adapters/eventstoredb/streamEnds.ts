@@ -42,9 +42,8 @@ export class StreamEnds {
   }
 
   /**
-   * Whether the stream certainly has no events from this revision on. False without a read of the head if the log has
-   * grown since the stream was read, as far as this process knows. `readHead` resolves to the position of the log's newest
-   * event; rejects as it does.
+   * Whether the stream certainly ends before this revision. `readHead`, which reads the position of the log's newest
+   * event, is not called if the log is known to have grown since the stream was read.
    */
   async endsBefore(stream: string, from: bigint, readHead: () => Promise<bigint>): Promise<boolean> {
     if (!this.isBefore(stream, from, this.newestSeen)) return false

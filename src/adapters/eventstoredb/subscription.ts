@@ -8,8 +8,6 @@ import { subscribeRequest } from './messages.ts'
 import { begin, newestEvent, oneByOne, received } from './read.ts'
 import { backoffMs, sleep } from '../../lib/time.ts'
 
-/** Catch-up subscriptions to $all that resubscribe after every interruption. */
-
 const CONFIRMATION_TIMEOUT_MS = 5000
 const IDLE_TIMEOUT_MS = 25_000
 const RESUBSCRIBE_MS = 100

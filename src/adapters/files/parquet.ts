@@ -4,10 +4,7 @@ import type { FileFormat } from '../../ports.ts'
 
 type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number]
 
-/**
- * Rows of one row group, which stays in memory until it is full: large enough for compression and statistics, small
- * enough that writing one does not block the event loop for long.
- */
+/** A group stays in memory until it is full: large enough for compression, small enough not to block the event loop. */
 const GROUP_ROWS = 5_000
 
 type Element = Omit<SchemaElement, 'name'>
@@ -15,9 +12,8 @@ type Element = Omit<SchemaElement, 'name'>
 const STRING: Element = { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } }
 
 /**
- * Each type in both notations of Parquet, since older readers know the converted types only. Instants are marked as
- * UTC, because readers take unmarked ones for local times. JSON is stored as text, because some readers show the type
- * JSON as bytes.
+ * In both notations, since older readers know the converted types only. Unmarked instants would count as local times;
+ * some readers show the type JSON as bytes, so it is text.
  */
 const TYPES: Readonly<Record<ColumnType, Element>> = {
   text: STRING,

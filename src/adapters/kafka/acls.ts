@@ -3,8 +3,6 @@ import type { ReadingRights } from '../../ports.ts'
 import { withAdmin } from './adminClient.ts'
 import { type FactBusOptions, protocolErrorOf } from './client.ts'
 
-/** Read access to topics, for brokers with an authorizer. */
-
 const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafkajs
 const { READ, DESCRIBE } = AclOperationTypes
 

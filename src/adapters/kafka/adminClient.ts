@@ -2,8 +2,6 @@ import type { Admin } from 'kafkajs'
 import { BrokerAccessDenied, Unavailable } from '../../ports.ts'
 import { type FactBusOptions, openClient, refusalOf } from './client.ts'
 
-/** Admin connections to Kafka, one for each piece of work. */
-
 /** Existing topics have another number of partitions, or a shorter retention that this service may not lengthen. */
 export class TopicMismatch extends Error {
   constructor(differences: readonly string[]) {
@@ -12,10 +10,7 @@ export class TopicMismatch extends Error {
   }
 }
 
-/**
- * Opens an admin connection for `work` and closes it afterwards. Passes TopicMismatch on; throws BrokerAccessDenied if
- * the broker does not permit the work, and Unavailable for every other error.
- */
+/** An admin connection for `work` alone. Throws TopicMismatch, BrokerAccessDenied, and Unavailable for every other error. */
 export const withAdmin = async <T>(options: FactBusOptions, work: (admin: Admin) => Promise<T>): Promise<T> => {
   const client = openClient(options)
   try {

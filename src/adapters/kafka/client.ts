@@ -13,8 +13,6 @@ import {
 import type { Logger } from '../../ports.ts'
 import { partitionByKey } from './partitioner.ts'
 
-/** Clients of Kafka: their options, their connections, and the meaning of their errors. */
-
 /** Errors of the client are logged as warnings only, because each is either retried or thrown. */
 export type KafkaLogger = Pick<Logger, 'warn'>
 
@@ -138,10 +136,7 @@ const codesIn = (error: unknown): readonly string[] => {
 
 const isNotPermitted = (code: string): boolean => code.endsWith('_AUTHORIZATION_FAILED')
 
-/**
- * The broker's error code (`NOT_LEADER_FOR_PARTITION`), at any depth of kafkajs's wrapping errors. Of the codes for
- * several topics the one of a missing right comes first, because repeating the request does not help against it.
- */
+/** The broker's error code in kafkajs's errors; of several that of a missing right, which no repetition helps. */
 export const protocolErrorOf = (error: unknown): string | undefined => {
   const codes = codesIn(error)
   return codes.find(isNotPermitted) ?? codes[0]

@@ -13,10 +13,7 @@ const RECORD_OVERHEAD_BYTES = 40
 const HEADER_OVERHEAD_BYTES = 10
 /** After this time no further attempt begins, and the caller, which keeps the checkpoint, decides. */
 const PUBLISH_DEADLINE_MS = 10_000
-/**
- * A topic that was just created may be unknown to a broker for a moment. After that it is missing: no attempt can succeed
- * until the caller has created it.
- */
+/** A topic that was just created may be unknown for a moment; after that, no attempt succeeds until it is created. */
 const UNKNOWN_TOPIC_MAX_MS = 1_000
 const CLOSE_GRACE_MS = 5_000
 const PAUSE_MIN_MS = 50
@@ -26,10 +23,7 @@ const ALL_REPLICAS = -1
 type Delivery = { effect: Unavailable['effect']; readonly beganAtMs: number; readonly deadline: number }
 type Connection = Awaited<ReturnType<typeof connect>>
 
-/**
- * While this service is traced, OpenTelemetry's instrumentation of kafkajs adds a traceparent to the headers that it reads. A
- * fact keeps its stored one, so a redelivery is byte-identical; therefore every read of the headers returns a copy.
- */
+/** OpenTelemetry adds a traceparent to the headers that it reads. A fact keeps its own, so every read returns a copy. */
 const guardedRecordOf = ({ key, value, headers }: FactMessage): Message => ({
   key,
   value,
@@ -39,16 +33,7 @@ const guardedRecordOf = ({ key, value, headers }: FactMessage): Message => ({
   set headers(_injected) {},
 })
 
-/** The fact itself: kafkajs copies each record, which costs several times as much when a member is computed. */
-const plainRecordOf = (fact: FactMessage): Message => fact
-
-/** Whether anything is added to the headers of messages that this service sends. */
-const isTraced = (): boolean => propagation.fields().length > 0
-
-/**
- * Upper bound of the bytes of a record whose headers are ASCII, as those of facts are: their bytes are not counted one by one. A
- * request that is too large for another reason is halved (`split`).
- */
+/** Upper bound for ASCII headers, which are not counted one by one. A request that is too large is halved (`split`). */
 const bytesOf = ({ key, value, headers }: FactMessage): number => {
   let bytes = RECORD_OVERHEAD_BYTES + Buffer.byteLength(value) + Buffer.byteLength(key)
   for (const name in headers) {
@@ -75,15 +60,11 @@ const chunked = (facts: readonly FactMessage[]): FactMessage[][] => {
   return chunks
 }
 
+/** Only where tracing is on are records guarded: kafkajs copies each, which costs several times as much then. */
 const byTopic = (chunk: readonly FactMessage[]): TopicMessages[] => {
-  const messageOf = isTraced() ? guardedRecordOf : plainRecordOf
-  const messages = new Map<string, Message[]>()
-  for (const fact of chunk) {
-    const ofTopic = messages.get(fact.topic)
-    if (ofTopic) ofTopic.push(messageOf(fact))
-    else messages.set(fact.topic, [messageOf(fact)])
-  }
-  return [...messages].map(([topic, ofTopic]) => ({ topic, messages: ofTopic }))
+  const isTraced = propagation.fields().length > 0
+  const facts = Map.groupBy(chunk, ({ topic }) => topic)
+  return [...facts].map(([topic, ofTopic]) => ({ topic, messages: isTraced ? ofTopic.map(guardedRecordOf) : ofTopic }))
 }
 
 const connect = async (options: FactBusOptions) => {

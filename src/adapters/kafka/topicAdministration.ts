@@ -4,13 +4,8 @@ import type { TopicSettings } from '../../ports.ts'
 import { TopicMismatch, withAdmin } from './adminClient.ts'
 import { type FactBusOptions, protocolErrorOf } from './client.ts'
 
-/** Creates topics, corrects their retention, and deletes topics. */
-
 const REPLICAS_MAX = 3
-/**
- * With three replicas, an acknowledged message is on two disks at least, and facts can be sent while one broker is
- * down.
- */
+/** An acknowledged message is on two disks at least, and facts can be sent while one broker is down. */
 const IN_SYNC_OF_THREE = 2
 const RETENTION = 'retention.ms'
 const RETENTION_BYTES = 'retention.bytes'
@@ -39,9 +34,8 @@ const create = async (admin: Admin, missing: readonly TopicSettings[]): Promise<
 }
 
 /**
- * The number of partitions by topic; undefined while a partition is unknown or has no leader. The metadata names a
- * leader before that broker acts as one, so the offsets are fetched too: a broker that returns them also accepts
- * messages.
+ * Partitions by topic; undefined while one has no leader. The metadata names leaders before they act as one, so the
+ * offsets are fetched too: a broker that returns them accepts messages.
  */
 const partitionsWithLeaders = async (admin: Admin, names: string[]): Promise<Map<string, number> | undefined> => {
   try {
@@ -158,10 +152,7 @@ const ensure = async (admin: Admin, topics: readonly TopicSettings[]): Promise<v
   await correctRetentions(admin, topics)
 }
 
-/**
- * Creates missing topics, waits until each partition has a leader, and corrects retentions. Throws
- * TopicMismatch with the found and wanted values, BrokerAccessDenied, or Unavailable.
- */
+/** Creates topics with their leaders, and corrects retentions. Throws TopicMismatch, BrokerAccessDenied or Unavailable. */
 export const ensureTopics = async (options: FactBusOptions, topics: readonly TopicSettings[]): Promise<void> => {
   if (topics.length > 0) await withAdmin(options, admin => ensure(admin, topics))
 }
@@ -175,9 +166,8 @@ const remove = async (admin: Admin, topic: string): Promise<void> => {
 }
 
 /**
- * Deletes one topic per request, since the error of one would hide the results of the others. Missing topics are
- * skipped, since kafkajs takes an unknown topic for one that is not known yet. Throws BrokerAccessDenied or
- * Unavailable.
+ * One topic per request: the error of one would hide the results of others. Missing ones are skipped, since kafkajs
+ * waits for them. Throws BrokerAccessDenied or Unavailable.
  */
 export const deleteTopics = (options: FactBusOptions, topics: readonly string[]): Promise<void> =>
   withAdmin(options, async admin => {

@@ -1,10 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { BINARY_TYPES, type BinaryType, framed } from './binaryValues.ts'
 
-/**
- * Binary encoding of array parameters (`$1::text[]`). Arrays with a value that has no binary form (binaryValues.ts) keep the
- * text form, so Postgres reads it by its own rules, and refuses it with its own error.
- */
+/** Binary array parameters. One with a value without a binary form stays text, which Postgres reads by its own rules. */
 
 /** Undefined for values that must keep the text form. */
 const encoded = (element: BinaryType, values: readonly unknown[]): Buffer | undefined => {

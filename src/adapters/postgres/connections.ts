@@ -4,18 +4,13 @@ import { currentAccount } from '../../fairness/currentAccount.ts'
 import { type EndTurn, HELD_UNTIL_DONE, Turns } from '../../fairness/turns.ts'
 import { Unavailable } from '../../ports.ts'
 
-/** The connections of a pool, and the turns in front of them. */
-
 export const CONNECT_TIMEOUT_MS = 2_000
 
 /** A connection, which must be released; `isBroken` closes it. */
 export type Connection = { readonly client: PoolClient; readonly release: (isBroken?: boolean) => void }
 export type Connect = () => Promise<Connection>
 
-/**
- * Tenants take turns for the connections of a pool (src/fairness/turns.ts); the service's own work does not wait in
- * their queue. Throws Unavailable: nothing was sent, because there was no turn in time, or no connection.
- */
+/** Tenants take turns for connections; the service's own work does not queue with them. Throws Unavailable without effect. */
 export const connectInTurn = (pool: Pool, timeShareWhenContended: number): Connect => {
   const clock = { monotonicMs: () => performance.now(), sleep: (timeMs: number) => sleep(timeMs) }
   const limits = { ...HELD_UNTIL_DONE, timeShareWhenContended, waitMaxMs: CONNECT_TIMEOUT_MS }

@@ -2,10 +2,7 @@ import { type Connection, type PoolClient, Query } from 'pg'
 import type { TableRows } from '../../../projections/projection.ts'
 import { BINARY_TYPES, type BinaryType, framed } from './binaryValues.ts'
 
-/**
- * `copy … from stdin` in its binary format, which costs Postgres about half of an insert of the same rows: pages are filled
- * and logged as a whole.
- */
+/** `copy … from stdin` in binary costs Postgres half of an insert: pages are filled and logged as a whole. */
 
 /** Copies as one statement of a transaction: the rows of each table in the order of the text. */
 export type Copy = { text: string; copied: readonly Buffer[] }

@@ -1,7 +1,4 @@
-/**
- * The database port on Postgres: one pool, exact values, bounded waits, and errors that tell whether a write may have
- * happened.
- */
+/** The database port on Postgres, with errors that tell whether a write may have happened. */
 
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -47,10 +44,7 @@ const SNAPSHOT_STATEMENT_TIMEOUT_MS = 30_000
 const statementName = (text: string): string =>
   `s_${createHash('sha256').update(text).digest('base64url').slice(0, 32)}`
 
-/**
- * Names for repeated statements: a named statement is parsed and planned once per connection. Bounded, because
- * connections keep prepared statements for their lifetime and the number of generated texts is unlimited.
- */
+/** A named statement is planned once per connection, which keeps it for its lifetime, so names are bounded. */
 const statementNames = (): ((text: string) => string | undefined) => {
   const names = new Map<string, string>()
   const seenOnce = new LRUCache<string, true>({ max: SEEN_ONCE_MAX })

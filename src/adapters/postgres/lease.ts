@@ -29,7 +29,6 @@ export type LeaseOptions = {
 
 export const leaseDefaults: LeaseOptions = { pollMs: 250, heartbeatMs: 2_000, idleMs: 8_000 }
 
-type Held = { readonly client: Client; readonly epoch: bigint }
 type Work = Parameters<Database['withLease']>[2]
 type LeaseRequest = { readonly name: string; readonly stop: AbortSignal; readonly waiting: (error: unknown) => void }
 
@@ -49,10 +48,7 @@ export class LeaseLost extends Error {
   }
 }
 
-/**
- * The first call in every transaction of a holder: throws LeaseLost unless `epoch` is the newest, and keeps it the
- * newest until the transaction ends. Fences of one holder do not block each other.
- */
+/** First in every transaction of a holder: throws LeaseLost unless `epoch` is the newest, and keeps it so until the end. */
 export const fence = async (sql: Sql, name: string, epoch: bigint): Promise<void> => {
   const [lease] = await sql<{ epoch: bigint }>('select epoch from ledger_meta.leases where name = $1 for share', [name])
   if (lease?.epoch !== epoch) throw new LeaseLost(name, epoch, lease?.epoch)
@@ -98,11 +94,7 @@ const takeEpoch = async (client: Client, name: string): Promise<bigint> => {
   return BigInt(rows[0]?.epoch ?? 0)
 }
 
-const tryAcquire = async (
-  config: ClientConfig,
-  request: LeaseRequest,
-  options: LeaseOptions,
-): Promise<Held | undefined> => {
+const tryAcquire = async (config: ClientConfig, request: LeaseRequest, options: LeaseOptions) => {
   const client = await connect(config, options)
   try {
     await client.query(await tableStatements('leases'))
@@ -142,9 +134,7 @@ const keepAlive = (client: Client, heartbeatMs: number, lost: AbortController): 
   return () => clearInterval(timer)
 }
 
-/**
- * Runs `work` as the only holder of `name`; see `Database.withLease`. Resolves without running it if stopped first.
- */
+/** Runs `work` as the only holder of `name` (`Database.withLease`), or not at all if stopped first. */
 export const holdExclusively = async (
   config: ClientConfig,
   options: LeaseOptions,

@@ -3,8 +3,6 @@ import { type Row, Unavailable } from '../../ports.ts'
 import { type Copy, copyInto } from './copiedRows.ts'
 import { statementError } from './errors.ts'
 
-/** The order of the statements of one transaction. */
-
 /** `copied`: the rows of a copy. */
 export type Statement = {
   text: string
@@ -31,10 +29,7 @@ const execute = async <R extends Row>(client: PoolClient, statement: Statement):
   return []
 }
 
-/**
- * Sends the statements of a transaction one after the other: the time limit of each begins when it is sent. After an answer
- * that did not come in time nothing more is sent, because each statement would wait for its own time limit.
- */
+/** One after the other, so the time limit of each begins when it is sent. After a late answer nothing more is sent. */
 export const sendInTurn = (client: PoolClient): Turns => {
   let last: Promise<unknown> = Promise.resolve()
   let unavailable: Unavailable | undefined

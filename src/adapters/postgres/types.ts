@@ -11,10 +11,7 @@ const TIMESTAMPTZ_ARRAY = 1185
 
 const INSTANT = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d{1,3})\d*)?\+00$/
 
-/**
- * RFC 3339 in UTC with milliseconds; sessions run in UTC. `infinity` and years beyond 9999 or before our era have other
- * forms and are not converted.
- */
+/** RFC 3339 in UTC with milliseconds. `infinity` and years that have another form are not converted. */
 export const timestamp = (text: string): string => {
   const [, day, time, fraction = ''] = INSTANT.exec(text) ?? []
   return day === undefined ? text : `${day}T${time}.${fraction.padEnd(3, '0')}Z`

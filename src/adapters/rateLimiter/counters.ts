@@ -49,10 +49,7 @@ const withTimeout = <T>(work: Promise<T>): Promise<T> =>
     throw new Error('Counting took too long.')
   })
 
-/**
- * The keys over their limit, with the end of their window: until then no request of them needs a statement. Bounded by
- * an LRU cache: an evicted key is counted again.
- */
+/** The keys over their limit need no statement until the end of their window. An evicted one is counted again. */
 const rememberExceeded = () => {
   const exceeded = new LRUCache<string, { used: number; untilMs: number }>({ max: EXCEEDED_MAX })
   return {
@@ -86,10 +83,7 @@ const withFallback = (shared: Limiter, onFailure: (error: unknown) => void): Spe
   }
 }
 
-/**
- * Counts for all instances in Postgres (sharedCounts.ts). While the database does not answer, each instance counts alone,
- * since a rate limit is no reason to refuse a payment. `close` before the database is closed.
- */
+/** Counts in Postgres for all instances, alone while it does not answer. `close` before the database is closed. */
 export const openSharedCounter = async (
   database: Database,
   onFailure: (error: unknown) => void,

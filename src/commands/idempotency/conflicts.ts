@@ -1,17 +1,12 @@
 import type { IdempotencyRecord } from '../../../streams/idempotencyRecord.ts'
 import type { AnyEvent } from '../../../streams/decider.ts'
 import type { Recorded } from '../../../streams/envelope.ts'
-import type { Id, IdPrefix, KeyBindingId } from '../../../streams/ids.ts'
-import { withPrefix } from '../../../streams/ids.ts'
+import { type Id, type IdPrefix, type KeyBindingId, withPrefix } from '../../../streams/ids.ts'
 import { keyBindingEntity } from '../entities.ts'
 import { type Context, handle, type Ledger } from '../commandHandler.ts'
 import { isExpired } from './retention.ts'
 
-/**
- * The conflicts of a reused idempotency key, found by the idempotency record that the first request with the key
- * stored: in the event of its command (the member `claim`), or in a stream of the key itself. How long
- * a key is remembered: idempotency/retention.ts.
- */
+/** The conflicts of a reused key, by the record of its first request: the `claim` in an event, or in a stream of the key. */
 
 /** The reason why a request may not use its key: another request has used it, or the first use is too long ago. */
 export type KeyConflict =
@@ -37,9 +32,8 @@ export const idempotencyRecordIn = (history: readonly Recorded<AnyEvent>[]): Ide
 }
 
 /**
- * The conflict of a key that was used before; undefined for the same request within the retention. `record` is that of
- * this request, `first` that of the first one. The same request counts as durable, since the first one's effect is its
- * own.
+ * The conflict of a used key; undefined for the same request within the retention, which counts as durable: the effect
+ * of the first one is its own.
  */
 export const keyConflict = (
   { world, noteEffect }: Ledger,
@@ -70,10 +64,7 @@ export const recordKey = async (ledger: Ledger, key: KeyUse, context: Context): 
   return keyConflict(ledger, key.resourceId, key.idempotencyRecord, handled.state.claim)
 }
 
-/**
- * As `recordKey`, for a request that will be refused: reads the binding and writes none. 'unbound' for a key that is
- * free.
- */
+/** As `recordKey`, for a request that will be refused: writes no binding. 'unbound' for a free key. */
 export const recordedKeyConflict = async (
   ledger: Ledger,
   key: KeyUse,

@@ -4,11 +4,8 @@ import type { Rejection } from '../../../streams/decider.ts'
 import type { Recorded } from '../../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../../streams/ids.ts'
 import type { Entity, Kind } from '../entities.ts'
-import type { Handled, Ledger, CommandRequest } from '../commandHandler.ts'
-import { handle } from '../commandHandler.ts'
+import { type Handled, type Ledger, type CommandRequest, handle } from '../commandHandler.ts'
 import { idempotencyRecordIn, keyConflict, type KeyConflict } from './conflicts.ts'
-
-/** The creation of resources, and the replay of its outcome for a repeated idempotency key. */
 
 /** The outcome of a creating command that may carry an idempotency key. */
 export type CreationResult<R, Code extends string = string> =
@@ -48,8 +45,7 @@ export const rowUntil = async <K extends Kind>(
 }
 
 /**
- * Creates a resource with a single event. With an idempotency record the id is derived from the key, so a
- * retry finds the first result: the append at "no stream" both binds the key and creates the resource.
+ * Creates a resource with a single event. The append at "no stream" binds the key too, from which the id is derived.
  */
 export const create = async <K extends Kind>(
   ledger: Ledger,

@@ -5,8 +5,7 @@ import { paymentEntity } from '../entities.ts'
 import { KEY_WAIT_MS } from '../../settings/timeBudgets.ts'
 
 /**
- * Turns of the payments with the same idempotency key in this process: one at a time stores the text of its reference
- * and appends the event that binds the key. The others wait for it, but not longer than KEY_WAIT_MS.
+ * One payment with a key at a time stores the text of its reference and binds the key. Others wait KEY_WAIT_MS at most.
  */
 
 const lockOf = (id: PaymentId): string => `requests with the key of ${id}`

@@ -12,16 +12,13 @@ import type { JsonObject } from '../../ports.ts'
  * 2. *Lock* (keyLock.ts): concurrent requests with the key wait for the first of them.
  * 3. *Conflicts* (conflicts.ts): a later request with the key is the same one and is answered with the first result, or
  *    another one and is refused.
- * 4. *Outcomes* (outcomes.ts): the result under a key, for a caller that lost the answer.
+ * 4. *Outcomes* (keyStatus.ts): the result under a key, for a caller that lost the answer.
  * 5. *Retention* (retention.ts): the record says until when its key is remembered.
  */
 
 export type KeyScope = { tenant: string; subject: string; client: string; operation: string }
 
-/**
- * An idempotency key in its scope: tenant, caller and operation. A fresh token of the same caller does not change the
- * scope; another caller does.
- */
+/** A fresh token of the same caller does not change the scope of a key; another caller does. */
 export type ScopedKey = {
   readonly scope: KeyScope
   readonly key: string

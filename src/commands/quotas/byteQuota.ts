@@ -1,14 +1,13 @@
 import type { JsonObject } from '../../ports.ts'
 
 /**
- * The quota of bytes that a tenant may store each day. The log is never deleted, so rate limits alone would let a
- * tenant fill any disk. The command handler checks and counts every append, the storage of personal texts its rows.
+ * The bytes that a tenant may store each day, since the log is never deleted. The command handler and the personal
+ * texts check and count.
  */
 
 /**
- * `command`: new work, refused once the quota is used up. `audit_record`: a decision about a caller, which may use
- * AUDIT_SHARE more, so a tenant with a full quota can still read and its refusals are still recorded.
- * `completion`: work that ends what was begun; counted, and never refused.
+ * `command`: refused once the quota is used up. `audit_record`: may use AUDIT_SHARE more, so that reading and refusals
+ * can still be recorded. `completion`: counted, and never refused.
  */
 export type QuotaUse = 'command' | 'audit_record' | 'completion'
 
@@ -30,10 +29,7 @@ export type ByteQuota = {
 /** For operators' commands and tests. */
 export const NO_BYTE_QUOTA: ByteQuota = { check: async () => undefined, count: () => undefined }
 
-/**
- * Throws QuotaExceeded for a command of which nothing is durable. One that has begun is finished, so no payment has
- * to wait for the next day to have an outcome.
- */
+/** A command that has begun is finished, so no payment waits for the next day to have an outcome. */
 export const checkQuota = async (
   { byteQuota, hasEffect }: { readonly byteQuota: ByteQuota; readonly hasEffect: () => boolean },
   context: Charged,

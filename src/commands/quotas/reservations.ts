@@ -1,10 +1,7 @@
-import { type Database, Unavailable } from '../../ports.ts'
+import { type Database, unlessUnavailable } from '../../ports.ts'
 import { LOCK_NAMES } from '../../schema/locks.ts'
 
-/**
- * Reservations under the quotas of exports, API keys and subscriptions. A place is taken before the event that needs it
- * is appended, so two concurrent requests cannot both take the last one.
- */
+/** A place is taken before the event that needs it is appended, so two requests cannot both take the last one. */
 
 /** A reservation whose resource the read model does not show after this time is taken for one that was never created. */
 const UNSEEN_MAX = '60 seconds'
@@ -112,14 +109,7 @@ export const keepReservation = async (
   { sql }: Database,
   { kind, tenant, id }: Pick<Place, 'kind' | 'tenant' | 'id'>,
 ): Promise<void> => {
-  try {
-    await sql('update reservations set is_created = true where kind = $1 and tenant_id = $2 and id = $3', [
-      kind,
-      tenant,
-      id,
-    ])
-  } catch (error) {
-    // A failure here changes nothing: the resource is created, and the read model will show it.
-    if (!(error instanceof Unavailable)) throw error
-  }
+  const text = 'update reservations set is_created = true where kind = $1 and tenant_id = $2 and id = $3'
+  // A failure here changes nothing: the resource is created, and the read model will show it.
+  await unlessUnavailable(sql(text, [kind, tenant, id]))
 }

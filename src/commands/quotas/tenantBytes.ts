@@ -5,11 +5,9 @@ import { type ByteQuota, maxBytesFor, QuotaExceeded, type QuotaUse } from './byt
 import { DAY_MS, dayOf } from '../../lib/time.ts'
 
 /**
- * Counts the bytes of each tenant and day in Postgres, for all instances. Bytes are counted in memory and added about
- * once a second, in one statement for all tenants, so a payment costs no statement more. An instance counts at most
- * AHEAD_SHARE of a quota in memory alone, beyond which commands of that tenant wait for the statement. So tenants exceed
- * their quota by that share for each instance, and by the commands in flight. While Postgres does not answer, each
- * instance enforces the quota by its own count.
+ * Bytes are counted in memory, and added to Postgres about once a second, for all tenants in one statement. Beyond
+ * AHEAD_SHARE of a quota in memory, commands of the tenant wait for that: quotas are exceeded by at most that share for
+ * each instance, and the commands in flight. Without Postgres each instance goes by its own count.
  */
 
 const FLUSH_MS = 1_000
@@ -92,10 +90,8 @@ class Usage {
 }
 
 /**
- * The loop begins here rather than in a request, whose account would otherwise wait for the connection in its tenant's
- * queue. It sleeps while there is nothing to add.
- *
- * Long because its functions share the counts of one process.
+ * Long because its functions share the counts of one process. The loop begins here, not in a request, whose account
+ * would wait in its tenant's queue for the connection.
  */
 export const openTenantBytes = ({ database, world, bytesPerDay, onFailure }: TenantBytesOptions): TenantBytes => {
   const usage = new Usage()

@@ -3,10 +3,9 @@ import type { Database, Sql, World } from '../../ports.ts'
 import { DAY_MS, dayOf } from '../../lib/time.ts'
 
 /**
- * The confirmation of subscriptions by their creators. An outside issuer does not tell whom it has removed, so a
- * subscription is stopped when its creator has not been seen with a valid credential for a period
- * (SUBSCRIPTION_CONFIRMATION). The creator of each subscription and the last day it was seen are in Postgres. A
- * subscription without a row counts as seen on the day of the first check, also after Postgres was restored.
+ * An outside issuer does not tell whom it has removed, so a subscription is stopped when its creator was not seen with
+ * a valid credential for SUBSCRIPTION_CONFIRMATION. One without a row counts as seen on the day of the first check,
+ * also after Postgres was restored.
  */
 
 const FLUSH_MS = 5_000
@@ -64,10 +63,8 @@ const NOTE = `
 const keyOf = ({ tenant, subject, client }: SeenCaller): string => JSON.stringify([tenant, subject, client])
 
 /**
- * The loop begins here rather than in a request, whose account would otherwise wait for the connection in its tenant's
- * queue. It sleeps while there is nothing to write.
- *
- * Long because its functions share the callers of one process.
+ * Long because its functions share the callers of one process. The loop begins here, not in a request, whose account
+ * would wait in its tenant's queue for the connection.
  */
 export const openCallersSeen = ({ database, world, onFailure }: CallersSeenOptions): CallersSeen => {
   const closing = new AbortController()

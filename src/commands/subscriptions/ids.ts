@@ -4,9 +4,8 @@ import { randomId } from '../../lib/identifiers.ts'
 import { idOfKey, type ScopedKey } from '../idempotency/record.ts'
 
 /**
- * Ids of subscriptions and of their replays. The last characters of a subscription's id are always zero: an
- * operation id puts the number of a replay there, so it leads to the subscription's stream without a look-up. The
- * rest of the id, 110 bits, cannot be guessed.
+ * A subscription's id ends in zeros, where the id of a replay's operation has its number: it leads to the stream
+ * without a look-up. The other 110 bits cannot be guessed.
  */
 
 const REPLAY_DIGITS = 4

@@ -28,8 +28,7 @@ export const allowanceBy =
   }
 
 /**
- * An allowance for frequent checks: a cached yes may be some seconds old, a no is verified. Otherwise a delivery that
- * was resumed right after its tenant was reinstated would be stopped again by the cached status.
+ * For frequent checks: a cached yes may be seconds old, a no is verified, as the tenant may just have been reinstated.
  */
 export const watchedAllowance = (ledger: Ledger): IsStillAllowed => {
   const usual = allowanceBy(createTenantStatuses(ledger))

@@ -1,7 +1,5 @@
 import { type Expected, NO_REVISION, TOMBSTONE_REVISION } from './record.ts'
 
-/** The rules by which an append is accepted, refused, or recognized as a resend. */
-
 /** The members of a stored event that the decision needs. */
 export type Stored = {
   readonly id: string
@@ -15,10 +13,7 @@ export type StreamState = {
   readonly head: bigint
   readonly softDeleted: boolean
   readonly hasMetadata: boolean
-  /**
-   * Whether a reader of the stream can see the event: the position in the response to a recognized resend is that of a
-   * visible one.
-   */
+  /** Whether a reader can see the event: a recognized resend gets the position of a visible one. */
   readonly isVisible: (event: Stored) => boolean
   readonly atRevision: (revision: bigint) => Stored | undefined
   /** The event with this id, if this stream was the first with it. Limited to recent events, as in the real server. */
@@ -31,10 +26,7 @@ export type Decision =
   | { readonly kind: 'wrong_version'; readonly actual: bigint }
   | { readonly kind: 'deleted' }
 
-/**
- * Decides an append as EventStoreDB does. Ids alone distinguish a resend from a conflict; payloads are never compared.
- * A partial resend is refused like any other wrong revision.
- */
+/** As EventStoreDB does: ids alone tell a resend from a conflict. A partial resend is refused as a wrong revision. */
 export const decideAppend = (expected: Expected, ids: readonly string[], stream: StreamState): Decision => {
   if (stream.head === TOMBSTONE_REVISION) return { kind: 'deleted' }
   if (expected === 'any' || expected === 'stream_exists') return decideLoosely(expected, ids, stream)

@@ -24,8 +24,6 @@ import {
 } from './truncation.ts'
 import type { WriteRequest, Written } from './writeRequest.ts'
 
-/** The decisions about a batch of write requests: the events to be stored, and the response for each request. */
-
 /** The events to be stored, and one response for each request, in order. */
 export type DecidedBatch = { readonly records: StoredRecord[]; readonly written: Written[] }
 type Context = {
@@ -43,11 +41,7 @@ type Draft = {
   readonly added: StoredRecord[]
 }
 
-/**
- * Decides all requests of a batch in order.
- *
- * Long because its steps share the drafts of the streams and the next position.
- */
+/** In order. Long because its steps share the drafts of the streams and the next position. */
 export const decideBatch = (end: bigint, requests: readonly WriteRequest[], context: Context): DecidedBatch => {
   const records: StoredRecord[] = []
   let position = end
@@ -101,10 +95,7 @@ export const decideBatch = (end: bigint, requests: readonly WriteRequest[], cont
   return { records, written }
 }
 
-/**
- * The metadata of a tombstoned stream can be set only if it was set before: the real server knows the revision of that
- * metadata then, and does not look at the stream.
- */
+/** Of a tombstoned stream it can be set only if it was before: the real server does not look at the stream then. */
 const refusesMetadata = (stream: string, draftOf: (stream: string) => Draft): boolean =>
   isMetastream(stream) &&
   draftOf(originalOf(stream)).head === TOMBSTONE_REVISION &&

@@ -6,8 +6,6 @@ import type { WriterSession } from './storage.ts'
 import { type HeadRow, type StreamEntry, type Streams, entryOf } from './streams.ts'
 import type { WriteRequest, Written } from './writeRequest.ts'
 
-/** Commits batches of write requests: decides them in order, and stores all their events in one transaction. */
-
 /** The committed events, and one response for each request, in order. */
 export type Commit = {
   readonly records: readonly StoredRecord[]

@@ -2,8 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { metastreamOf } from './record.ts'
 import type { WriteRequest } from './writeRequest.ts'
 
-/** The system events at the beginning of a fresh log. */
-
 const TEN_DAYS_S = 864_000
 const THIRTY_DAYS_S = 2_592_000
 const ADMINS_WRITE = { $acl: { $w: '$admins', $d: '$admins', $mw: '$admins' } }
@@ -18,11 +16,7 @@ const METADATA: readonly (readonly [stream: string, metadata: object])[] = [
   ['$scavenges', { $maxAge: THIRTY_DAYS_S, $acl: { $r: '$ops', $w: [], $d: [], $mr: [], $mw: [] } }],
 ]
 
-/**
- * A real server writes the metadata of its system streams at its first start, so `$all` is never empty: readers
- * that take the first event of the log for one of their own must fail here too. Users are not written, because there
- * are none.
- */
+/** As a real server writes them at its first start: readers that take the first event for their own must fail here too. */
 export const initialEvents = (): readonly WriteRequest[] =>
   METADATA.map(([stream, metadata]) => {
     const data = Buffer.from(JSON.stringify(metadata))

@@ -1,7 +1,4 @@
-/**
- * The embedded event store as a process: `--database-url URL --port P`. The password may be in PGPASSWORD, because every
- * user can read the arguments of a process.
- */
+/** `--database-url URL --port P`. The password may be in PGPASSWORD: every user can read the arguments of a process. */
 
 import { parseArgs } from 'node:util'
 import { type ChildContext, portArgument, runAsChild } from '../../childProcesses/childMain.ts'

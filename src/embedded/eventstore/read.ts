@@ -6,8 +6,6 @@ import { type HeadRow, RECENT_EVENTS_MAX, type StreamEntry, type Streams, entryO
 import type { Tail } from './tail.ts'
 import { firstVisible, isExpired, isSoftDeleted, isVisible } from './truncation.ts'
 
-/** Reads of streams and of $all, from memory where possible, else from Postgres. */
-
 const FIRST_PAGE_EVENTS = RECENT_EVENTS_MAX
 /** Each reader has two pages in memory; larger ones cost more memory and no less CPU time. */
 const PAGE_EVENTS_MAX = 500
@@ -149,10 +147,7 @@ export async function* readAll(
   }
 }
 
-/**
- * Whether an event begins at the position, or nothing is stored there yet. The real server reads its log at this byte,
- * so that a computed position may be in the middle of an event.
- */
+/** The real server reads its log at this byte, so a computed position may be in the middle of an event. */
 export const mayBegin = async (logger: Log, position: bigint): Promise<boolean> => {
   if (position === 0n || position >= logger.tail.end()) return true
   const [event] = await allPage(logger, 'forwards', position - 1n, 1)

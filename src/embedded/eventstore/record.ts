@@ -1,5 +1,3 @@
-/** The events of the embedded store, with their positions and revisions. */
-
 /** A stored event. */
 export type StoredRecord = {
   /** The byte offset of its beginning in the log of all streams. Only positions of events are meaningful. */
@@ -41,10 +39,7 @@ export const originalOf = (metastream: string): string => metastream.slice(2)
 /** The size of an event's frame in the real server's log, without the stream's name, the type, data and metadata. */
 const FRAME_BYTES = 90
 
-/**
- * The position of the next event. Positions are byte offsets, as in the real server, so they cannot be used for
- * counting.
- */
+/** Positions are byte offsets, as in the real server, so they cannot be used for counting. */
 export const endOf = (record: StoredRecord): bigint =>
   record.position + BigInt(FRAME_BYTES + Buffer.byteLength(record.stream) + sizeOf(record))
 

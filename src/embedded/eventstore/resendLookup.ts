@@ -5,8 +5,6 @@ import type { WriterSession } from './storage.ts'
 import type { StreamEntry } from './streams.ts'
 import type { WriteRequest } from './writeRequest.ts'
 
-/** The lookup of stored events that an append may repeat. */
-
 /** The number of events within which an append without an exact expected revision is recognized as a resend. */
 const RESEND_EVENTS_MAX = 1000n
 
@@ -48,11 +46,7 @@ export const resendLookupOf = async (
 
 const headOf = (entries: Entries, stream: string): bigint => entries.get(stream)?.head ?? NO_REVISION
 
-const byRevision = async (
-  session: WriterSession,
-  requests: readonly WriteRequest[],
-  entries: Entries,
-): Promise<StoredRow[]> => {
+const byRevision = async (session: WriterSession, requests: readonly WriteRequest[], entries: Entries) => {
   const keys = requests.flatMap(({ stream, expected, events }) => {
     if (expected === 'any' || expected === 'stream_exists') return []
     const first = expected === 'no_stream' ? 0n : expected + 1n
@@ -64,11 +58,7 @@ const byRevision = async (
   return session.query<StoredRow>('by_revision', SELECT_BY_REVISION, columns)
 }
 
-const byId = async (
-  session: WriterSession,
-  requests: readonly WriteRequest[],
-  entries: Entries,
-): Promise<StoredRow[]> => {
+const byId = async (session: WriterSession, requests: readonly WriteRequest[], entries: Entries) => {
   const keys = requests.flatMap(({ kind, stream, expected, events }) => {
     const head = headOf(entries, stream)
     const exact = expected !== 'any' && expected !== 'stream_exists'

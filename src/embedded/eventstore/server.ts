@@ -14,8 +14,6 @@ import { deleteStream, tombstone } from './protocol/delete.ts'
 import { openReader } from './storage.ts'
 import { openWriter } from './writer.ts'
 
-/** The gRPC server of the embedded event store. */
-
 const HOST = '127.0.0.1'
 const MESSAGE_BYTES_MAX = 17 * 1024 * 1024
 const DRAIN_MS = 1000
@@ -36,10 +34,7 @@ export type NodeOptions = {
   readonly onReplaced?: (error: Error) => void
 }
 
-/**
- * A single-node EventStoreDB: serves its gRPC protocol on the loopback interface and keeps its log in Postgres. Throws
- * if Postgres or the port is not available, and NodeAlreadyRunning if another node uses the database.
- */
+/** A single-node EventStoreDB over loopback, whose log is in Postgres. Throws if that or the port is not available. */
 export const openEventStoreNode = async ({ databaseUrl, port, onReplaced }: NodeOptions): Promise<EventStoreNode> => {
   const writer = await openWriter({ connectionString: databaseUrl, onReplaced: error => onReplaced?.(error) })
   const reader = openReader(databaseUrl)

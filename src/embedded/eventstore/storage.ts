@@ -16,10 +16,7 @@ const CONNECT_TIMEOUT_MS = 2000
 const WRITER_CONNECT_TIMEOUT_MS = 30_000
 const READERS_MAX = 6
 
-/**
- * Plans are cached while the table grows from nothing, so a plan for an empty table must never be chosen: every query
- * here is meant to use an index.
- */
+/** Plans are cached while the table grows from nothing: every query here is meant to use an index. */
 const PLANNER = '-c enable_seqscan=off -c enable_bitmapscan=off -c enable_sort=off -c jit=off'
 
 export type Direction = 'forwards' | 'backwards'
@@ -87,9 +84,7 @@ const insertValues = (records: readonly StoredRecord[]): readonly unknown[] => [
   records[0]?.createdTicks,
 ]
 
-/**
- * Postgres may not yet have noticed the end of a killed node, which holds the lock until then, hence the short wait.
- */
+/** A killed node holds the lock until Postgres has noticed its end, hence the short wait. */
 const lockNode = async (client: pg.Client): Promise<void> => {
   const deadlineMs = performance.now() + LOCK_WAIT_MS
   for (;;) {

@@ -1,12 +1,9 @@
 import { LRUCache } from 'lru-cache'
-import { openEventIdCache } from './eventIdCache.ts'
-import { NO_REVISION, isMetastream, memoryOf, originalOf } from './record.ts'
-import type { StoredRecord } from './record.ts'
+import { NO_REVISION, isMetastream, memoryOf, originalOf, type StoredRecord } from './record.ts'
 import { METASTREAM_TRUNCATION, NO_TRUNCATION, type Truncation, truncationOf } from './truncation.ts'
 
-/** The cache of stream heads, metadata and recent events. */
-
 const STREAMS_MAX = 40_000
+const IDS_MAX = 50_000
 const CACHED_BYTES_MAX = 16 * 1024 * 1024
 export const RECENT_EVENTS_MAX = 32
 const RECENT_BYTES_MAX = 256 * 1024
@@ -93,7 +90,8 @@ export const openStreams = (): Streams => {
     maxSize: CACHED_BYTES_MAX,
     sizeCalculation: sizeOfEntry,
   })
-  const firstStreams = openEventIdCache()
+  /** The real server recognizes resends by one table for all streams, which keeps the first event with an id. */
+  const firstStreams = new LRUCache<string, string>({ max: IDS_MAX })
 
   /** The cache does not measure the same object again, so a changed entry is removed first. */
   const resize = (stream: string, entry: StreamEntry): void => {
@@ -109,10 +107,11 @@ export const openStreams = (): Streams => {
       entries.set(stream, entry)
       return entry
     },
-    firstStreamOf: id => firstStreams.of(id),
+    // Without an effect on the order of eviction, which is that of the log.
+    firstStreamOf: id => firstStreams.peek(id),
     committed: record => {
       const { id, stream, revision } = record
-      firstStreams.add(id, stream)
+      if (!firstStreams.has(id)) firstStreams.set(id, stream)
       const entry = entries.peek(stream)
       if (entry !== undefined && revision > entry.head) {
         addNewest(entry, record)

@@ -1,6 +1,5 @@
 import { LOG_BEGINS } from './initialEvents.ts'
-import type { StoredRecord } from './record.ts'
-import { endOf, memoryOf } from './record.ts'
+import { type StoredRecord, endOf, memoryOf } from './record.ts'
 
 /** The newest part of the log in memory, for live subscriptions and for reads of the log's end. */
 

@@ -1,7 +1,5 @@
 import { SOFT_DELETED_BEFORE, type StoredRecord, ticksOf } from './record.ts'
 
-/** Stream metadata: truncation and soft deletion of streams. */
-
 /** The events of a stream that its metadata hides from readers of the stream. `$all` still returns them. */
 export type Truncation = {
   /** Revisions below this one are hidden. */

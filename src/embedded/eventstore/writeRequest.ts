@@ -1,7 +1,5 @@
 import type { Expected, ProposedEvent } from './record.ts'
 
-/** Requests to the writer of the log, and their results. */
-
 export type WriteRequest = {
   readonly kind: 'append' | 'delete' | 'tombstone'
   readonly stream: string

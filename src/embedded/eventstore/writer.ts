@@ -6,8 +6,6 @@ import { type Streams, openStreams } from './streams.ts'
 import { type Tail, openTail } from './tail.ts'
 import type { WriteRequest, Written } from './writeRequest.ts'
 
-/** The write queue of the embedded event store, committed in batches. */
-
 const BATCH_REQUESTS_MAX = 1000
 const BATCH_BYTES_MAX = 4 * 1024 * 1024
 const RECONNECT_MS = 100
@@ -16,9 +14,8 @@ const RECONNECT_MAX_MS = 1000
 type Pending = { readonly request: WriteRequest; readonly resolve: (written: Written) => void }
 
 /**
- * The only writer of the log. Requests are decided in the order of their arrival against the committed state and the
- * earlier requests of their batch. A batch is one transaction; while it commits, the next batch is collected. Responses
- * are sent after the commit only, and before the next batch is begun, which then has all requests that arrive together.
+ * Decides requests in order of arrival, a batch in one transaction, while the next is collected. Responses are sent
+ * after the commit and before the next batch begins, which then has all that arrive together.
  */
 export type Writer = {
   readonly tail: Tail
@@ -34,10 +31,7 @@ type WriterOptions = {
   readonly onReplaced: (error: NodeAlreadyRunning) => void
 }
 
-/**
- * Throws if Postgres cannot be reached, or NodeAlreadyRunning. Long because reconnecting, batching and closing share
- * the session and the queue.
- */
+/** Throws without Postgres, or NodeAlreadyRunning. Long because its functions share the session and the queue. */
 export const openWriter = async ({ connectionString, onReplaced }: WriterOptions): Promise<Writer> => {
   const tail = openTail()
   const streams = openStreams()

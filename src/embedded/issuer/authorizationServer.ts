@@ -9,8 +9,6 @@ import { createProvider } from './provider.ts'
 import type { PublicKey, SigningKey } from './signingKey.ts'
 import { revokeAccessTokens } from './tokenRevocation.ts'
 
-/** The authorization server of the embedded issuer: oidc-provider and the pages of a login. */
-
 export type AuthorizationServerOptions = Omit<InteractionDependencies, 'provider' | 'formKey'> & {
   readonly audience: string
   readonly adapters: AdapterDependencies

@@ -13,10 +13,7 @@ const REDIRECT_URI_MAX_CHARACTERS = 1_000
 /** The tenants for which a fresh data directory has a client and users. */
 export const DEFAULT_TENANTS = ['acme', 'globex'] as const
 
-/**
- * A redirect URI must be in canonical form, because it is compared exactly, except for the port of a loopback address.
- * Plain http is for this machine only (RFC 8252, section 7.3).
- */
+/** Canonical, since it is compared exactly but for a loopback port. Plain http is for this machine only (RFC 8252, 7.3). */
 export const isRedirectUri = (text: string): boolean => {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.href !== text || text.includes('#') || url.username !== '' || url.password !== '') return false
@@ -41,10 +38,7 @@ const fields = {
 const { jwks, redirect_uris } = fields
 const common = { client_id: fields.client_id, name: fields.name.optional(), tenant: fields.tenant, scope: fields.scope }
 
-/**
- * A client authenticates with a secret, with a key of which only the public half is registered, or, if it runs on its
- * users' devices, not at all. A client with redirect URIs acts for users, one without for itself.
- */
+/** By a secret, a key whose public half is registered, or not at all on users' devices. With redirect URIs for users. */
 const clientSchema = z.union([
   z.strictObject({ ...common, client_secret: z.string().min(SECRET_BYTES), redirect_uris: redirect_uris.optional() }),
   z.strictObject({ ...common, jwks, redirect_uris: redirect_uris.optional() }),

@@ -2,10 +2,7 @@ import type { ClientMetadata } from 'oidc-provider'
 import { SCOPES } from '../../identity/principal.ts'
 import { isLoopback } from './loopback.ts'
 
-/**
- * The page /console of the service itself, a public client. It belongs to no tenant, so that users of any tenant use the
- * same page; every registered client has one. A registered client with its id takes its place.
- */
+/** The page /console, a public client of no tenant, for users of all. A registered client with its id takes its place. */
 
 const CLIENT_ID = 'console'
 const PATH = '/console'

@@ -5,8 +5,6 @@ import { StartupError } from '../../lib/startupError.ts'
 import { USER_LIFETIME_SECONDS, WORKLOAD_LIFETIME_SECONDS } from './lifetimes.ts'
 import { loadSigningKey } from './signingKey.ts'
 
-/** Access tokens of the embedded issuer for the command line. */
-
 /** The client id in tokens for users of the command line. */
 export const CLI_CLIENT = 'ledger-cli'
 
@@ -53,9 +51,8 @@ const lifetimeOf = ({ user, lifetimeSeconds }: DevGrant): number => {
 }
 
 /**
- * A token of the embedded issuer for the command line: an RFC 9068 access token. The issuer need not run: the key in the
- * data directory, created if it is missing, is sufficient. Throws a StartupError that names an invalid member of the
- * grant.
+ * An RFC 9068 access token for the command line, by the key in the data directory; the issuer need not run. Throws a
+ * StartupError that names an invalid member.
  */
 export const mintDevToken = async (
   request: TokenParties & DevGrant & { readonly dataDir: string },

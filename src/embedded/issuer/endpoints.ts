@@ -1,7 +1,4 @@
-/**
- * The issuer's paths and the ways in which clients authenticate, apart from oidc-provider, which is loaded when it is
- * used.
- */
+/** Paths and client authentication, apart from oidc-provider, which is loaded when it is used. */
 
 /** Below the issuer's path. */
 export const ROUTES = { authorization: '/auth', token: '/token', jwks: '/jwks', revocation: '/revoke' } as const

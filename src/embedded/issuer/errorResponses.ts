@@ -1,7 +1,5 @@
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 
-/** Errors of the issuer itself as OAuth errors; those of its pages are pages (provider.ts, interactions.ts). */
-
 const RETRY_AFTER_SECONDS = '1'
 
 /** Whether the response is a page for a browser; OAuth clients get JSON. */
@@ -19,10 +17,7 @@ const send = (ctx: KoaContextWithOIDC, error: unknown): void => {
   }
 }
 
-/**
- * Failures of the issuer itself as OAuth errors: 503 `temporarily_unavailable` while a dependency does not answer, else
- * 500 `server_error`. Errors outside the library's own handling would otherwise be answered in plain text.
- */
+/** 503 `temporarily_unavailable` without a dependency, else 500 `server_error`; the library would answer plain text. */
 export const answerFailures = (provider: Provider, onError: (error: unknown) => void): void => {
   provider.on('server_error', (ctx, error: unknown) => {
     onError(error)

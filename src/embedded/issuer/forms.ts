@@ -1,8 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
-/** Parsing of posted forms, and their protection against CSRF. */
-
 const FORM_MAX_BYTES = 8_192
 const DROPPED_MAX_BYTES = 1_048_576
 const FORM_TYPE = 'application/x-www-form-urlencoded'
@@ -25,10 +23,7 @@ const readBody = async (request: IncomingMessage): Promise<string | undefined> =
   return bytes > FORM_MAX_BYTES ? undefined : Buffer.concat(chunks).toString('utf8')
 }
 
-/**
- * The fields of a posted form; undefined for a request that none of the issuer's pages sends: another type, too large,
- * a duplicate field.
- */
+/** Undefined for a request that no page of the issuer sends: another type, too large, a duplicate field. */
 export const readForm = async (request: IncomingMessage): Promise<ReadonlyMap<string, string> | undefined> => {
   const type = (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase()
   const body = type === FORM_TYPE ? await readBody(request) : undefined
@@ -38,10 +33,7 @@ export const readForm = async (request: IncomingMessage): Promise<ReadonlyMap<st
   return form.size === fields.length ? form : undefined
 }
 
-/**
- * A token that proves that the form is from a page of this login (CSRF). Cookies are SameSite; this also protects where
- * a browser, or another program on this host name, does not respect that.
- */
+/** Proves that the form is from a page of this login (CSRF), also where SameSite is not respected. */
 export const formProof = (key: string, uid: string): string =>
   createHmac('sha256', key).update(`form ${uid}`).digest('base64url')
 

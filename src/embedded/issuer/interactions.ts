@@ -14,8 +14,6 @@ import { INTERACTION_ROUTE } from './endpoints.ts'
 import { resourceSpellings } from './provider.ts'
 import { type DevUser, USERNAME } from './users.ts'
 
-/** The login and consent pages, step by step. */
-
 export type InteractionDependencies = {
   readonly provider: Provider
   readonly issuer: string
@@ -73,10 +71,7 @@ const divideScopes = ({ interaction }: Step, user: DevUser): { granted: Scope[];
   return { granted: scopes.filter(scope => own.has(scope)), withheld: scopes.filter(scope => !own.has(scope)) }
 }
 
-/**
- * The users that a developer at this machine can sign in as with one click, at the console alone: those without a
- * password. None where the service has an address of a network.
- */
+/** Users without a password, for one click at the console of this machine; none where the service is on a network. */
 const usersToChoose = async (step: Step): Promise<readonly DevUser[]> => {
   const { dependencies, request } = step
   const isLocal = isLoopback(dependencies.issuer) && isFromThisMachine(request, dependencies.addressOf(request))
@@ -155,10 +150,7 @@ const consent = async (step: Step, form: ReadonlyMap<string, string>): Promise<u
   return finish(step, { consent: await grantOf(step, user) })
 }
 
-/**
- * Each consent is a separate grant, so it can be revoked alone. Scopes that the user does not have are recorded as
- * rejected, since undecided ones would be asked for again and again.
- */
+/** A grant of its own, to be revoked alone. Scopes that the user lacks are rejected, or they would be asked for again. */
 const grantOf = async (step: Step, user: DevUser): Promise<{ readonly grantId: string }> => {
   const { dependencies, interaction } = step
   const { granted, withheld } = divideScopes(step, user)

@@ -3,18 +3,22 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { importJWK } from 'jose'
 import type { Serve } from './authorizationServer.ts'
 import { openClients } from './clients.ts'
-import { interactionOf, methodsOf, pathOf, ROUTES } from './endpoints.ts'
+import { SCOPES } from '../../identity/principal.ts'
+import {
+  CLIENT_ASSERTION_ALGORITHMS,
+  CLIENT_AUTH_METHODS,
+  interactionOf,
+  methodsOf,
+  pathOf,
+  ROUTES,
+} from './endpoints.ts'
 import { createLoginThrottle } from './loginThrottle.ts'
-import { describeIssuer, type IssuerMetadata } from './metadata.ts'
 import { type KeyRing, openKeyRing, type PublicKey, publishedKeys } from './signingKey.ts'
 import { openUsers } from './users.ts'
 import type { WatchedFile } from './watchedFile.ts'
 
-/** The embedded issuer: keys, clients, users, the provider and its pages as one request handler. */
-
 export { DEFAULT_TENANTS } from './clients.ts'
 export { CLI_CLIENT, type DevGrant, mintDevToken } from './devToken.ts'
-export type { IssuerMetadata } from './metadata.ts'
 
 /** The time for which verifiers may cache the key set; well below the 60 s after which a removed key is refused. */
 const JWKS_MAX_AGE_SECONDS = 15
@@ -47,15 +51,37 @@ export type KeySet = { readonly keys: readonly PublicKey[] }
 
 export type Issuer = {
   /**
-   * Serves login, tokens, revocation and keys below the mount path and calls `next` for other paths, with an Error that
-   * has `allow` if the path has other methods. It reads request bodies itself, so it must be mounted before any body
-   * parser.
+   * Serves the issuer below its mount path, and calls `next` for other paths, with an Error that has `allow` for other
+   * methods. Mount it before any body parser.
    */
   readonly handler: IssuerHandler
   readonly metadata: IssuerMetadata
   /** The present public keys, for a verifier in the same process. */
   readonly jwks: () => Promise<KeySet>
 }
+
+/** RFC 8414 metadata, served at `/.well-known/oauth-authorization-server`, also with the issuer's path appended. */
+export type IssuerMetadata = Readonly<Record<string, string | boolean | readonly string[]>>
+
+const describeIssuer = (issuer: string): IssuerMetadata => ({
+  issuer,
+  authorization_endpoint: `${issuer}${ROUTES.authorization}`,
+  token_endpoint: `${issuer}${ROUTES.token}`,
+  revocation_endpoint: `${issuer}${ROUTES.revocation}`,
+  jwks_uri: `${issuer}${ROUTES.jwks}`,
+  scopes_supported: ['openid', ...SCOPES],
+  response_types_supported: ['code'],
+  response_modes_supported: ['query'],
+  grant_types_supported: ['authorization_code', 'refresh_token', 'client_credentials'],
+  code_challenge_methods_supported: ['S256'],
+  token_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
+  token_endpoint_auth_signing_alg_values_supported: CLIENT_ASSERTION_ALGORITHMS,
+  revocation_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
+  revocation_endpoint_auth_signing_alg_values_supported: CLIENT_ASSERTION_ALGORITHMS,
+  authorization_response_iss_parameter_supported: true,
+  subject_types_supported: ['public'],
+  id_token_signing_alg_values_supported: ['ES256'],
+})
 
 class MethodNotAllowed extends Error {
   readonly allow: string
@@ -117,10 +143,7 @@ const openServer = async (
   return async (request: IncomingMessage, response: ServerResponse) => (await (server ??= load()))(request, response)
 }
 
-/**
- * Opens the embedded issuer on its stored keys, clients and users, which are created at first use and read again when
- * they change. Throws a StartupError if they are invalid.
- */
+/** Keys, clients and users are created at first use, and read again when they change. Throws a StartupError. */
 export const createIssuer = async (options: IssuerOptions): Promise<Issuer> => {
   const { issuer, dataDir, forward, onError = () => undefined } = options
   assertCanonicalIssuer(issuer)

@@ -3,10 +3,7 @@ import { createServer, request as openRequest, type IncomingMessage, type Server
 import type { AddressInfo } from 'node:net'
 import { createIssuer, type IssuerOptions } from './issuer.ts'
 
-/**
- * The issuer of a service of several processes. Its log-ins are in the memory of the primary process, which serves it on
- * a port of the loopback interface; the API processes forward requests to it.
- */
+/** Log-ins are in the memory of the primary, which serves them on a loopback port; API processes forward requests to it. */
 
 const HOST = '127.0.0.1'
 /** Of the client, as the API process knows it. */

@@ -1,5 +1,3 @@
-/** Limits of failed logins, per user and per address. */
-
 const WINDOW_MS = 300_000
 const PER_USER_MAX = 10
 /** Higher than the limit per user, because many users may share an address. */
@@ -8,10 +6,7 @@ const PER_ADDRESS_MAX = 100
 export type Attempt = { readonly username: string; readonly address: string }
 
 export type LoginThrottle = {
-  /**
-   * The seconds to wait if there were too many attempts, else nothing. The attempt is counted as failed before its
-   * result is known, so concurrent guesses are all counted. A refused attempt is not counted.
-   */
+  /** The seconds to wait, if any. An attempt counts as failed until its result is known; a refused one does not count. */
   readonly begin: (attempt: Attempt) => number | undefined
   /** The password was correct: the attempt and the user's earlier failures are no longer counted. */
   readonly succeed: (attempt: Attempt) => void
@@ -19,11 +14,7 @@ export type LoginThrottle = {
 
 type Window = { failures: number; readonly max: number; readonly endsAtMs: number }
 
-/**
- * A window is never evicted before its end, because an attacker could choose the evicted one by trying other names.
- * Memory is bounded all the same, since each window costs the hashing of a password, of which a process can do some
- * tens per second.
- */
+/** A window is never evicted early: an attacker could choose it. Each costs the hash of a password, so memory is bounded. */
 export const createLoginThrottle = (monotonicNow: () => number = () => performance.now()): LoginThrottle => {
   /** In the order of their ends, because all have the same length. */
   const windows = new Map<string, Window>()

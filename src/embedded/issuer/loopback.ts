@@ -12,10 +12,7 @@ export const isLoopback = (uri: string): boolean => {
 
 const LOOPBACK_ADDRESS = /^(?:::ffff:)?127\.\d+\.\d+\.\d+$|^::1$/
 
-/**
- * Whether a person at this machine sends the request: from its own address, to a name of it. A page of the internet whose
- * name resolves to this machine sends another Host.
- */
+/** From this machine's address, to a name of it: a page whose name resolves to this machine sends another Host. */
 export const isFromThisMachine = ({ headers }: Pick<IncomingMessage, 'headers'>, address: string): boolean => {
   const { host = '' } = headers
   return (

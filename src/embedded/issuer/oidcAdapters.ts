@@ -60,11 +60,9 @@ const clientAdapter = ({
 })
 
 /**
- * The library checks whether a code or a refresh token is consumed and consumes it in a second step, so twenty
- * concurrent requests could all pass the check. Therefore consuming decides here: one request wins, and every other one
- * revokes the whole grant, because the code or token is then known to more than one party.
- *
- * Long because it lists the methods of the library's interface.
+ * The library checks and consumes codes and refresh tokens in two steps. Here one concurrent request wins, and every
+ * other revokes the grant, as more than one party knows it. Long because it lists the methods of the library's
+ * interface.
  */
 export const createAdapters = ({ revoke, now = Date.now, ...registered }: AdapterDependencies): AdapterFactory => {
   const records = createRecords(now)

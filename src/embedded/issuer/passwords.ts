@@ -1,8 +1,6 @@
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
 
-/** Generation, hashing (scrypt) and verification of passwords. */
-
 const SALT_BYTES = 16
 const HASH_BYTES = 32
 /** 15 bytes are 120 bits: not guessable, and short enough to be typed. */

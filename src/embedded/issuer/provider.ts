@@ -47,10 +47,7 @@ export const resourceSpellings = (resource: string): readonly string[] => [resou
 
 const setOf = (scope: unknown): ReadonlySet<string> => new Set(typeof scope === 'string' ? scope.split(' ') : [])
 
-/**
- * The possible scope of a token. With a user it is limited by the present registrations of user and client, so a
- * removed scope is gone with the next refresh.
- */
+/** With a user limited by the present registrations, so a removed scope is gone with the next refresh. */
 const scopeFor = ({ oidc }: KoaContextWithOIDC): string => {
   const { account, client } = oidc
   if (!account) return SCOPES.join(' ')
@@ -84,21 +81,14 @@ const ttl: Configuration['ttl'] = {
 
 const isAccessToken = (token: object): token is AccessToken => 'accountId' in token && 'grantId' in token
 
-/**
- * The tenant comes from the registration of the user, or of a client that acts for itself, never from the request. A
- * token without scope would be useless, so it is refused here (RFC 6749, section 3.3).
- */
+/** The tenant is that of the registration, never of the request. A token without scope is refused (RFC 6749, section 3.3). */
 const extraTokenClaims: Configuration['extraTokenClaims'] = ({ oidc }, token) => {
   if (!token.scope) throw new errors.InvalidScope('the scopes that the token is for must be named', '')
   if (!isAccessToken(token)) return { tenant: token.client?.['tenant'] }
   return { tenant: oidc.account?.['tenant'], grant: grantName(token.grantId ?? '') }
 }
 
-/**
- * The user for this client. There is none for a client of another tenant, nor for a client whose id equals the
- * username, whose tokens would be those of the client itself. Sessions from before the last change of the password are
- * over.
- */
+/** None for a client of another tenant, or named as the user, whose tokens would be its own. A new password ends sessions. */
 const findAccount =
   (users: ProviderOptions['users']): Configuration['findAccount'] =>
   async ({ oidc }, sub, token): Promise<Account | undefined> => {
@@ -203,9 +193,8 @@ const configure = (options: ProviderOptions): Configuration => ({
 })
 
 /**
- * Refuses response modes other than `query`. The library would send the refusal in the refused mode itself, one of
- * which is a page with a script. So the mode is replaced by a name that the library does not know, and in which it
- * sends nothing.
+ * Only `query`: the library would send the refusal in the refused mode, one of which is a page with a script, so the
+ * mode is replaced by an unknown name.
  */
 const refuseOtherModes = (ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> => {
   const { response_mode: mode } = ctx.query

@@ -5,8 +5,6 @@ import { StartupError } from '../../lib/startupError.ts'
 import { type WatchedFile, openWatchedFile } from './watchedFile.ts'
 import { editPrivate, issuerFolder, readOrCreatePrivate } from '../privateFile.ts'
 
-/** The files with registered clients and users. */
-
 /** A list in a private file of the issuer, edited by operators: `{"<name>": [entry, …]}`. */
 export type Registry<E> = {
   /** Throws a StartupError if the file cannot be read or is not such a list; its content is not quoted. */

@@ -6,8 +6,6 @@ import { RETIRING_SECONDS } from './lifetimes.ts'
 import { type WatchedFile, openWatchedFile } from './watchedFile.ts'
 import { editPrivate, issuerFolder, readOrCreatePrivate } from '../privateFile.ts'
 
-/** The issuer's signing key, its retired predecessors, and rotation. */
-
 const FILE_NAME = 'signing-key.json'
 
 const publicKey = {
@@ -37,10 +35,7 @@ export type SigningKey = z.infer<typeof signingKeySchema>
 /** The public members of the key. */
 export type PublicKey = z.infer<typeof publicKeySchema>
 
-/**
- * One key signs. Only the public halves of earlier ones are kept, until the Unix second after which none of their
- * tokens can be valid: they verify, and can never sign again.
- */
+/** One key signs. The public halves of earlier ones verify until none of their tokens can be valid. */
 export type KeyRing = z.infer<typeof keyRingSchema>
 
 const generateKey = async (): Promise<SigningKey> => {
@@ -89,9 +84,8 @@ export const publishedKeys = (ring: KeyRing): readonly PublicKey[] => [
 ]
 
 /**
- * Replaces the signing key. The old one stays published until its tokens have expired; with `now` it is removed, and
- * its tokens are refused within a minute, for a key that others may have. Throws a StartupError if the keys cannot be
- * read or written.
+ * The old key stays published until its tokens have expired; with `now`, if others may have it, they are refused within
+ * a minute. Throws a StartupError.
  */
 export const rotateSigningKey = async (dataDir: string, { now }: { readonly now: boolean }): Promise<KeyRing> => {
   const signing = await generateKey()

@@ -4,8 +4,6 @@ import { z } from 'zod'
 import { tokenName } from '../../identity/revocations.ts'
 import type { PublicKey } from './signingKey.ts'
 
-/** Revocation of access tokens (RFC 7009). */
-
 export type RevocationDependencies = {
   readonly issuer: string
   readonly keys: () => Promise<readonly PublicKey[]>
@@ -22,10 +20,8 @@ const readOwn = async (token: string, { issuer, keys }: RevocationDependencies):
 }
 
 /**
- * Lets clients revoke access tokens too (RFC 7009). The provider authenticates the client and ignores JWTs, since it
- * does not store them; here the token's name is added to the list of revocations that the API checks. Other tokens of
- * the grant stay valid; revoking the refresh token ends them. A token of another client, or an invalid one, is left
- * alone with the same response, which does not reveal whose it is.
+ * RFC 7009 for access tokens, which the provider does not store: the name is added to the list that the API checks. A
+ * token of another client, or an invalid one, has the same response.
  */
 export const revokeAccessTokens = (provider: Provider, dependencies: RevocationDependencies): void => {
   provider.use(async (ctx: KoaContextWithOIDC, next) => {

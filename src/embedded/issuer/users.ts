@@ -31,10 +31,7 @@ const allBut = (...without: readonly Scope[]): string => SCOPES.filter(scope => 
 /** What operators of the installation may do, whatever tenant has it. */
 const OF_OPERATORS: readonly Scope[] = ['projections:operate', 'audit:installation']
 
-/**
- * One user who enters and pays, one who approves and reads everything, one of another tenant, one of the tenant of
- * `npm run demo`, and an operator of the installation, all without a password.
- */
+/** Without passwords: one who enters and pays, one who approves, one of another tenant, one of the demo's, an operator. */
 const developmentUsers = (): readonly DevUser[] => [
   {
     username: 'alice',
@@ -89,10 +86,7 @@ const secretOf = async (choice: string | undefined) => {
   return { password, stored: { password: await hashPassword(password), password_set_at } }
 }
 
-/**
- * Resolves to the password, given or generated; a generated one is not stored in clear. Throws a StartupError if the
- * user is invalid or the name is taken.
- */
+/** Resolves to the password, which is generated if not given. Throws a StartupError: invalid, or the name is taken. */
 export const addUser = async (dataDir: string, user: NewUser, choice?: string): Promise<string> => {
   const { password, stored } = await secretOf(choice)
   await registry.edit(dataDir, users => {

@@ -12,9 +12,8 @@ const stampOf = async (path: string): Promise<string> => {
 }
 
 /**
- * Reads the file with `read`, which may create it, and again after each change. A failed reading is repeated at each call
- * and reported once, and the last valid content stays in effect, so a typing error does not end every session.
- * Rejects with the error of `read` if the first reading fails.
+ * `read` may create the file, and reads it after each change. A failure is reported once and repeated at each call,
+ * while the last valid content counts. Rejects if the first reading fails.
  */
 export const openWatchedFile = async <T>(
   path: string,

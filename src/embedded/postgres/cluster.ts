@@ -99,10 +99,7 @@ const removeUnfinished = async (directory: string): Promise<void> => {
   }
 }
 
-/**
- * initdb works in a temporary folder, which is renamed when everything is on disk: an interrupted start leaves no
- * folder that looks like a cluster.
- */
+/** In a temporary folder, renamed when all is on disk: an interrupted start leaves nothing that looks like a cluster. */
 const initialise = async (directory: string, binaries: PostgresBinaries, launch: Launch): Promise<void> => {
   await removeUnfinished(directory)
   const unfinished = await mkdtemp(join(directory, UNFINISHED))

@@ -95,10 +95,7 @@ const works = async (launch: Launch, binaries: PostgresBinaries, directory: stri
   }
 }
 
-/**
- * The way to run Postgres that can read its binaries and `directory`. Creates the user `postgres` if this process is
- * root and there is none. Throws a StartupError with instructions if there is no such way.
- */
+/** The way to run Postgres that can read binaries and `directory`. Throws a StartupError with instructions without one. */
 export const postgresLaunch = async (binaries: PostgresBinaries, directory: string): Promise<Launch> => {
   const account = process.getuid?.() === 0 ? ((await lookUp()) ?? (await createUser())) : undefined
   for (const launch of candidates(account)) if (await works(launch, binaries, directory)) return launch

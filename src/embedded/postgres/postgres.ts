@@ -1,7 +1,6 @@
 /**
- * Embedded Postgres as a child process: `node src/embedded/postgres/postgres.ts --data-dir D --port P`. A separate process,
- * so a crash of the service does not interrupt its shutdown.
- * D has `cluster/`, `socket/`, `password` (private) and `postgres.log`.
+ * `--data-dir D --port P`. A process of its own, so a crash of the service does not interrupt its shutdown. D has
+ * `cluster/`, `socket/`, `password` (private) and `postgres.log`.
  */
 
 import { join } from 'node:path'
@@ -36,10 +35,7 @@ const probePort = async (wanted: number): Promise<number> => {
   }
 }
 
-/**
- * Errors that another attempt may solve: another program took the free port, or the processes of a killed server are
- * still ending.
- */
+/** Another program took the port, or the processes of a killed server are still ending. */
 const isTransient = (error: unknown, mayBeFree: boolean): boolean =>
   error instanceof StartupError &&
   (/still in use|already exists/.test(error.message) || (mayBeFree && /^Port \d+ .* is in use/.test(error.message)))
@@ -62,9 +58,8 @@ const startWithRetries = async (start: Omit<ServerStart, 'port'>, { port, signal
 const options = { 'data-dir': { type: 'string' }, port: { type: 'string', default: '0' } } as const
 
 /**
- * Starts Postgres on the data directory, after creating it on the first start and ending a server that an earlier start
- * left behind. Resolves to the connection string of the database `ledger`, as a superuser; the server has the database
- * `eventstore` too.
+ * Creates the data directory at first, and ends a server that was left behind. Resolves to the superuser's connection
+ * string of `ledger`; there is `eventstore` too.
  */
 const start = async ({ signal, cleanup, fail }: ChildContext): Promise<string> => {
   const { values } = parseArgs({ options })

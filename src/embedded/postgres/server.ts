@@ -1,5 +1,3 @@
-/** The server process of Postgres on an initialised cluster: its settings, its log, its start and its stop. */
-
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { open, readFile, rename, stat } from 'node:fs/promises'

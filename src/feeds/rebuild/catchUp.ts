@@ -1,8 +1,6 @@
 import { type EventStore, type FeedItem, type StoredEvent, Unavailable } from '../../ports.ts'
 import { batches } from '../batches.ts'
 
-/** Reads the events between two positions of the log, in batches. */
-
 /** One transaction each: as many as in a batch of the projector. */
 const REBUILD_BATCH_MAX = 4_000
 
@@ -23,9 +21,8 @@ const reaches = (item: FeedItem, upTo: bigint): boolean => {
 }
 
 /**
- * Yields every event of the categories in the range. `position` of the last batch is `upTo`. The store reports that a reader has
- * caught up after the last event that it had when the subscription began, and that was not before `upTo`. Throws when the signal
- * aborts.
+ * Yields every event of the categories. `position` of the last batch is `upTo`: a reader that is reported to have
+ * caught up has everything that the log had at the beginning. Throws when the signal aborts.
  */
 export async function* eventsInRange(
   store: Pick<EventStore, 'subscribe'>,

@@ -13,9 +13,8 @@ import { storedEventOf } from '../parking.ts'
 import type { Rebuildable } from './rebuildable.ts'
 
 /**
- * Writes events to the tables that are being built, with the events left out that the live tables have not: dead letters and
- * the later ones of their keys are held, and discarded events are skipped. An event that an operator replays or discards
- * meanwhile is held no longer, so both tables have the same events at the same position of the log.
+ * Leaves out what the live tables have not: dead letters and the later ones of their keys are held until they are
+ * replayed or discarded, discarded events are skipped. So both have the same events at the same position.
  */
 
 const COLUMNS = 'position, key, stream, revision, event_id, type, tenant_id'
@@ -58,11 +57,7 @@ const isDiscarded = ({ discarded, withoutBeginning }: Parked, { key, position }:
 type Store = Pick<EventStore, 'readStream'>
 
 /** Writes the held events that are parked no longer, in their order. Resolves to the keys of those that are still held. */
-const releaseHeld = async (
-  sql: Sql,
-  { projection, model }: Rebuildable,
-  store: Store,
-): Promise<ReadonlySet<string>> => {
+const releaseHeld = async (sql: Sql, { projection, model }: Rebuildable, store: Store) => {
   const held = await heldEvents(sql, projection)
   if (held.length === 0) return new Set()
   const positions = held.map(({ position }) => position)

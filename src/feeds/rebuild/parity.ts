@@ -3,8 +3,8 @@ import { BUILDING_SCHEMA } from '../../schema/rebuildSchemas.ts'
 import type { ComparedTable, Difference } from './requests.ts'
 
 /**
- * Compares live tables with those that were built: row counts and checksums of each tenant, and where they differ the first row
- * and column. The caller sees to it that both have the events up to the same position.
+ * Compares the live tables with the new ones as of one position: numbers of rows and checksums by tenant, and the first
+ * difference.
  */
 
 type TableShape = { readonly columns: readonly string[]; readonly key: readonly string[]; readonly hasTenant: boolean }
@@ -84,11 +84,7 @@ const tenantOf = ({ hasTenant, key }: TableShape): string => {
   return key.includes('tenant_id') ? 'tenant_id' : 'coalesce(a.tenant_id, b.tenant_id)'
 }
 
-const compareTable = async (
-  sql: Sql,
-  schema: string,
-  table: string,
-): Promise<{ readonly sums: ComparedTable; readonly difference: Difference | undefined }> => {
+const compareTable = async (sql: Sql, schema: string, table: string) => {
   const [live, rebuilt] = [await shapeOf(sql, schema, table), await shapeOf(sql, BUILDING_SCHEMA, table)]
   const names = [`"${schema}".${table}`, `${BUILDING_SCHEMA}.${table}`] as const
   const built = await sumsOf(sql, names[1], rebuilt)
@@ -115,8 +111,7 @@ export const compareTables = async (sql: Sql, schema: string, tables: readonly s
 }
 
 /**
- * Compares the rows that were written since a comparison, and the numbers of all rows: `since` is the oldest transaction that was
- * in flight then. The age of a row is that of the transaction which wrote it.
+ * Compares the rows written since a comparison, and the numbers of all. `since`: the oldest transaction in flight then.
  */
 export const compareRecentRows = async (
   sql: Sql,

@@ -13,8 +13,6 @@ import {
 } from './rebuildTransactions.ts'
 import { hasRebuildWork, nextRebuild, type RebuildRow, unreleasedRebuild } from './requests.ts'
 
-/** Executes the requests for rebuilds, one at a time, in the one process that holds the lease. */
-
 export type RebuildLoop = RebuildDependencies & {
   readonly logger: Logger
   /** The read models of the projector. */
@@ -49,11 +47,7 @@ const open = async (
   return { row, rebuildable, epoch, live: await liveSchema(loop.database.sql), signal }
 }
 
-const execute = async (
-  loop: RebuildLoop,
-  row: RebuildRow,
-  held: Pick<OpenRebuild, 'epoch' | 'signal'>,
-): Promise<void> => {
+const execute = async (loop: RebuildLoop, row: RebuildRow, held: Pick<OpenRebuild, 'epoch' | 'signal'>) => {
   const { id, kind, projection } = row
   try {
     const rebuild = await open(loop, row, held)

@@ -5,10 +5,7 @@ import { EpochSuperseded } from '../checkpoints.ts'
 import { type Rebuildable } from './rebuildable.ts'
 import type { RebuildRow } from './requests.ts'
 
-/**
- * The transactions of a rebuild. Each begins with the row of the rebuild, which an old epoch cannot update and a cancelled
- * rebuild does not have, so neither writes anything.
- */
+/** Each begins with the row of the rebuild, which an old epoch cannot update and a cancelled rebuild does not have. */
 
 export type RebuildDependencies = {
   readonly database: Database
@@ -97,10 +94,9 @@ export const requireBuildingTables = async (sql: Sql, tables: readonly string[])
 const DDL_TIMEOUT_MS = 60_000
 
 /**
- * Takes the rebuild over in this epoch. One that was begun before is resumed: its tables are there, with the events up to its
- * position. Otherwise its tables are made, and it begins at the start of the log; a roll-back begins with the tables that were
- * kept. Resolves to the position after which the events are written: that of the row once it is locked, because a batch whose
- * commit was not answered in time may have moved it since the row was read.
+ * Takes the rebuild over in this epoch: one that was begun before is resumed; otherwise its tables are made, or a
+ * roll-back takes those that were kept. Resolves to the position to continue after, as the locked row has it, because a
+ * batch without an answer may have moved it.
  */
 export const takeOver = (
   { database }: RebuildDependencies,

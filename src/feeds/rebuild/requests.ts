@@ -104,7 +104,7 @@ export const requestRebuild = async (
   }
 }
 
-/** Has the tables of a refused rebuild switched in spite of the difference that was shown; false if it is not refused. */
+/** Switches a refused rebuild in spite of its difference; false if it is not refused. */
 export const acceptDifferences = async (sql: Sql, id: string, reason: string): Promise<boolean> => {
   const accepted = await sql(
     `update projection_rebuilds set state = 'pending', accepted_reason = $2

@@ -8,12 +8,7 @@ import { insufficientScope, Problem, scopesText, statusOf } from '../problems/pr
 import type { AnyRoute } from '../route.ts'
 import type { AnyCall, Services } from '../services.ts'
 
-/** Access control: authentication, rate limits, tenant status and scopes. */
-
-/**
- * Resolves to the caller. Throws the Problem of a missing or refused credential. `beforeWork` is awaited before a
- * credential is verified that is not known yet, which costs more than the rest of the request's identification.
- */
+/** Resolves to the caller, or throws Problem. `beforeWork` is awaited before an unknown credential is verified. */
 export type Authenticate = (req: Incoming, beforeWork?: BeforeWork) => Promise<Principal>
 export type BeforeWork = () => Promise<unknown>
 
@@ -22,9 +17,7 @@ export type AccessControl = {
   readonly authenticateCounting: Authenticate
   /** Counts the request, forbidden ones too. Throws Problem (429) when the caller is over one of its rate limits. */
   readonly countRequest: (principal: Principal, route: AnyRoute, res: Outgoing) => Promise<void>
-  /**
-   * Resolves to the caller with its effective scopes. Throws Problem (403) for a suspended tenant or a missing scope.
-   */
+  /** The caller with its effective scopes. Throws Problem (403): a suspended tenant, a missing scope. */
   readonly checkPermissions: (principal: Principal, route: AnyRoute) => Promise<Principal>
   /** The checks that a handler makes itself: of further scopes, and of a caller whose response is still being sent. */
   readonly guardOf: (req: Incoming, route: AnyRoute, principal: Principal | undefined) => Guard
@@ -107,10 +100,9 @@ const checkScopes = (principal: Principal, { scope, orScopes = [], kinds }: AnyR
   if (orScopes.some(other => !('refused' in authorize(principal, { scope: other })))) return
   const decision = authorize(principal, { scope, ...(kinds ? { kinds } : {}) })
   if (!('refused' in decision)) return
+  if (decision.check === 'scope') throw insufficientScope([scope], `This operation requires ${scopesText([scope])}.`)
   // Without declared kinds only API keys are refused, since they only read.
-  const needs =
-    decision.check === 'credential'
-      ? `a credential of the kind ${(kinds ?? ['user', 'workload']).join(' or ')}`
-      : scopesText([scope])
-  throw new Problem(decision.refused, { detail: `This operation requires ${needs}.`, scopes: [scope] })
+  const permitted = (kinds ?? ['user', 'workload']).join(' or ')
+  const detail = `This operation requires a credential of the kind ${permitted}.`
+  throw new Problem(decision.refused, { detail, scopes: [scope] })
 }

@@ -10,20 +10,14 @@ import { Problem } from '../problems/problemCatalogue.ts'
 
 const BEARER = /^Bearer +([^\s]+)$/i
 
-/**
- * Receives the exact reason of a refused credential for the log. The caller learns less (`detailOf`). It holds nothing
- * of the credential.
- */
+/** Receives the reason of a refusal for the log, and nothing of the credential. The caller learns less (`detailOf`). */
 export type OnRefused = (refused: { readonly correlationId: unknown; readonly fault: string }) => void
 
 const SIGNATURE =
   'The signature of the token does not verify with the keys that the issuer publishes. Get a new token from this issuer.'
 const TIME = 'The token is not valid yet, or is valid for too long: compare its times (nbf, iat, exp) with the clock.'
 
-/**
- * The part of a token that was refused. The expected values are public, and a token's holder can read the rest of it. A
- * token that was revoked, and a secret of an API key, get no reason: it would tell a thief what the owner knows.
- */
+/** The part of a token that was refused. A revoked token or API key gets none: it would help a thief. */
 const PART_OF_FAULT: Readonly<Partial<Record<TokenFault | KeyFault, string>>> = {
   iss_mismatch:
     'The issuer of the token (iss) is not the one that this service trusts; /.well-known/oauth-protected-resource names it.',
@@ -73,7 +67,7 @@ export const createAuthentication = ({ tokens, apiKeys, onRefused = () => {} }: 
     const token = BEARER.exec(authorization)?.[1]
     if (token === undefined)
       throw new Problem('token_invalid', {
-        detail: 'Expected the header Authorization: Bearer, followed by one token.',
+        detail: 'The Authorization header must be Bearer, followed by one token.',
       })
     return admitted(req, await tokens.verify(token, beforeWork))
   }

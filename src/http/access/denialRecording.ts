@@ -4,11 +4,7 @@ import { streamWithId } from '../../commands/entities.ts'
 import type { Context, Ledger } from '../../commands/commandHandler.ts'
 import { type ErrorCode, Problem } from '../problems/problemCatalogue.ts'
 
-/**
- * Records the denials of audited operations: those whose route in src/http/resources has the member `audited`. Grants
- * are events of the operation itself, or are recorded by it; the audit records are projected from both
- * (projections/auditedEvents.ts).
- */
+/** Records the denials of `audited` routes. Grants are events of the operations, or recorded by them. */
 
 /** The denials among the error codes. Malformed, stale or rate-limited requests are no decisions about the caller. */
 const CHECK_OF_CODE: Readonly<Partial<Record<ErrorCode, AccessCheck>>> = {
@@ -29,10 +25,7 @@ const tenantOf = async ({ aggregates }: Ledger, resource: string): Promise<strin
   return named && (await aggregates.first(named.entity, named.id))?.metadata.tenant
 }
 
-/**
- * The subject and the client in a tenant's record of a caller of another tenant. The space distinguishes it from any
- * name in a credential.
- */
+/** Subject and client in the record of another tenant's caller: with a space, as no name in a credential has it. */
 export const ANOTHER_TENANT = 'another tenant'
 
 export type Attempted = {
@@ -80,11 +73,9 @@ const recordDenial = async (
 }
 
 /**
- * The context of the owner's record, which does not name the caller and has no text that the caller chose: its
- * correlation id is made by the service, and the caller's trace is left out. The caller's own record is the same
- * whether the resource belongs to another tenant or does not exist. Operators, who see both, join them by the command:
- * it is the correlation id of the owner's record and the causation id of both. Its bytes
- * count against the caller's quota, so no stranger uses up the owner's.
+ * The context of the owner's record: without the caller's name, its texts or its trace. Operators join it with the
+ * caller's own record by the command: it is the correlation id here, and the causation id of both. Its bytes count
+ * against the caller's quota.
  */
 const asSeenBy = (owner: string, { traceparent: _, ...context }: Context): Context => ({
   ...context,

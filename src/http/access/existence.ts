@@ -4,10 +4,7 @@ import { streamWithId } from '../../commands/entities.ts'
 import { Unavailable } from '../../ports.ts'
 import { Problem, statusOf } from '../problems/problemCatalogue.ts'
 
-/**
- * The precedence of 404: a request that names a resource which its caller cannot see is 404, also when its content is
- * faulty, so faulty requests find out nothing that correct ones do not.
- */
+/** 404 comes before faults of the content, so a faulty request finds out nothing that a correct one does not. */
 
 /** The statuses of faults of a request's content and headers; 404 precedes them (contract, order of checks). */
 const CONTENT_FAULTS: ReadonlySet<number> = new Set([400, 413, 415, 428])
@@ -20,14 +17,8 @@ export type NamedResource = {
   readonly showsDeleted: boolean | undefined
 }
 
-/**
- * False for operations, whose record may be that of a payment or of a subscription. False as well when the store does
- * not answer: the fault of the content is certain then, and its answer needs no store.
- */
-const isMissing = async (
-  aggregates: AggregateRepository,
-  { id, tenant, showsDeleted }: NamedResource,
-): Promise<boolean> => {
+/** False for operations, which may be of a payment or a subscription, and when the store does not answer. */
+const isMissing = async (aggregates: AggregateRepository, { id, tenant, showsDeleted }: NamedResource) => {
   const named = id === null || isId('op', id) ? undefined : streamWithId(id)
   if (named === undefined) return false
   try {

@@ -4,6 +4,7 @@ import { type Account, isAnonymous } from '../../fairness/account.ts'
 import { createAdaptiveTurns } from '../../fairness/loopDelay.ts'
 import { createPendingBodies, type PendingBodies } from '../../fairness/pendingBodies.ts'
 import { type EndTurn, type RefusalReason, type TurnLimits, TurnRefused, Turns } from '../../fairness/turns.ts'
+import { TURN_WAIT_MS } from '../../settings/timeBudgets.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 
 /** The turn of a request: it begins when the caller is known, pauses while the body arrives, and ends with the response. */
@@ -16,7 +17,7 @@ export const REQUEST_LIMITS: Omit<TurnLimits, 'turns'> = {
   shareWhenContended: 1 / 12,
   onePerLoopIteration: true,
   timeShareWhenContended: 1 / 2,
-  waitMaxMs: 5_000,
+  waitMaxMs: TURN_WAIT_MS,
   waitingMax: { caller: 500, tenant: 1_000, all: 2_000 },
 }
 

@@ -11,10 +11,7 @@ import { type AnyRoute, route } from '../route.ts'
 import { SUBSCRIBABLE_TYPES } from '../resources/subscriptions/subscriptionSchemas.ts'
 import { OLDEST_VERSION, type Version } from '../versions/index.ts'
 
-/**
- * asyncapi.json: the published facts, their channels and their guarantees. Derived from the same maps as the facts
- * themselves, so a new fact of an aggregate is in it, with its topic, at once.
- */
+/** asyncapi.json: the published facts, their channels and guarantees, from the same maps as the facts themselves. */
 
 const DESCRIPTION = `The published facts of the ledger, for accounting systems, data warehouses and partners.
 

@@ -7,10 +7,7 @@ import { DOCS_PAGE_POLICY } from '../response/contentSecurityPolicy.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { OLDEST_VERSION, type Version, VERSIONS } from '../versions/index.ts'
 
-/**
- * /docs: the contract as pages to read and to try, by Swagger UI. All files are served from here; the policy of the
- * page permits nothing from other origins and no inline script.
- */
+/** /docs: the contract by Swagger UI. All files come from here; no other origin and no inline script is permitted. */
 
 /** The client of the embedded issuer that the Authorize dialog begins with (embedded/issuer/clients.ts). */
 const CLIENT_ID = 'docs-acme'

@@ -1,9 +1,6 @@
 import type { Json } from '../../ports.ts'
 
-/**
- * Examples for openapi.json, made from the schemas: a member has the example of its name or else of its schema. Every
- * version and every new endpoint so has examples, which the linter validates.
- */
+/** Examples for openapi.json, made from the schemas: a member has the example of its name, or else of its schema. */
 
 const ID = '01JB3N8Q6Z4T1V7W9XAC2E5GHK'
 const UUID = '0e9d2a44-5b1c-8f7e-a3d6-6c1b7e2f9a05'
@@ -26,7 +23,7 @@ const BY_NAME: Readonly<Record<string, Json>> = {
   currency: 'USD',
   customer_reference: 'PO-7713',
   data: {},
-  detail: 'The amount exceeds the amount still due. Still due: 0 of 900 USD, in minor units.',
+  detail: '0 of 900 is still due (minor units of USD). Pay at most that, with a new Idempotency-Key.',
   exponent: 2,
   filters: {},
   href: `/payments/pay_${ID}`,
@@ -51,7 +48,7 @@ const BY_NAME: Readonly<Record<string, Json>> = {
   subject: 'user:dana',
   tenant_id: 'acme',
   tenantid: 'acme',
-  title: 'The amount exceeds the amount still due.',
+  title: 'The payment exceeds the amount due.',
   topic: `ledger.subscription.sub_${ID}`,
   dead_letter_topic: `ledger.subscription.sub_${ID}.dlq`,
   total_amount: 1_099,
@@ -97,10 +94,7 @@ const fits = (value: Json, { type, pattern }: Schema): boolean =>
   [type].flat().includes(TYPE_OF[typeof value]) &&
   (typeof pattern !== 'string' || (typeof value === 'string' && new RegExp(pattern, 'u').test(value)))
 
-/**
- * A function that makes an example for a schema of the document. Long because its parts call each other on the same
- * document.
- */
+/** Long because its parts call each other on the same document. */
 export const createExamples = (document: object) => {
   const target = (reference: string): Schema =>
     reference

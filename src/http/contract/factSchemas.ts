@@ -15,9 +15,7 @@ const OFFERS = ['application/schema+json', 'application/json']
 
 type Titled = { readonly title: string; readonly description: string; readonly examples: readonly object[] }
 
-/**
- * The JSON Schema with additional members permitted, so a member that is added later does not break a consumer.
- */
+/** The JSON Schema with additional members permitted, so a later one does not break a consumer. */
 const jsonSchemaOf = (path: string, schema: z.ZodType, { title, description, examples }: Titled): JsonObject => {
   const { $schema, ...body } = z.toJSONSchema(schema, {
     io: 'input',

@@ -1,7 +1,4 @@
-/**
- * Descriptions of members that mean the same in every schema, by name, or in one schema, by path. Members whose
- * description says more have it in their schema.
- */
+/** Descriptions of members by name or by path; one that says more is in its schema. */
 
 const DESCRIPTIONS: Readonly<Record<string, string>> = {
   // Every resource and list.

@@ -24,7 +24,8 @@ import { inVersion } from '../translation/translation.ts'
 const TEXTS = {
   'text/event-stream': z.string().meta({
     description:
-      'Server-sent events: id is an opaque position for Last-Event-ID, event the type of the fact, data the CloudEvent as JSON.',
+      'Server-sent events: id is an opaque position for Last-Event-ID, event the type of the fact, data the CloudEvent as JSON. A stream that ends ' +
+      'because the service restarts gives the time after which to open it again (retry).',
   }),
   'text/html': z.string().meta({ description: 'A page for browsers.' }),
 }
@@ -100,10 +101,7 @@ const withoutUnused = <D extends { components?: object }>(document: D, version: 
   return { ...document, components: { ...document.components, ...shared } }
 }
 
-/**
- * Schemas of responses permit additional members, so a member that is added later does not break a consumer.
- * Handlers never send undeclared ones: the tests validate against schemas that permit none.
- */
+/** Responses permit additional members, so a later one does not break a consumer. The tests permit none. */
 const open: CreateDocumentOptions['override'] = ({ jsonSchema, io }) => {
   if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
 }

@@ -4,10 +4,7 @@ import { isForApiKeys } from './errorCodesOfRoute.ts'
 import { deadlineOf } from '../response/deadlines.ts'
 import type { AnyRoute } from '../route.ts'
 
-/**
- * The terms of an operation that OpenAPI has no member for: permitted credentials, rate class, deadline and order of
- * pages. The contract diff compares them, and the description of the operation says them in words.
- */
+/** Terms that OpenAPI has no member for: for the contract diff as members, for readers in words. */
 
 const TOKENS: readonly PrincipalKind[] = ['user', 'workload']
 

@@ -6,10 +6,7 @@ import { type AnyRoute, route } from '../route.ts'
 import { isVersion, OLDEST_VERSION, type Version } from '../versions/index.ts'
 import { type Release, RELEASES, successorOf } from '../versions/releases.ts'
 
-/**
- * The page of each version that replaced another: its changes and the migration guide, which deprecated versions link
- * to.
- */
+/** The page of each version that replaced another, with the migration guide that deprecated versions link to. */
 
 const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 const escaped = (text: string): string => text.replace(/[&<>"]/g, character => escapes[character] ?? '')

@@ -2,9 +2,8 @@ import type { Rejection } from '../../../streams/decider.ts'
 import type { KeyConflict } from '../../commands/idempotency/conflicts.ts'
 
 /**
- * The problem catalogue: each error code with its status, category, retry guidance and title. Problem documents,
- * headers, problem pages and openapi.json are derived from it. The detail is given where a Problem is made (for
- * rejections and key conflicts at the end of this file), or in problemDocument.ts.
+ * Each error code with its status, category, retry guidance and title: problem documents, pages and openapi.json are
+ * made from it. A detail is given where a Problem is made, at the end of this file, or in problemDocument.ts.
  */
 
 export type Category =
@@ -39,125 +38,105 @@ type Entry = {
   readonly afterSeconds?: number
 }
 
-/** The usual retry guidance of each category. */
-const INVALID = { category: 'invalid_input', strategy: 'do_not_retry' } as const
-const UNAUTHENTICATED = { category: 'authentication', strategy: 'reauthenticate' } as const
-const FORBIDDEN = { category: 'authorization', strategy: 'do_not_retry' } as const
-const NOT_FOUND = { category: 'not_found', strategy: 'do_not_retry' } as const
+/** The usual status and retry guidance of each category. */
+const INVALID = { status: 400, category: 'invalid_input', strategy: 'do_not_retry' } as const
+const UNAUTHENTICATED = { status: 401, category: 'authentication', strategy: 'reauthenticate' } as const
+const FORBIDDEN = { status: 403, category: 'authorization', strategy: 'do_not_retry' } as const
+const NOT_FOUND = { status: 404, category: 'not_found', strategy: 'do_not_retry' } as const
 const CAPACITY = { category: 'capacity', strategy: 'same_request' } as const
-const CONFLICT = { category: 'conflict', strategy: 'refresh_and_resubmit' } as const
-const DEPENDENCY = { category: 'dependency', strategy: 'same_request' } as const
+const CONFLICT = { status: 409, category: 'conflict', strategy: 'refresh_and_resubmit' } as const
+const DEPENDENCY = { status: 503, category: 'dependency', strategy: 'same_request' } as const
 
 export const PROBLEMS = {
-  invalid_json: { status: 400, ...INVALID, title: 'The body is not valid JSON.' },
-  duplicate_json_key: { status: 400, ...INVALID, title: 'The body contains a duplicate member name.' },
-  json_limits_exceeded: { status: 400, ...INVALID, title: 'The body is nested too deeply or has too many members.' },
-  validation_failed: { status: 400, ...INVALID, title: 'The request does not match its schema.' },
-  unknown_parameter: { status: 400, ...INVALID, title: 'The query has an unknown or repeated parameter.' },
-  cursor_invalid: { status: 400, ...INVALID, title: 'The cursor was not issued for this list.' },
-  cursor_expired: { status: 400, ...INVALID, title: 'The cursor has expired; restart from the first page.' },
-  idempotency_key_missing: { status: 400, ...INVALID, title: 'The Idempotency-Key header is required.' },
-  idempotency_key_invalid: { status: 400, ...INVALID, title: 'The Idempotency-Key header is malformed.' },
-  precondition_invalid: { status: 400, ...INVALID, title: 'The conditional header is malformed.' },
-  unsupported_api_version: { status: 400, ...INVALID, title: 'This API-Version does not exist.' },
-  multiple_credentials: { status: 400, ...INVALID, title: 'The request carries more than one credential.' },
-  bad_request_framing: { status: 400, ...INVALID, title: 'The request is not well-formed HTTP.' },
-  unauthenticated: { status: 401, ...UNAUTHENTICATED, title: 'Authentication is required.' },
-  token_invalid: { status: 401, ...UNAUTHENTICATED, title: 'The access token is not valid for this service.' },
-  token_expired: { status: 401, ...UNAUTHENTICATED, title: 'The access token has expired.' },
-  api_key_invalid: { status: 401, ...UNAUTHENTICATED, title: 'The API key is not valid.' },
-  insufficient_scope: {
-    status: 403,
-    ...FORBIDDEN,
-    title: 'The credential lacks a scope that this operation requires.',
+  invalid_json: { ...INVALID, title: 'The body is not valid JSON.' },
+  duplicate_json_key: { ...INVALID, title: 'The body contains a duplicate member name.' },
+  json_limits_exceeded: { ...INVALID, title: 'The body is nested too deeply or has too many members.' },
+  validation_failed: { ...INVALID, title: 'The request failed validation.' },
+  unknown_parameter: { ...INVALID, title: 'The query has an unknown or repeated parameter.' },
+  cursor_invalid: { ...INVALID, title: 'The cursor was not issued for this list.' },
+  cursor_expired: { ...INVALID, title: 'The cursor has expired; restart from the first page.' },
+  idempotency_key_missing: { ...INVALID, title: 'The Idempotency-Key header is required.' },
+  idempotency_key_invalid: { ...INVALID, title: 'The Idempotency-Key header is malformed.' },
+  precondition_invalid: { ...INVALID, title: 'A conditional request header is malformed.' },
+  unsupported_api_version: { ...INVALID, title: 'This API version does not exist.' },
+  multiple_credentials: { ...INVALID, title: 'The request carries more than one credential.' },
+  bad_request_framing: { ...INVALID, title: 'The request is not well-formed HTTP.' },
+  unauthenticated: { ...UNAUTHENTICATED, title: 'Authentication is required.' },
+  token_invalid: { ...UNAUTHENTICATED, title: 'The access token is not valid for this service.' },
+  token_expired: { ...UNAUTHENTICATED, title: 'The access token has expired.' },
+  api_key_invalid: { ...UNAUTHENTICATED, title: 'The API key is not valid.' },
+  insufficient_scope: { ...FORBIDDEN, title: 'The credential lacks a required scope.' },
+  credential_not_permitted: { ...FORBIDDEN, title: 'This kind of credential is not permitted here.' },
+  policy_denied: { ...FORBIDDEN, title: 'A policy forbids this operation.' },
+  resource_not_found: { ...NOT_FOUND, title: 'The resource does not exist.' },
+  route_not_found: { ...NOT_FOUND, title: 'This path does not exist.' },
+  method_not_allowed: { ...INVALID, status: 405, title: 'This path does not support this method.' },
+  not_acceptable: { ...INVALID, status: 406, title: 'None of the available media types is acceptable.' },
+  request_timeout: {
+    ...CAPACITY,
+    status: 408,
+    title: 'The complete request was not received in time.',
+    afterSeconds: 1,
   },
-  credential_not_permitted: { status: 403, ...FORBIDDEN, title: 'This kind of credential is not permitted here.' },
-  policy_denied: { status: 403, ...FORBIDDEN, title: 'A policy forbids this operation.' },
-  resource_not_found: { status: 404, ...NOT_FOUND, title: 'The resource does not exist.' },
-  route_not_found: { status: 404, ...NOT_FOUND, title: 'This path does not exist.' },
-  method_not_allowed: { status: 405, ...INVALID, title: 'This path does not support this method.' },
-  not_acceptable: { status: 406, ...INVALID, title: 'None of the available media types is acceptable.' },
-  request_timeout: { status: 408, ...CAPACITY, title: 'The request did not arrive in time.', afterSeconds: 1 },
-  invoice_state_conflict: {
-    status: 409,
-    ...CONFLICT,
-    title: 'The state of the invoice does not permit this operation.',
-  },
-  order_state_conflict: { status: 409, ...CONFLICT, title: 'The state of the order does not permit this operation.' },
-  payment_state_conflict: {
-    status: 409,
-    ...CONFLICT,
-    title: 'The state of the payment does not permit this operation.',
-  },
-  order_has_invoices: { status: 409, ...CONFLICT, title: 'The order already has an active invoice.' },
-  payment_not_allowed: { status: 409, ...CONFLICT, title: 'This payment cannot be applied to the invoice.' },
-  payment_exceeds_due: { status: 409, ...CONFLICT, title: 'The amount exceeds the amount still due.' },
-  payment_reference_conflict: { status: 409, ...CONFLICT, title: 'Another payment already has this reference.' },
+  invoice_state_conflict: { ...CONFLICT, title: 'The state of the invoice does not permit this operation.' },
+  order_state_conflict: { ...CONFLICT, title: 'The state of the order does not permit this operation.' },
+  payment_state_conflict: { ...CONFLICT, title: 'The state of the payment does not permit this operation.' },
+  order_has_invoices: { ...CONFLICT, title: 'The order already has an active invoice.' },
+  payment_not_allowed: { ...CONFLICT, title: 'This payment cannot be applied to the invoice.' },
+  payment_exceeds_due: { ...CONFLICT, title: 'The payment exceeds the amount due.' },
+  payment_reference_conflict: { ...CONFLICT, title: 'Another payment already has this reference.' },
   too_many_changes: {
-    status: 409,
-    category: 'conflict',
+    ...CONFLICT,
     strategy: 'do_not_retry',
     title: 'The resource has reached its maximum number of changes.',
   },
-  projection_state_conflict: {
-    status: 409,
-    ...CONFLICT,
-    title: 'The state of the read model does not permit this operation.',
-  },
+  projection_state_conflict: { ...CONFLICT, title: 'The state of the read model does not permit this operation.' },
   concurrent_modification: {
-    status: 409,
-    category: 'conflict',
+    ...CONFLICT,
     strategy: 'same_request',
     title: 'The resource was modified concurrently.',
     afterSeconds: 1,
   },
   idempotency_in_progress: {
-    status: 409,
-    category: 'conflict',
+    ...CONFLICT,
     strategy: 'same_key',
     title: 'A request with this idempotency key is still in progress.',
     afterSeconds: 1,
   },
-  idempotency_key_expired: { status: 409, ...CONFLICT, title: 'The idempotency key has expired.' },
-  version_retired: { status: 410, ...INVALID, title: 'This API-Version is no longer supported.' },
-  export_expired: { status: 410, ...NOT_FOUND, title: 'The export file is no longer available.' },
-  precondition_failed: { status: 412, ...CONFLICT, title: 'The resource has changed since it was read.' },
-  payload_too_large: { status: 413, ...INVALID, title: 'The body is too large.' },
-  uri_too_long: { status: 414, ...INVALID, title: 'The URL is too long.' },
-  unsupported_media_type: { status: 415, ...INVALID, title: 'The media type of the body is not supported here.' },
-  range_not_satisfiable: { status: 416, ...INVALID, title: 'The requested range is outside the file.' },
+  idempotency_key_expired: { ...CONFLICT, title: 'The idempotency key has expired.' },
+  version_retired: { ...INVALID, status: 410, title: 'This API version is no longer supported.' },
+  export_expired: { ...NOT_FOUND, status: 410, title: 'The export file is no longer available.' },
+  precondition_failed: { ...CONFLICT, status: 412, title: 'The resource has changed since it was read.' },
+  payload_too_large: { ...INVALID, status: 413, title: 'The body is too large.' },
+  uri_too_long: { ...INVALID, status: 414, title: 'The URL is too long.' },
+  unsupported_media_type: { ...INVALID, status: 415, title: 'The media type of the body is not supported here.' },
+  range_not_satisfiable: { ...INVALID, status: 416, title: 'The requested range is outside the file.' },
   idempotency_key_reused: {
-    status: 422,
     ...INVALID,
+    status: 422,
     title: 'The idempotency key was already used for a different request.',
   },
   precondition_required: {
+    ...INVALID,
     status: 428,
-    category: 'invalid_input',
     strategy: 'refresh_and_resubmit',
     title: 'The If-Match header is required.',
   },
-  rate_limited: { status: 429, ...CAPACITY, title: 'Too many requests.', afterSeconds: 1 },
-  quota_exceeded: { status: 429, ...CAPACITY, title: 'The quota is exhausted.', afterSeconds: 60 },
-  headers_too_large: { status: 431, ...INVALID, title: 'The headers are too large.' },
+  rate_limited: { ...CAPACITY, status: 429, title: 'Too many requests.', afterSeconds: 1 },
+  quota_exceeded: { ...CAPACITY, status: 429, title: 'The quota is exhausted.', afterSeconds: 60 },
+  headers_too_large: { ...INVALID, status: 431, title: 'The headers are too large.' },
   internal_error: {
     status: 500,
     category: 'internal',
     strategy: 'query_state_or_same_key',
     title: 'An internal error occurred.',
   },
-  dependency_unavailable: {
-    status: 503,
-    ...DEPENDENCY,
-    title: 'A required dependency is not responding.',
-    afterSeconds: 1,
-  },
-  overloaded: { status: 503, ...CAPACITY, title: 'The service is overloaded.', afterSeconds: 1 },
-  shutting_down: { status: 503, ...CAPACITY, title: 'The service is shutting down.', afterSeconds: 1 },
+  dependency_unavailable: { ...DEPENDENCY, title: 'A required dependency is not responding.', afterSeconds: 1 },
+  overloaded: { ...CAPACITY, status: 503, title: 'The service is overloaded.', afterSeconds: 1 },
+  shutting_down: { ...CAPACITY, status: 503, title: 'The service is shutting down.', afterSeconds: 1 },
   projection_behind: {
-    status: 503,
     ...DEPENDENCY,
-    title: 'The list is not yet up to date with the requested position.',
+    title: 'The list has not yet caught up with the requested position.',
     afterSeconds: 1,
   },
   deadline_exceeded: {
@@ -203,10 +182,7 @@ export type ProblemExtras = {
   readonly correlationId?: string
 }
 
-/**
- * Thrown anywhere at the HTTP boundary and sent as a problem document. Inner layers return rejections as values
- * instead.
- */
+/** Thrown at the HTTP boundary, and sent as a problem document. Inner layers return rejections as values. */
 export class Problem extends Error {
   readonly code: ErrorCode
   readonly extras: ProblemExtras
@@ -228,7 +204,10 @@ export const scopesText = (scopes: readonly string[]): string =>
 
 /** The problem of a caller who lacks these scopes. */
 export const insufficientScope = (scopes: readonly string[], detail: string): Problem =>
-  new Problem('insufficient_scope', { detail, scopes })
+  new Problem('insufficient_scope', {
+    detail: `${detail} /problems/insufficient_scope says how to get a token with it.`,
+    scopes,
+  })
 
 /** `allow`: the methods of the path, as the header Allow has them. */
 export const methodNotAllowed = (allow: string): Problem =>
@@ -267,7 +246,7 @@ const explained = ({ rejected, params = {} }: Rejection): Pick<ProblemExtras, 'd
   if (rejected === 'payment_not_allowed' && 'state' in params) return { detail: paymentNotAllowed(params) }
   if (rejected === 'payment_exceeds_due' && 'still_due' in params)
     return {
-      detail: `Still due: ${params['still_due']} of ${params['amount_due']} ${params['currency']}, in minor units.`,
+      detail: `${params['still_due']} of ${params['amount_due']} is still due (minor units of ${params['currency']}). Pay at most that, with a new Idempotency-Key.`,
       members: { still_due: Number(params['still_due']), currency: String(params['currency']) },
     }
   const detail = sentencesOn(rejected, params)
@@ -313,7 +292,7 @@ export const problemOfKeyConflict = (conflict: KeyConflict, path: string): Probl
 
 const keyReused = (pointers: readonly string[]): Problem =>
   new Problem('idempotency_key_reused', {
-    detail: `The first request with this key differs in ${placesText(pointers)}. Use a new key for a new intent.`,
+    detail: `${placesText(pointers)} ${pointers.length === 1 ? 'differs' : 'differ'} from the first request with this key. To retry, repeat that request unchanged; for a new intent, use a new key.`,
     errors: pointers.map(pointer => ({ pointer, code: 'differs', detail: 'Differs from the first request.' })),
   })
 

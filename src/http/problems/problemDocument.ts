@@ -29,8 +29,8 @@ const ADVICE_OF_CODE: Readonly<Partial<Record<ErrorCode, string>>> = {
   cursor_expired:
     'A cursor is valid for 3 days. Leave it out to start at the first page; `GET /events` can start at `from_position`.',
   idempotency_key_missing:
-    'Choose a unique value for each intent, such as a UUID, and store it before the first attempt. ' +
-    'Send it in Idempotency-Key with every retry.',
+    'Generate a unique value for each intent, such as a UUID, and store it before the first attempt. ' +
+    'Send it in Idempotency-Key with the first attempt and with every retry.',
   idempotency_key_reused:
     'Use a new key for a new intent, or repeat the first request unchanged. A key belongs to tenant, subject, client and operation: ' +
     'retry with a credential of the same client.',

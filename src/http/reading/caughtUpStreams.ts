@@ -18,9 +18,8 @@ export type News = readonly SharedFact[] | 'behind'
 
 export type LiveQueue = {
   /**
-   * Waits for new facts until the time is over, and then for a turn, in which `use` gets the facts since the last call;
-   * none when the time is over, `behind` if the queue overflowed: then the stream must read from the database. Resolves
-   * to the result of `use`, or to undefined if the signal aborts first.
+   * Waits for news, then for a turn, in which `use` gets the facts since the last call, or `behind` if the queue
+   * overflowed. Resolves to the result of `use`, or to undefined if the signal aborts first.
    */
   readonly next: <T>(wait: Wait, use: Use<T>) => Promise<T | undefined>
   readonly close: () => void

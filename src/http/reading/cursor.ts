@@ -5,10 +5,7 @@ import { DAY_MS } from '../../lib/time.ts'
 
 /** Encrypted cursors: a client can neither read nor change them, nor use them for another list or tenant. */
 export type Cursors = {
-  /**
-   * `binding`: the tenant, route, filters and sort that the cursor is valid for. `key`: the sort key at the end of the
-   * page.
-   */
+  /** `binding`: what the cursor is valid for. `key`: the sort key at the end of the page. */
   readonly encrypt: (binding: object, key: object) => string
   /** The key of the cursor. Throws Problem `cursor_invalid` for anything that was not made for this binding. */
   readonly open: (binding: object, cursor: string) => unknown
@@ -20,9 +17,7 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const CURSOR_CHARS_MAX = 1_024
 
-/**
- * `secret` is the same on every instance. The binding is authenticated data of the cipher, not a part of the cursor.
- */
+/** `secret` is the same on every instance. The binding is authenticated data of the cipher. */
 export const createCursors = (secret: Uint8Array, now: () => number): Cursors => {
   // Beside event streams of a whole history, sealing with the bytes of the key took 18 % of the time: 110 µs instead of 23.
   const cipherKey = createSecretKey(createHash('sha256').update('cursor').update(secret).digest())

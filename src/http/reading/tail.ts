@@ -8,10 +8,7 @@ import { checkpointPositions } from '../../feeds/checkpoints.ts'
 import { type Database, type Row, Unavailable, type World } from '../../ports.ts'
 import { createCaughtUpStreams, type LiveQueue } from './caughtUpStreams.ts'
 
-/**
- * Polls the positions of read models and new facts: one poll for all requests of this process that wait for a position
- * and all event streams that have caught up. Without either there is no polling.
- */
+/** One poll of positions and new facts for all waiting requests and followed event streams of this process. */
 
 const WAITING_POLL_MS = 20
 const FOLLOWING_POLL_MS = 100
@@ -24,10 +21,7 @@ export type Tail = {
   readonly waitUntilReached: (name: string, position: bigint, waitMs: number) => Promise<void>
   /** A queue of the facts of the account's tenant that become visible from now on. */
   readonly follow: (account: Account) => Promise<LiveQueue>
-  /**
-   * Runs a query of an event stream, a few at a time, by turns of the tenants. Throws TurnRefused if the signal aborts
-   * before its turn.
-   */
+  /** Runs a query of an event stream, by turns of the tenants. Throws TurnRefused if the signal aborts before. */
   readonly read: <R extends Row>(query: Query<R>, reader: Reader) => Promise<R[]>
   /** Runs a short piece of an event stream's work when it is the turn of its account. */
   readonly inTurn: RunInTurn
@@ -67,10 +61,7 @@ const createWaiting = (world: World) => {
   }
 }
 
-/**
- * The place up to which the followers have been given facts. Their first place is that of the newest fact when they
- * began.
- */
+/** The place up to which the followers have facts; at first that of the newest fact when they began. */
 const createPlace = ({ sql }: TailDependencies['database']) => {
   let place: FeedPlace | undefined
   let reading: Promise<void> | undefined

@@ -4,8 +4,6 @@ import { parseJson } from './json.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 import type { AnyRoute } from '../route.ts'
 
-/** Request bodies: their media type, their size, the wait for them, and their JSON. */
-
 export const BODY_MAX_BYTES = 64 * 1024
 /** No other request can follow on a connection where the rest of a body may still arrive. */
 const CLOSE = { Connection: 'close' }
@@ -91,8 +89,8 @@ const tooLarge = (maxBytes: number): Problem =>
   new Problem('payload_too_large', { detail: `A body may have at most ${maxBytes} bytes.` })
 
 /**
- * Waits for a body without a turn, so callers who send a head and no body do not block others. `onEnd` is called
- * once, with a Problem if the body does not arrive. The returned function ends the wait.
+ * Waits for a body without a turn, so that heads without bodies block nobody. `onEnd` is called once, with a Problem if
+ * the body does not arrive. The returned function ends the wait.
  */
 const awaitBody = (
   { deadlineMs, turn, sendContinue }: BodyWait,
@@ -148,10 +146,7 @@ const collectBytes = (req: IncomingMessage, awaiting: BodyWait): Promise<Buffer>
     req.on('error', () => end(new Problem('bad_request_framing')))
   })
 
-/**
- * Resolves when the whole body has arrived, and leaves it unread for a handler that reads it itself. The body stays in
- * the buffer of the stream, which is larger than `maxBytes`. Throws Problem.
- */
+/** Resolves when the whole body is in the stream's buffer, for a handler that reads it itself. Throws Problem. */
 export const bodyArrived = async (req: IncomingMessage, maxBytes: number, awaiting: BodyWait): Promise<void> => {
   if (!isAnnounced(req)) return
   if (lengthOf(req) > maxBytes) throw tooLarge(maxBytes)

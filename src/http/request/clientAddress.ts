@@ -20,10 +20,7 @@ const blockListOf = (blocks: readonly string[]): BlockList => {
   return list
 }
 
-/**
- * The address of a node with or without a port; an IPv6 address with a port is in brackets. Undefined for anything
- * else.
- */
+/** The address of a node, with or without a port and brackets; undefined for anything else. */
 const nodeOf = (text: string): string | undefined => {
   const [, bracketed, bare] = /^(?:\[([^\]]*)\](?::\d{1,5})?|([\d.]+)(?::\d{1,5})?)$/.exec(text) ?? []
   const address = plain(bracketed ?? bare ?? text)
@@ -95,10 +92,7 @@ export const createAddressOf = (trustedProxies: readonly string[]): AddressOf =>
 const GROUPS = 8
 const NETWORK_GROUPS = 4
 
-/**
- * The network by which addresses are counted: for IPv6 the /64, since a host may use any address of it; IPv4 addresses
- * alone.
- */
+/** The network by which addresses are counted: for IPv6 the /64, of which a host may use any address. */
 export const networkOf = (address: string): string => {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = address.split('::')

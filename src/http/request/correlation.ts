@@ -2,8 +2,6 @@ import { isSpanContextValid, trace } from '@opentelemetry/api'
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
-/** The correlation id and the trace context of a request. */
-
 export const CORRELATION_ID = /^[A-Za-z0-9._-]{8,128}$/
 // Version ff is invalid, and so is an id of zeros.
 export const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
@@ -23,20 +21,14 @@ const activeTraceparent = (): string | undefined => {
   return `${KNOWN_VERSION}-${span.traceId}-${span.spanId}-0${span.traceFlags & SAMPLED}`
 }
 
-/**
- * The trace context of the events that a request causes: the span that the request is processed in, which is of the
- * caller's trace if the caller sent one; without an exporter of traces the caller's own.
- */
+/** The trace context of the request's events: its span here, or without an exporter the caller's own. */
 export const traceparentOf = (req: IncomingMessage): string | undefined => activeTraceparent() ?? sentTraceparentOf(req)
 
 const TRACE_ID_AT = [3, 35] as const
 /** The id of the request's trace, for its line in the log. */
 export const traceIdOf = (req: IncomingMessage): string | undefined => traceparentOf(req)?.slice(...TRACE_ID_AT)
 
-/**
- * W3C Trace Context §3.2: from a later version the ids and the sampled flag are read, and passed on as version 00. A
- * malformed header counts as absent.
- */
+/** W3C Trace Context §3.2: a later version is passed on as version 00. A malformed header counts as absent. */
 const sentTraceparentOf = ({ headersDistinct }: IncomingMessage): string | undefined => {
   const [header = '', ...others] = headersDistinct['traceparent'] ?? []
   const [match, version, ids, flags = '', rest] = TRACEPARENT.exec(header) ?? []

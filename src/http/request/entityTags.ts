@@ -6,10 +6,7 @@ import { Problem } from '../problems/problemCatalogue.ts'
 const tagOf = (version: string, apiVersion: string, hasErased: boolean): string =>
   `"${version}${hasErased ? '-erased' : ''}.${apiVersion}"`
 
-/**
- * A strong entity tag, one per stream revision and API version. Two things change a representation without an event, and
- * its tag: the erasure of a text, and progress, of which `tick` is the number.
- */
+/** A strong entity tag by stream revision and API version. Erasure and progress (`tick`) change it without an event. */
 export const etagOf = (revision: bigint, apiVersion: string, { tick = 0, hasErased = false } = {}): string =>
   tagOf(tick === 0 ? `${revision}` : `${revision}-${tick}`, apiVersion, hasErased)
 
@@ -34,8 +31,7 @@ const STAR = /^[ \t]*\*[ \t]*$/
 
 const malformed = (): Problem =>
   new Problem('precondition_invalid', {
-    detail:
-      'Expected an entity tag in double quotes, exactly as the ETag header gave it, or a comma-separated list of them.',
+    detail: 'Send the ETag exactly as its header had it, including the double quotes; separate several by commas.',
   })
 
 const tagsOf = (header: string): '*' | readonly Tag[] => {

@@ -18,7 +18,7 @@ const ABSOLUTE_FORM = new RegExp(`^https?://${AUTHORITY}(?=[/?]|$)`, 'i')
 const VERSIONS: readonly string[] = ['1.0', '1.1']
 
 /** The target in origin-form; `*` stays as it is. Undefined for any other form. */
-export const originFormOf = (target: string, method: string): string | undefined => {
+const originFormOf = (target: string, method: string): string | undefined => {
   if (target === '*') return method === 'OPTIONS' ? target : undefined
   const path = target.replace(ABSOLUTE_FORM, '')
   const origin = path.startsWith('/') ? path : `/${path}`
@@ -54,4 +54,32 @@ export const framingFault = (req: IncomingMessage): Problem | undefined => {
   if (countOf(req, 'authorization') > 1) return new Problem('multiple_credentials')
   if (countOf(req, 'content-type') > 1) return fault('Send exactly one Content-Type header.')
   return undefined
+}
+
+/** A run of percent-encoded bytes, or a stray percent sign. */
+const ENCODED = /(?:%[\da-f]{2})+|%/gi
+/** U+FFFD, the replacement character. */
+const REPLACEMENT = '%EF%BF%BD'
+
+const decodes = (text: string): boolean => {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+// Express would refuse a path that does not decode as an unknown route, before authentication, even if only an id or a
+// key in it is malformed.
+const decodable = (path: string): string =>
+  decodes(path) ? path : path.replaceAll(ENCODED, run => (decodes(run) ? run : REPLACEMENT))
+
+/** The path and the query; `/invoices/inv_…%3Aapprove` is the same path as with a colon (RFC 3986 §6.2.2). */
+export const normalizeUrl = (target: string, method: string): string => {
+  const url = originFormOf(target, method) ?? target
+  const question = url.indexOf('?')
+  const path = question < 0 ? url : url.slice(0, question)
+  if (!path.includes('%')) return url
+  return decodable(path).replaceAll(/%3a/gi, ':') + (question < 0 ? '' : url.slice(question))
 }

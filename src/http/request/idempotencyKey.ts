@@ -12,17 +12,14 @@ import type { AnyCall } from '../services.ts'
 
 /** The Idempotency-Key header: its syntax, its scope, and the idempotency record that a command stores for it. */
 
-/**
- * 1 to 255 visible ASCII characters, bare or as a structured-field string (RFC 8941 §3.3.3); both forms are the same
- * key.
- */
+/** 1 to 255 visible ASCII characters, bare or as a string of RFC 8941 §3.3.3; both are the same key. */
 export const KEY_HEADER = /^(?:[!#-~]{1,255}|"(?:[!#-[\]-~]|\\["\\]){1,255}")$/
 
 /** The text of the key. Throws Problem `idempotency_key_invalid`. */
 export const parseKey = (header: string): string => {
   if (!KEY_HEADER.test(header))
     throw new Problem('idempotency_key_invalid', {
-      detail: 'Expected 1 to 255 visible ASCII characters, with or without double quotes around them.',
+      detail: 'Must be 1 to 255 visible ASCII characters, with or without double quotes around them.',
     })
   return header.startsWith('"') ? header.slice(1, -1).replaceAll(/\\(["\\])/g, '$1') : header
 }
@@ -68,9 +65,8 @@ type Keyed = Pick<AnyCall, 'idempotency' | 'ledger' | 'context'>
 type Named = { readonly about: string; readonly path: string }
 
 /**
- * Binds the key of a command on an existing resource, whose id is not derived from the key. Without the binding one key
- * could be used once for each resource. `decided` is the decision on the command: if it is refused, its key remains
- * free. Throws the Problem of the refusal, or of a key that belongs to another request.
+ * Binds the key of a command on an existing resource, whose id is not derived from it, so that it is used for one
+ * resource only. If the command is refused (`decided`), the key remains free. Throws Problem.
  */
 export const bindKeyOf = async (
   call: Keyed,

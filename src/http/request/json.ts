@@ -9,10 +9,7 @@ export const MEMBERS_MAX = 1_000
 
 const NAME_CHARS_SHOWN = 100
 
-/**
- * A number that a double cannot represent exactly, such as 0.99999999999999999999. JSON.parse would round it to an
- * integer; an object matches no schema.
- */
+/** A number that is no exact double, which JSON.parse would round to an integer; an object matches no schema. */
 export class InexactNumber {
   readonly text: string
   constructor(text: string) {
@@ -44,7 +41,7 @@ const invalid = (reader: Reader, expected: string): Problem =>
     detail:
       reader.text.trim() === ''
         ? 'The body is empty; a JSON value is required.'
-        : `Expected ${expected} at character ${reader.at}.`,
+        : `Expected ${expected} at character ${reader.at}, counted from 0.`,
   })
 
 const limits = (detail: string): Problem => new Problem('json_limits_exceeded', { detail })

@@ -7,5 +7,8 @@ const POSITION_MAX = 2n ** 63n - 1n
 export const POSITION = /^\d{1,19}$/
 export const positionSchema = z
   .string()
-  .regex(POSITION, { error: 'Expected a position: a whole number, such as 7731904.', abort: true })
-  .refine(text => BigInt(text) <= POSITION_MAX, { message: `Expected at most ${POSITION_MAX}.` })
+  .regex(POSITION, {
+    error: 'Must be a position: the `position` of a fact or a Ledger-Position header, such as 7731904.',
+    abort: true,
+  })
+  .refine(text => BigInt(text) <= POSITION_MAX, { message: `Must be at most ${POSITION_MAX}.` })

@@ -6,10 +6,7 @@ import { positionSchema } from './position.ts'
 /** The members of the list; a comma within quotes does not separate. */
 const MEMBER = /(?:"(?:[^"\\]|\\[^]?)*(?:"|$)|[^",])+/g
 
-/**
- * RFC 7240: unknown preferences are ignored, and the first of two equal ones counts. A wait is shortened to what the
- * deadline of the request permits.
- */
+/** RFC 7240: unknown preferences are ignored, the first of two counts. The deadline shortens a wait. */
 export const preferenceOf = (header: string | undefined, waitMaxMs: number): Preference => {
   const preferences = ((header ?? '').match(MEMBER) ?? []).map(
     preference => preference.split(';', 1)[0]?.trim().toLowerCase() ?? '',
@@ -29,7 +26,7 @@ export const minPositionOf = (header: string | undefined): bigint | undefined =>
   const position = positionSchema.safeParse(header)
   if (!position.success)
     throw new Problem('precondition_invalid', {
-      detail: 'Expected in If-Min-Position a position, as a Ledger-Position header gave it.',
+      detail: 'If-Min-Position must be a position, as a Ledger-Position header gave it.',
     })
   return BigInt(position.data)
 }

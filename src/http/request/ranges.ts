@@ -27,9 +27,8 @@ const rangeOfSpec = (spec: string, length: bigint): ByteRange | 'not satisfiable
 }
 
 /**
- * The requested range; undefined where the response is the whole representation: without Range, when If-Range names
- * another version, and for all that RFC 9110 §14.2 lets a server ignore: other units, malformed ranges, an empty
- * representation, and several ranges. Clients that read exports in parts send one range per request.
+ * The requested range; undefined for the whole representation: without Range, when If-Range names another version, and
+ * for all that RFC 9110 §14.2 lets a server ignore: other units, malformed, empty and several ranges.
  */
 export const rangeOf = (
   { range, ifRange }: RangeHeaders,

@@ -122,7 +122,8 @@ const checkedQuery = (req: Incoming, { query }: AnyRoute): unknown => {
 const wrongParameter = (name: string, count: number, names: readonly string[]): Violation => {
   const pointer = `?${encodeURIComponent(name)}`
   if (count > 1) return { pointer, code: 'repeated_parameter', detail: 'A parameter may be given only once.' }
-  const existing = names.length === 0 ? 'This path has none.' : `The parameters are ${names.join(', ')}.`
+  const existing =
+    names.length === 0 ? 'This path has none.' : `Supported parameters, described at /docs: ${names.join(', ')}.`
   return { pointer, code: 'unknown_parameter', detail: `Unknown parameter. ${existing}` }
 }
 
@@ -130,7 +131,9 @@ const checkedIfMatch = (req: Incoming, route: AnyRoute): Call<never, never, neve
   if (!route.ifMatch) return undefined
   const header = headerOf(req, 'if-match')
   if (header === undefined)
-    throw new Problem('precondition_required', { detail: 'Send If-Match with the ETag of the version that you read.' })
+    throw new Problem('precondition_required', {
+      detail: 'Send If-Match with the ETag that you got when you last read the resource.',
+    })
   const matches = ifMatch(header)
   const ifNoneMatchHeader = headerOf(req, 'if-none-match')
   if (ifNoneMatchHeader === undefined) return matches

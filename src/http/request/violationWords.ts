@@ -1,9 +1,6 @@
 import type { z } from 'zod'
 
-/**
- * The detail of a violation in words of the API, instead of the schema library's. A schema with words of its own keeps
- * them.
- */
+/** The detail of a violation in words of the API. A schema with words of its own keeps them. */
 
 type Issue = z.core.$ZodRawIssue
 
@@ -12,7 +9,7 @@ export const wordsFor =
   (root: string) =>
   (issue: Issue): string | undefined => {
     if (issue.input === undefined && issue.code !== 'unrecognized_keys')
-      return `This ${root === '?' ? 'parameter' : 'member'} is required.`
+      return `This ${root === '?' ? 'parameter' : 'field'} is required.`
     return WORDS[issue.code]?.(issue)
   }
 
@@ -36,33 +33,33 @@ const typeOf = (value: unknown): string | undefined => {
 
 const wrongType = (expected: string, input: unknown): string => {
   const received = typeOf(input)
-  return `Expected ${TYPES[expected] ?? expected}${received === undefined ? '' : `, not ${received}`}.`
+  return `Must be ${TYPES[expected] ?? expected}${received === undefined ? '' : `, not ${received}`}.`
 }
 
 const counted = (count: number | bigint, unit: string): string => `${count} ${unit}${Number(count) === 1 ? '' : 's'}`
 
 const limited = (origin: string, how: 'least' | 'most', limit: number | bigint): string => {
-  if (origin === 'string') return `Expected at ${how} ${counted(limit, 'character')}.`
-  if (origin === 'array') return `Expected at ${how} ${counted(limit, 'item')}.`
-  return `Expected at ${how} ${limit}.`
+  if (origin === 'string') return `Must have at ${how} ${counted(limit, 'character')}.`
+  if (origin === 'array') return `Must have at ${how} ${counted(limit, 'item')}.`
+  return `Must be at ${how} ${limit}.`
 }
 
 const ID_EXAMPLE = '01JB3N8Q6Z4T1V7W9XAC2E5GHK'
 
 const malformed = (format: string, pattern: string | undefined): string | undefined => {
-  if (format === 'datetime') return 'Expected an RFC 3339 time, such as 2026-11-24T00:00:00Z.'
-  if (format === 'date') return 'Expected a date, such as 2026-11-24.'
-  if (format === 'uuid') return 'Expected a UUID.'
-  if (format === 'regex') return `Expected a match of the pattern ${pattern}.`
+  if (format === 'datetime') return 'Must be an RFC 3339 timestamp, such as 2026-11-24T00:00:00Z.'
+  if (format === 'date') return 'Must be a date, such as 2026-11-24.'
+  if (format === 'uuid') return 'Must be a UUID.'
+  if (format === 'regex') return `Must match the pattern ${pattern}.`
   const prefix = /^\^(\w+_)/.exec(pattern ?? '')?.[1]
   return format === 'template_literal' && prefix !== undefined
-    ? `Expected an id, such as ${prefix}${ID_EXAMPLE}.`
+    ? `Must be an id, such as ${prefix}${ID_EXAMPLE}.`
     : undefined
 }
 
 const oneOf = (values: readonly unknown[]): string => {
   const quoted = values.map(value => JSON.stringify(value))
-  return quoted.length === 1 ? `Expected ${quoted[0]}.` : `Expected one of ${quoted.join(', ')}.`
+  return quoted.length === 1 ? `Must be ${quoted[0]}.` : `Must be one of ${quoted.join(', ')}.`
 }
 
 type Words = { readonly [C in Issue['code']]?: (issue: Extract<Issue, { code: C }>) => string | undefined }
@@ -73,9 +70,9 @@ const WORDS = {
   invalid_format: ({ format, pattern }) => malformed(format, pattern),
   too_small: ({ origin, minimum }) => limited(origin, 'least', minimum),
   too_big: ({ origin, maximum }) => limited(origin, 'most', maximum),
-  invalid_key: ({ issues }) => `The name of this member is not permitted. ${issues[0]?.message ?? ''}`.trim(),
+  invalid_key: ({ issues }) => `The name of this field is not permitted. ${issues[0]?.message ?? ''}`.trim(),
   invalid_union: ({ discriminator, options }) =>
     discriminator !== undefined && Array.isArray(options)
       ? oneOf(options)
-      : 'Expected one of the forms that /openapi.json describes.',
+      : 'Must have one of the forms that /openapi.json describes.',
 } satisfies Words as Readonly<Partial<Record<string, (issue: Issue) => string | undefined>>>

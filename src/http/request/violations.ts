@@ -18,6 +18,6 @@ export const violationsOf = (error: z.ZodError, root: string, within: readonly s
     return issue.keys.map(key => ({
       pointer: pointerOf([...path, key], root),
       code: 'unrecognized_member',
-      detail: 'There is no such member.',
+      detail: 'There is no such field.',
     }))
   })

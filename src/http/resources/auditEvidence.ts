@@ -16,9 +16,7 @@ import { positionSchema } from '../request/position.ts'
 import { timeSchema } from './commonSchemas.ts'
 import { keyInCursor, pageQuery, pageReply, pageSchema } from './paging.ts'
 
-/**
- * Tamper evidence: the signed heads of the tree over all events, and the proof that an event is in it (src/evidence).
- */
+/** Tamper evidence (src/evidence): the signed heads of the tree over all events, and proofs of single events. */
 
 const hashSchema = z.string().regex(/^[0-9a-f]{64}$/)
 const sizeSchema = z.int().min(0)

@@ -12,10 +12,7 @@ import type { Call } from '../services.ts'
 import { textSchema, timeSchema } from './commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from './paging.ts'
 
-/**
- * The endpoint that lists audit records. The operations with such records have the member `audited` in their route
- * (route.ts).
- */
+/** The lists of audit records. The operations that have them are `audited` in their routes. */
 
 const recordSchema = z
   .object({

@@ -25,9 +25,7 @@ type PageParameters = { readonly limit: number; readonly cursor?: string | undef
 
 const pageKeySchema = z.object({ created_at: z.string(), id: z.string() })
 
-/**
- * One page of a list, newest first, from a read model, with the position of the log that the read model has reached.
- */
+/** One page of a list, newest first, with the position of the log that its read model has reached. */
 export const readPage = async <R extends ListedRow>(
   call: Call<unknown, PageParameters & Readonly<Record<string, string | number | undefined>>, unknown>,
   { name, page, render }: ListOf<R>,
@@ -62,9 +60,8 @@ export const waitApplied = ({ prefer: { waitMs } }: AnyCall): Record<string, str
   waitMs === undefined ? {} : { 'Preference-Applied': `wait=${waitMs / 1_000}` }
 
 /**
- * The position that the read model has reached: at least `target`, after waiting for it as long as the caller prefers.
- * Throws Problem `projection_behind` when that is not long enough, and `rate_limited` when the caller has too many
- * waiting requests.
+ * The position of the read model: at least `target`, after a wait as long as the caller prefers. Throws Problem when
+ * that is not long enough, or the caller has too many waiting requests.
  */
 export const reachedPosition = async (call: AnyCall, name: string, target = call.minPosition): Promise<bigint> => {
   const { sql } = call.database

@@ -11,14 +11,9 @@ import { problemOfKeyConflict, problemOfRejection, Problem } from '../problems/p
 import type { Reply } from '../route.ts'
 import type { AnyLogCall, LogCall } from '../services.ts'
 
-/** The replies that all resources share: reads by id, and replies to commands. */
-
 export type Render<R> = (row: R) => object
 
-/**
- * The row, if the caller may see it. A resource of another tenant, a deleted one and one that never existed are the
- * same 404.
- */
+/** The row, if the caller may see it. Of another tenant, deleted, or never there: the same 404. */
 export const visible = <R extends ResourceRow>(call: AnyLogCall, row: R | undefined): R => {
   if (row === undefined || row.tenant_id !== call.principal.tenant || row.state === 'deleted')
     throw new Problem('resource_not_found')
@@ -36,7 +31,6 @@ export const visibleState = async <K extends Kind>(
   return { ...(loaded as Loaded<K>), row }
 }
 
-/** The row of `visibleState`. */
 export const visibleRow = async <K extends Kind>(
   call: AnyLogCall,
   entity: Entity<K>,
@@ -57,10 +51,7 @@ const etagFor = ({ apiVersion }: AnyLogCall, row: ResourceRow, texts: Texts): st
 
 type AsOf = { readonly as_of?: string | undefined }
 
-/**
- * The reply to GET by id, from the stream itself, so it is never older than a response to any writer. With
- * `as_of`, the state that the events decided up to that time lead to.
- */
+/** The reply to GET by id, from the stream itself, so it is never older than a response to a writer. */
 export const readOne = async <K extends Kind>(
   call: LogCall<unknown, AsOf | undefined, unknown>,
   entity: Entity<K>,
@@ -84,10 +75,7 @@ export const replyWithTag = (
   return isNotModified(ifNoneMatch, etag) ? { status: 304, headers } : { status: 200, body, headers }
 }
 
-/**
- * The events of a page at most. Each page is read in a turn of its own (src/fairness/turns.ts), so a long history costs
- * its own tenant time and nobody else.
- */
+/** Each page is read in a turn of its own, so a long history costs its own tenant time and nobody else. */
 export const AS_OF_PAGE = 20
 /** Large events are read two at a time. With pages of 20, the p99 of others beside test/soak/attacks/histories.ts was 30 % higher. */
 const AS_OF_PAGE_BYTES = 128 * 1024
@@ -99,12 +87,7 @@ const limitAfter = (page: readonly Recorded<AnyEvent>[]): number => {
 }
 
 /** Folded from the first event, since an earlier state is stored nowhere. Throws Problem. */
-const rowAsOf = async <K extends Kind>(
-  call: AnyLogCall,
-  entity: Entity<K>,
-  id: Id<IdPrefix>,
-  asOf: string,
-): Promise<K['row']> => {
+const rowAsOf = async <K extends Kind>(call: AnyLogCall, entity: Entity<K>, id: Id<IdPrefix>, asOf: string) => {
   const { aggregates } = call.ledger
   const first = await aggregates.first(entity, id)
   if (first?.metadata.tenant !== call.principal.tenant) throw new Problem('resource_not_found')
@@ -126,7 +109,7 @@ const rowAsOf = async <K extends Kind>(
 }
 
 /**
- * The If-Match of the call as a test of the loaded row. A resource that is not visible is 404, before any 412. `texts`:
+ * The If-Match of the call as a test of the loaded row; a resource that is not visible is 404, before any 412. `texts`:
  * those of the row before the command. A token that came since then is of a text that was just stored.
  */
 export const ifMatchOf =

@@ -2,10 +2,11 @@ import { z } from 'zod'
 import { ANNOTATIONS_MAX } from '../../../streams/idempotencyRecord.ts'
 import { AMOUNT_MAX, currencySchema } from '../../../streams/money.ts'
 
-/** Schemas that several resources share. */
+/** Decimal amounts are the usual mistake. */
+const MINOR_UNITS = 'Must be a whole number of minor units, such as 1099 for 10.99 USD.'
 
 export const amountSchema = z
-  .int()
+  .int({ error: ({ code, input }) => (code === 'invalid_type' && typeof input === 'number' ? MINOR_UNITS : undefined) })
   .min(1)
   .max(Number(AMOUNT_MAX))
   .meta({ description: 'An amount in minor units of the currency: 1099 in USD is 10.99 dollars.' })
@@ -22,9 +23,9 @@ export const exponentSchema = z
   .meta({ description: 'Number of digits after the decimal point of the currency: 2 for USD, 0 for JPY.' })
 
 const hasYear = (text: string): boolean => !text.startsWith('0000')
-const NO_YEAR = { message: 'Expected a year from 0001 to 9999.' }
+const NO_YEAR = { message: 'Must have a year from 0001 to 9999.' }
 /** With nanoseconds. Limited, since the text becomes a parameter of a query. */
-const SECOND_DIGITS = 'Expected at most nine decimal places of a second.'
+const SECOND_DIGITS = 'Must have at most nine decimal places of a second.'
 const TIME_CHARS_MAX = '2026-01-01T00:00:00.123456789Z'.length
 
 export const timeSchema = z.iso.datetime().max(TIME_CHARS_MAX, SECOND_DIGITS).refine(hasYear, NO_YEAR).meta({
@@ -70,7 +71,7 @@ const METADATA_VALUE_CHARS_MAX = 500
 const metadataKey = z.string().min(1).max(METADATA_KEY_CHARS_MAX)
 const metadataValue = z.string().max(METADATA_VALUE_CHARS_MAX)
 
-export const TOO_MANY_KEYS = `Expected at most ${ANNOTATIONS_MAX} keys.`
+export const TOO_MANY_KEYS = `Must have at most ${ANNOTATIONS_MAX} keys.`
 export const metadataSchema = z
   .record(metadataKey, metadataValue)
   .refine(metadata => Object.keys(metadata).length <= ANNOTATIONS_MAX, { message: TOO_MANY_KEYS })
@@ -79,10 +80,7 @@ export const metadataSchema = z
     maxProperties: ANNOTATIONS_MAX,
   })
 
-/**
- * Metadata in a merge patch: null removes a key. A key that is too long to exist may be removed too, which changes
- * nothing (RFC 7396). The number of keys after the change is decided with the order.
- */
+/** Metadata in a merge patch: null removes a key, also one that cannot exist (RFC 7396). */
 export const metadataPatchSchema = z
   .record(z.string(), metadataValue.nullable())
   .superRefine((patch, context) => {
@@ -120,6 +118,9 @@ export const asOfQuery = z.object({
 })
 
 export const NOT_MODIFIED = { description: 'The caller’s copy is current.', headers: ['ETag'] } as const
+
+/** The headers of every response to the creation of a resource. */
+export const CREATED_HEADERS = ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] as const
 
 /** The declared responses and errors of every GET by id. */
 export const resourceById = <T extends z.ZodType>(schema: T, description: string) =>

@@ -16,8 +16,6 @@ import { NOT_MODIFIED } from './commonSchemas.ts'
 import { route, type Streamed } from '../route.ts'
 import type { Call } from '../services.ts'
 
-/** GET /exports/{id}/content: the file of an export, whole or one range of its bytes. */
-
 const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
   csv: 'text/csv',
   jsonl: 'application/jsonl',
@@ -33,8 +31,8 @@ const offers = Object.values(CONTENT_TYPES)
 type ExportCall = Call<{ id: OperationId }, unknown, unknown>
 
 /**
- * The row of an export that has a file. Throws Problem: 403 without the scope of the exported resource; 410 after it has expired, or if its filters have a text that
- * was erased, or if its file may have one or is lost; 404 in any other state.
+ * The row of an export that has a file. Throws Problem: 403 without the scope of its resource; 410 if it has expired,
+ * is lost, or has a text that was erased; 404 in any other state.
  */
 export const finishedExport = async (call: ExportCall): Promise<OperationRow> => {
   const { ledger, params, database } = call
@@ -71,10 +69,7 @@ const createRecheck = ({ recheck, ledger: { world } }: ExportCall): (() => Promi
   }
 }
 
-/**
- * The bytes of the range in chunks, at the reader's speed. Throws if the file disappears meanwhile, or the right to it:
- * the response is cut off.
- */
+/** The bytes of the range. Throws if the file or the right to it disappears: the response is cut off. */
 const contentOf =
   (call: ExportCall, { id, attempt }: OperationRow, { first, end }: ByteRange): Streamed =>
   async (send, gone) => {

@@ -4,16 +4,13 @@ import { handle } from '../../commands/commandHandler.ts'
 import { operationEntity } from '../../commands/entities.ts'
 import { deleteFile } from '../../processes/exports/exportFiles.ts'
 import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
-import { Unavailable } from '../../ports.ts'
+import { unlessUnavailable } from '../../ports.ts'
 import { problemOfRejection } from '../problems/problemCatalogue.ts'
 import { route } from '../route.ts'
 import type { Call } from '../services.ts'
 import { visibleRow } from './commonReplies.ts'
 
-/**
- * Ends the export, whatever its state, and deletes its file. The worker deletes what is left of a file that cannot be
- * deleted now, and the chunks of an attempt that was running.
- */
+/** Ends the export in any state, and deletes its file. The worker deletes what cannot be deleted now. */
 const endAndDelete = async ({ ledger, database, params, context }: Call<{ id: OperationId }, unknown, unknown>) => {
   let position = 0n
   // Only one of the two has an effect: the first on an export that is running, the second on one that has a file.
@@ -23,9 +20,7 @@ const endAndDelete = async ({ ledger, database, params, context }: Call<{ id: Op
     if (!handled.ok) throw new Error('A command on an operation left no operation.')
     position = handled.position
   }
-  await deleteFile(database.sql, params.id).catch((error: unknown) => {
-    if (!(error instanceof Unavailable)) throw error
-  })
+  await unlessUnavailable(deleteFile(database.sql, params.id))
   return position
 }
 

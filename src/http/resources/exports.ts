@@ -24,9 +24,7 @@ import { replyToCreation, readOne, textsFor } from './commonReplies.ts'
 import { exportFilters } from './paymentReferences.ts'
 import { type AnyRoute, type Reply, route } from '../route.ts'
 import type { Call, LogCall } from '../services.ts'
-import { metadataSchema, timeSchema, NOT_MODIFIED } from './commonSchemas.ts'
-
-/** The endpoints that create exports and read their manifests. */
+import { CREATED_HEADERS, metadataSchema, timeSchema, NOT_MODIFIED } from './commonSchemas.ts'
 
 const formatSchema = z.enum(EXPORT_FORMATS)
 
@@ -69,7 +67,7 @@ const createExport = route({
     202: {
       description: 'The export is accepted and continues without this connection. The operation shows its progress.',
       schema: operationSchema,
-      headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
+      headers: CREATED_HEADERS,
     },
   },
   errors: ['quota_exceeded'],

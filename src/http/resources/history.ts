@@ -8,11 +8,8 @@ import { withTexts } from '../../personalTexts/personalTexts.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 import { textsFor } from './commonReplies.ts'
 import { type AnyRoute, route } from '../route.ts'
-import { keyInCursor, pageReply } from './paging.ts'
+import { keyInCursor, pageReply, pageQuery, pageSchema } from './paging.ts'
 import { timeSchema } from './commonSchemas.ts'
-import { pageQuery, pageSchema } from './paging.ts'
-
-/** The history of a resource: its events in order, each with its subject, time and authority. */
 
 const entrySchema = z
   .object({

@@ -1,10 +1,8 @@
 import { z } from 'zod'
-import { KEYED_OPERATIONS, outcomeOfKey } from '../../commands/idempotency/outcomes.ts'
+import { KEYED_OPERATIONS, outcomeOfKey } from '../../commands/idempotency/keyStatus.ts'
 import { parseKey } from '../request/idempotencyKey.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { timeSchema } from './commonSchemas.ts'
-
-/** GET /idempotency-keys: the outcome of a key, for its own caller. */
 
 /** 255 characters, each with a backslash before it, in quotes. */
 const WRITTEN_KEY_CHARS_MAX = 512

@@ -17,6 +17,7 @@ import { replyToCommand, replyToCreation, ifMatchOf, readOne, visibleRow } from 
 import { type AnyRoute, route } from '../route.ts'
 import type { Call } from '../services.ts'
 import {
+  CREATED_HEADERS,
   amountSchema,
   asOfQuery,
   currencySchema,
@@ -91,7 +92,7 @@ const raiseInvoice = route({
   scope: 'invoices:write',
   body: newInvoice,
   idempotencyKey: 'honoured',
-  responses: { 201: { ...changed, headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
+  responses: { 201: { ...changed, headers: CREATED_HEADERS } },
   errors: ['resource_not_found', 'order_state_conflict', 'order_has_invoices', 'too_many_changes'],
   handler: async call => {
     const { body, ledger, context, idempotency } = call

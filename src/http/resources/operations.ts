@@ -7,7 +7,7 @@ import { idSchema, type OperationId, type PaymentId, withPrefix } from '../../..
 import { operationEntity, paymentEntity } from '../../commands/entities.ts'
 import { type Progress, progressOf } from '../../processes/exports/exportFiles.ts'
 import { handle } from '../../commands/commandHandler.ts'
-import { Unavailable } from '../../ports.ts'
+import { unlessUnavailable } from '../../ports.ts'
 import { readPage } from './collection.ts'
 import { etagOf } from '../request/entityTags.ts'
 import { insufficientScope, isErrorCode, Problem, problemOfRejection } from '../problems/problemCatalogue.ts'
@@ -20,8 +20,6 @@ import { resourceById } from './commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from './paging.ts'
 import { operationSchema, type OperationView } from './operationSchema.ts'
 import { tickOf } from './subscriptions/subscriptionSchemas.ts'
-
-/** The endpoints of operations: exports, and payments and replays seen as asynchronous operations. */
 
 const errorOf = (code: string, instance: string, correlationId: string) =>
   isErrorCode(code) ? { ...documentOf(new Problem(code), { instance, correlationId }) } : { code }
@@ -73,13 +71,8 @@ export const renderOperation = (row: OperationRow, shown?: ShownProgress): Opera
 /** The progress of the current attempt. Undefined without the database: the operation is shown without progress. */
 const progressFor = async ({ database }: AnyCall, row: OperationRow) => {
   if (row.attempt === 0 || row.row_count !== null) return undefined
-  try {
-    const progress = (await progressOf(database.sql, [row.id])).get(row.id)
-    return progress?.attempt === row.attempt ? progress : undefined
-  } catch (error) {
-    if (error instanceof Unavailable) return undefined
-    throw error
-  }
+  const progress = (await unlessUnavailable(progressOf(database.sql, [row.id])))?.get(row.id)
+  return progress?.attempt === row.attempt ? progress : undefined
 }
 
 /** The operation and its tag. Progress changes without an event, so it is a part of the tag. */

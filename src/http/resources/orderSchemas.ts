@@ -14,8 +14,6 @@ import {
 } from './commonSchemas.ts'
 import { createdQuery } from './paging.ts'
 
-/** The schemas of orders over HTTP: the order, the bodies that create and change one, and the filters of lists. */
-
 const LINES_MAX = 200
 const QUANTITY_MAX = 1_000_000
 

@@ -23,7 +23,7 @@ import {
 } from './commonReplies.ts'
 import { type AnyRoute, type Reply, route } from '../route.ts'
 import type { AnyLogCall, Call, LogCall } from '../services.ts'
-import { asOfQuery, resourceById, textSchema, TOO_MANY_KEYS } from './commonSchemas.ts'
+import { CREATED_HEADERS, asOfQuery, resourceById, textSchema, TOO_MANY_KEYS } from './commonSchemas.ts'
 import { newOrder, orderFilters, orderPatch, orderSchema, render, storedLines } from './orderSchemas.ts'
 import { pageQuery, listOf } from './paging.ts'
 
@@ -74,7 +74,7 @@ const createOrder = route({
   scope: 'orders:write',
   body: newOrder,
   idempotencyKey: 'honoured',
-  responses: { 201: { ...changed, headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
+  responses: { 201: { ...changed, headers: CREATED_HEADERS } },
   errors: [],
   handler: async call => replyToCreation(call, await createOnce(call), PATH, render),
   replay: async call => {

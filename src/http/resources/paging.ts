@@ -3,11 +3,6 @@ import type { Reply } from '../route.ts'
 import type { AnyCall } from '../services.ts'
 import { timeParameter } from './commonSchemas.ts'
 
-/**
- * The pages of every list: their query parameters and size, where a page begins, the cursor of the next one, body and
- * Link header.
- */
-
 const PAGE_LIMIT_MAX = 100
 const PAGE_LIMIT = 25
 
@@ -15,7 +10,7 @@ const PAGE_LIMIT = 25
 const numberQuery = ({ minimum, maximum, usual }: { minimum: number; maximum: number; usual: number }) =>
   z
     .string()
-    .regex(/^\d{1,9}$/, `Expected a whole number from ${minimum} to ${maximum}.`)
+    .regex(/^\d{1,9}$/, `Must be a whole number from ${minimum} to ${maximum}.`)
     .transform(Number)
     .pipe(z.int().min(minimum).max(maximum))
     .default(usual)
@@ -59,10 +54,7 @@ export const listOf = <T extends z.ZodType>(item: T) =>
 export type CursorBinding = object
 type PagingCall = Pick<AnyCall, 'cursors' | 'path'>
 
-/**
- * The key after which the page begins; undefined for the first page. Throws Problem `cursor_invalid` or
- * `cursor_expired`.
- */
+/** The key after which the page begins; undefined for the first. Throws Problem. */
 export const keyInCursor = <K extends z.ZodType>(
   { cursors }: Pick<PagingCall, 'cursors'>,
   cursor: string | undefined,

@@ -14,8 +14,6 @@ import { type AnyRoute, type Reply, route } from '../route.ts'
 import type { AnyLogCall, Call, LogCall } from '../services.ts'
 import { amountSchema, textSchema } from './commonSchemas.ts'
 
-/** The endpoints that settle, fail and refund existing payments. */
-
 const byId = z.object({ id: idSchema('pay') })
 const PATH = '/payments'
 const common = { tag: 'Payments', method: 'POST', rateClass: 'default', params: byId } as const
@@ -27,10 +25,7 @@ const changed = {
 
 type ById = Call<{ id: PaymentId }, unknown, unknown>
 
-/**
- * Reads the reference that the reply will show, before anything is done: while Postgres does not answer, the request is
- * refused without an effect. The command refuses a payment that the caller may not see.
- */
+/** Reads the reference that the reply will show before anything is done, so a 503 of Postgres has no effect. */
 const readReferenceFirst = async (call: ById): Promise<void> => {
   const { aggregates } = call.ledger
   const { id } = call.params
@@ -40,10 +35,7 @@ const readReferenceFirst = async (call: ById): Promise<void> => {
   if (row !== undefined) await textsFor(call, [row])
 }
 
-/**
- * As `readReferenceFirst`. If the settlement has ended, by this request or another, the request continues, because a
- * 503, which promises no effect, would be wrong.
- */
+/** As `readReferenceFirst`; but once the settlement has ended, a 503, which promises no effect, would be wrong. */
 const readReferenceUnlessSettled = async (call: ById): Promise<void> => {
   try {
     await readReferenceFirst(call)
@@ -86,7 +78,7 @@ const failPayment = route({
     .strictObject({
       code: z
         .string()
-        .regex(FAILURE_CODE, 'Expected a code of at most 64 characters a-z, 0-9 and _, such as card_declined.')
+        .regex(FAILURE_CODE, 'Must be a code of at most 64 characters a-z, 0-9 and _, such as card_declined.')
         .default('declined')
         .meta({ description: 'The reason of the failure, as a code of the system that settles payments.' }),
     })
@@ -105,7 +97,7 @@ const REMAINING = 'remaining'
 const refundedAmount = z
   .union([amountSchema, z.literal(REMAINING)], {
     error: ({ input }) =>
-      input === undefined ? undefined : `Expected an amount in minor units of the currency, or "${REMAINING}".`,
+      input === undefined ? undefined : `Must be an amount in minor units of the currency, or "${REMAINING}".`,
   })
   .meta({ description: `The amount to refund; "${REMAINING}" for the whole amount that is not yet refunded.` })
 

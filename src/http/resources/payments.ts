@@ -18,6 +18,7 @@ import { replyToCreation, readOne } from './commonReplies.ts'
 import { type AnyRoute, type Reply, route } from '../route.ts'
 import type { LogCall, Preference } from '../services.ts'
 import {
+  CREATED_HEADERS,
   amountSchema,
   asOfQuery,
   currencySchema,
@@ -29,8 +30,6 @@ import {
   resourceById,
 } from './commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from './paging.ts'
-
-/** The endpoints that create, list and read payments. */
 
 const settlementSchema = z.enum(['immediate', 'deferred'])
 
@@ -98,7 +97,7 @@ const createPayment = route({
     201: {
       description: 'The payment. A replay returns the same bytes.',
       schema: paymentSchema,
-      headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
+      headers: CREATED_HEADERS,
     },
     202: {
       description: 'The payment is stored durably and not yet decided. The operation shows its progress.',

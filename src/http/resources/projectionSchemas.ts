@@ -2,8 +2,6 @@ import { z } from 'zod'
 import { REBUILD_KINDS, REBUILD_STATES, type RebuildRow } from '../../feeds/rebuild/requests.ts'
 import { textSchema, timeSchema } from './commonSchemas.ts'
 
-/** The representations of read models and their rebuilds. */
-
 const differenceSchema = z.object({
   table: z.string(),
   key: z

@@ -20,10 +20,7 @@ import { type AnyRoute, type Reply, route } from '../route.ts'
 import type { AnyCall } from '../services.ts'
 import { projectionSchema, rebuildRequest, rebuildSchema, rebuildView } from './projectionSchemas.ts'
 
-/**
- * The endpoints of read models: their lag, and their rebuilds. They are for the operators of the installation: callers
- * of the tenant that the setting OPERATORS_TENANT names, with the scope `projections:operate`.
- */
+/** The endpoints of read models: their lag and their rebuilds, for the operators of the installation. */
 
 const PARKED =
   'select delivery, count(*) as waiting from parked_facts where delivery = any($1::text[]) group by delivery'

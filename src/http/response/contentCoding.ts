@@ -4,10 +4,8 @@ import { brotliCompress, constants, gzip } from 'node:zlib'
 import { LRUCache } from 'lru-cache'
 
 /**
- * Content codings of responses (RFC 9110 §8.4, §12.5.3). Three kinds of response are never compressed: responses to
- * commands, which may hold a secret (BREACH: the compressed length reveals it); responses with a strong entity tag,
- * which would need another tag for each coding; and streams, whose readers need each chunk at once, or ranges of the
- * whole.
+ * Content codings of responses (RFC 9110 §8.4, §12.5.3). Three kinds are never compressed: responses to commands, whose
+ * length would reveal a secret (BREACH); those with a strong entity tag, which would differ by coding; and streams.
  */
 
 const CODINGS = ['br', 'gzip'] as const

@@ -1,8 +1,4 @@
-/**
- * The Content-Security-Policy of each kind of page that the API serves; pages of the embedded issuer have their own
- * (embedded/issuer/pages/page.ts). The API sends no CORS headers, so scripts of other origins cannot read its
- * responses.
- */
+/** The policy of each kind of page. There are no CORS headers, so scripts of other origins read no response. */
 
 /** Pages of text: nothing is loaded, and nothing is executed. */
 export const TEXT_PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -19,10 +15,7 @@ export const DOCS_PAGE_POLICY = [
   "base-uri 'none'",
 ].join('; ')
 
-/**
- * The console: scripts from here and its import map; requests to here and to the issuer; no markup from strings but the
- * templates of lit-html.
- */
+/** The console: scripts and requests of here and the issuer; no markup from strings but lit-html's templates. */
 export const consolePagePolicy = ({ importMapHash, issuer }: { importMapHash: string; issuer: string }): string =>
   [
     "default-src 'none'",

@@ -7,14 +7,9 @@ import { Problem } from '../problems/problemCatalogue.ts'
 import { adviceOn } from '../problems/problemDocument.ts'
 import type { AnyRoute, Reply } from '../route.ts'
 
-/** Deadlines of requests, and the problems of failing dependencies, which must not appear as internal errors. */
-
 export const deadlineOf = ({ deadlineMs = REQUEST_DEADLINE_MS }: Pick<AnyRoute, 'deadlineMs'>): number => deadlineMs
 
-/**
- * Resolves within `leftMs`, whatever the dependencies do, or throws Problem. The work continues after that, and its
- * outcome can be found with the same key.
- */
+/** Resolves within `leftMs`, or throws Problem. The work continues, and its outcome is found with the same key. */
 export const withDeadline = async (
   world: World,
   { method }: Pick<AnyRoute, 'method'>,
@@ -35,10 +30,7 @@ export const withDeadline = async (
   return Promise.race([work(), late]).finally(() => answered.abort('answered'))
 }
 
-/**
- * Throws the Problem of a quota that is used up, or of a failing dependency: which one depends on whether the request may
- * have had an effect.
- */
+/** Throws the Problem of a used quota or a failing dependency, by whether the request may have had an effect. */
 export const unavailableAsProblem = async <T>(
   { method }: Pick<AnyRoute, 'method'>,
   work: () => Promise<T>,

@@ -10,8 +10,6 @@ import type { Reply, Streamed } from '../route.ts'
 import { OLDEST_VERSION } from '../versions/index.ts'
 import type { RequestedVersion } from '../versions/requestedVersion.ts'
 
-/** Writes responses: replies of handlers, streams and problem documents, with the headers of every response. */
-
 type Headers = Readonly<Record<string, string>>
 
 /** The results of the checks so far, in the `locals` of the Express response. */
@@ -45,10 +43,7 @@ const withCommonHeaders = (res: Response, own: Headers = {}): Headers => {
   return own['Link'] && common['Link'] ? { ...all, Link: `${own['Link']}, ${common['Link']}` } : all
 }
 
-/**
- * Adds the common headers to a response that a library writes. They are added when the head is written, because the
- * library may drop headers that were set before it failed.
- */
+/** Adds the common headers to a response of a library, when its head is written: it may drop those set before. */
 export const setCommonHeaders = (res: Response): void => {
   const begin = res.writeHead.bind(res) as (...args: readonly unknown[]) => Response
   const writeHead = (...args: readonly unknown[]): Response => {

@@ -6,9 +6,8 @@ import type { AnyCall } from '../services.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 
 /**
- * The answers to requests with an idempotency key. When Postgres fails or a quota is used up, the caller is told that
- * nothing was done, and may take another key. An earlier request with the same key may have been executed, though, and
- * the log knows: it is asked before a request is refused for such a reason.
+ * When Postgres fails or a quota is used up, the caller is told that nothing was done, and may take another key. An
+ * earlier request with the same key may have been executed, though: the log is asked before the refusal.
  */
 
 /** Resolves to the reply of the route's handler, or of the first request with the key. */

@@ -15,28 +15,24 @@ import { announcedBytesOf, bodyArrived, sendContinueTo } from '../request/body.t
 import { createRequestMetrics } from './requestMetrics.ts'
 import type { RequestPipeline } from '../requestPipeline.ts'
 import { type ConsoleSettings, mountConsole } from './consoleMount.ts'
-import { allowOf, routesByPath } from './routing.ts'
 import { correlationIdOf, traceIdOf } from '../request/correlation.ts'
-import { framingFault } from '../request/framing.ts'
+import { framingFault, normalizeUrl } from '../request/framing.ts'
 import { type IssuerHandler, mountIssuer } from './issuerMount.ts'
 import { type Admission, createRequestTurn, turnOf } from '../admission/requestTurn.ts'
 import { methodNotAllowed, Problem } from '../problems/problemCatalogue.ts'
 import { sendProblem, sendReply } from '../response/respond.ts'
 import type { AnyRoute } from '../route.ts'
-import { normalizeUrl } from '../request/url.ts'
 import { VERSIONS } from '../versions/index.ts'
 import { requestedVersionOf, type ResolveVersion, resolveVersionWithout } from '../versions/requestedVersion.ts'
 import { routeIn } from '../translation/translation.ts'
-
-/**
- * The request listener: framing checks, turns, the router that is made from the routes, and the request log.
- */
 
 export type AppDependencies = {
   readonly routes: readonly AnyRoute[]
   readonly pipeline: RequestPipeline
   readonly logger: Logger
   readonly admission: Admission
+  /** Aborts before `stopping`: from then on responses close their connections, so that clients open others elsewhere. */
+  readonly draining: AbortSignal
   /** Aborts at shutdown: from then on requests on open connections are refused. */
   readonly stopping: AbortSignal
   /** The client address behind trusted proxies; the address of the peer when absent. */
@@ -54,7 +50,7 @@ export type AppDependencies = {
 /** The request listener. Malformed requests do not reach Express, which would answer them with pages of its own. */
 export const createApp = (dependencies: AppDependencies): RequestListener => {
   const app: RequestListener = routerOf(dependencies)
-  const { routes, admission, stopping } = dependencies
+  const { routes, admission, draining, stopping } = dependencies
   const { addressOf = createAddressOf([]), resolveVersion = resolveVersionWithout(new Set()) } = dependencies
   const probes = new Set(routes.filter(({ underAnyLoad }) => underAnyLoad).map(({ path }) => path))
   const distrusted = new WeakSet<Socket>()
@@ -62,6 +58,7 @@ export const createApp = (dependencies: AppDependencies): RequestListener => {
   return (req, res) => {
     // Bytes after an ambiguous request may be smuggled: they are not processed as a request.
     if (distrusted.has(req.socket)) return undefined
+    if (draining.aborted) res.shouldKeepAlive = false
     const fault = framingFault(req)
     if (fault?.code === 'bad_request_framing') distrusted.add(req.socket)
     if (!fault) req.url = normalizeUrl(req.url ?? '', req.method ?? '')
@@ -102,6 +99,19 @@ const pathOf = ({ url = '' }: IncomingMessage): string => url.split('?', 1)[0] ?
 
 /** Node joins several headers of this name with commas, which is no version. */
 const versionHeaderOf = ({ headers }: IncomingMessage): string | undefined => headers['api-version']?.toString()
+
+/** The path in Express's syntax: `{id}` becomes `:id`, and the colon of an action is escaped. */
+const expressPathOf = ({ path }: AnyRoute): string => path.replaceAll(':', '\\:').replaceAll(/\{(\w+)\}/g, ':$1')
+
+/** The routes by path. Paths that end in an action come first, since Express would match `inv_…:approve` as an id. */
+const routesByPath = (routes: readonly AnyRoute[]): ReadonlyMap<string, readonly AnyRoute[]> => {
+  const isAction = ({ path }: AnyRoute): boolean => path.includes(':')
+  return Map.groupBy([...routes.filter(isAction), ...routes.filter(route => !isAction(route))], expressPathOf)
+}
+
+/** The value of Allow. */
+const allowOf = (routes: readonly AnyRoute[]): string =>
+  routes.map(({ method }) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
 
 /** The Express application: the routes in the order of their declaration, then 405, 404 and error handling. */
 const routerOf = ({ routes, issuer, console: page, ...exchange }: AppDependencies): Express => {
@@ -175,12 +185,7 @@ const respondInVersion = (endpoint: AnyRoute, dependencies: Exchange) => {
   }
 }
 
-const respond = async (
-  req: Incoming,
-  res: Outgoing,
-  endpoint: AnyRoute,
-  { pipeline, logger, usage }: Exchange,
-): Promise<void> => {
+const respond = async (req: Incoming, res: Outgoing, endpoint: AnyRoute, { pipeline, logger, usage }: Exchange) => {
   try {
     await sendReply(req, res, await pipeline(req, res, endpoint))
   } catch (error) {

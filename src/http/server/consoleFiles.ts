@@ -5,8 +5,8 @@ import { promisify } from 'node:util'
 import { brotliCompress, constants } from 'node:zlib'
 
 /**
- * The files of the page /console. Its modules are the sources in src/console without their types, beside the modules of
- * its libraries as they are published: there is no build. All of them are found by following the imports from main.ts.
+ * The files of /console: the sources in src/console without their types, and the published modules of its libraries, as
+ * found by following the imports of main.ts. There is no build.
  */
 
 export type ServedFile = {

@@ -6,10 +6,7 @@ import { consolePagePolicy } from '../response/contentSecurityPolicy.ts'
 import { setCommonHeaders } from '../response/respond.ts'
 import { type ConsoleFiles, readConsoleFiles, type ServedFile, servedFile } from './consoleFiles.ts'
 
-/**
- * /console: a page that is a client of the API like any other. Every path below it that is no file is the same page,
- * whose script shows what the path names.
- */
+/** /console: every path below it that is no file is the same page, whose script shows what the path names. */
 
 /** What the page has to know of the installation. All of it is public. */
 export type ConsoleSettings = {

@@ -3,13 +3,7 @@ import { Unavailable } from '../../ports.ts'
 import { methodNotAllowed, Problem } from '../problems/problemCatalogue.ts'
 import { setCommonHeaders } from '../response/respond.ts'
 
-/** Mounts the embedded issuer below its path, with the headers and problem documents of the other endpoints. */
-
-/**
- * A handler of requests below the issuer's path. It calls `next` with nothing for a path that it does not have, with an
- * Error whose `allow` names the methods for a method that the path does not have, and with any other Error for a
- * failure.
- */
+/** Calls `next` with nothing for an unknown path, with an Error for a failure; its `allow`: permitted methods. */
 export type IssuerHandler = (...args: Parameters<RequestHandler>) => void
 
 const problemOf = (error: unknown): Problem => {

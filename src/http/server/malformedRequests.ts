@@ -56,9 +56,8 @@ export const refuseConnect = (_req: IncomingMessage, socket: Duplex): void => {
 type Exchanges = { readonly open: Set<ServerResponse>; last: ServerResponse }
 
 /**
- * Responses in progress are tracked to keep their order. A malformed request is often the second one on its connection;
- * an error response that overtook the first response would be taken for it, and the client would believe that the first
- * request had no effect while it is executed.
+ * Keeps the order of responses: if the error of a malformed second request overtook the first response, the client
+ * would take it for that, and believe that the first request had no effect.
  */
 export const createMalformedRequestHandler = () => {
   const connections = new WeakMap<Duplex, Exchanges>()

@@ -3,10 +3,7 @@ import type { Response as Outgoing } from 'express'
 import { createHistogram, type Labels } from '../../lib/metrics.ts'
 import { requestedVersionOf } from '../versions/requestedVersion.ts'
 
-/**
- * The metric of requests. Its attributes are the route template, the status class, the stable error code and the API
- * version, never ids, keys, names or texts of callers, so the number of series is bounded whatever is requested.
- */
+/** Its attributes are never ids, names or texts of callers, so the number of series is bounded. */
 
 const NAME = 'ledger.http.request.duration'
 /** Seconds, around the deadlines of the contract. */

@@ -5,8 +5,6 @@ import { HEADERS_MAX_BYTES, URL_MAX_CHARS } from '../request/framing.ts'
 import { createMalformedRequestHandler, refuseConnect } from './malformedRequests.ts'
 import { createPipelining } from '../admission/pipelining.ts'
 
-/** The HTTP server: its limits and timeouts, and its graceful shutdown. */
-
 const HEADERS_DEADLINE_MS = 10_000
 /** The time for a whole request to arrive: its head, then its body, which has a deadline of its own (body.ts). */
 const ARRIVAL_DEADLINE_MS = 40_000

@@ -3,11 +3,7 @@ import { translator as version20261101 } from './2026-11-01.ts'
 import type { Translator } from './changes.ts'
 import { NEWEST_VERSION, type OlderVersion, type Version, VERSIONS } from '../versions/index.ts'
 
-/**
- * The routes of an older contract, made from those of the newest: a translated route checks requests by the older
- * schema, translates them up for the handler, and translates its responses down. Routes that did not change are the
- * same objects, so the newest version and unchanged routes cost nothing.
- */
+/** Requests of an older contract are translated up, responses down. A route without changes is the same object. */
 
 const TRANSLATORS: Readonly<Record<OlderVersion, Translator>> = { '2026-11-01': version20261101 }
 

@@ -2,10 +2,7 @@ import type { Database, Sql } from '../../ports.ts'
 import type { Context, Ledger } from '../../commands/commandHandler.ts'
 import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
 
-/**
- * The retirement of API versions: a switch in Postgres that all instances read every few seconds. Each change is an
- * audit record first, so none takes effect unrecorded.
- */
+/** A switch in Postgres that all instances read. Each change is an audit record first, so none is unrecorded. */
 
 export const retiredVersions = async (sql: Sql): Promise<ReadonlySet<string>> => {
   const rows = await sql<{ version: string }>('select version from retired_api_versions')

@@ -2,10 +2,8 @@ import { workForAll } from '../../fairness/currentAccount.ts'
 import type { Database, Sql, World } from '../../ports.ts'
 
 /**
- * The requests of each API version by route and client, so the remaining traffic of a version is known before it
- * is retired. Requests are counted in memory and added to Postgres every few seconds, so no request waits for it.
- * The counts of all instances add up. A process that is killed loses the requests of the last seconds; a write whose
- * outcome is unknown is repeated, so its requests may be counted twice.
+ * The requests of each API version by route and client, which operators read before they retire it. Counted in memory,
+ * and added to Postgres every few seconds: a killed process loses the last ones, a repeated write may count twice.
  */
 
 const FLUSH_MS = 5_000

@@ -1,10 +1,7 @@
 import { type NewestVersion, type OlderVersion, type Version, VERSIONS } from './index.ts'
 import { SECOND_MS } from '../../lib/time.ts'
 
-/**
- * The table of releases: who answers for each version of the contract, and when an older one ends. The headers of
- * deprecated versions, `ledger versions` and the pages of docs/versions are made from it.
- */
+/** Who answers for each version of the contract, and when it ends: for headers, `ledger versions` and the pages. */
 
 export type Release = {
   /** Answers questions about the version, and supports clients that leave it. */
@@ -36,10 +33,7 @@ export const pageOf = (version: Version): string => `/docs/versions/${version}`
 
 const timeOf = (date: string): number => Date.parse(`${date}T00:00:00Z`)
 
-/**
- * The headers of every response of a deprecated version: Deprecation (RFC 9745), Sunset (RFC 8594), and links to the
- * migration guide and to the successor (RFC 5829). Undefined for other versions.
- */
+/** Deprecation (RFC 9745), Sunset (RFC 8594) and links (RFC 5829) of a deprecated version; undefined for others. */
 export const deprecationHeaders = (
   version: Version,
   releases: Releases = RELEASES,

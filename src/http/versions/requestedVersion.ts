@@ -2,8 +2,6 @@ import type { Response as Outgoing } from 'express'
 import { NEWEST_VERSION, type Version, VERSIONS } from './index.ts'
 import { deprecationHeaders, RELEASES, type Releases } from './releases.ts'
 
-/** The version that a request chooses with API-Version. */
-
 export type RequestedVersion = {
   /** The version to answer by. */
   readonly version: Version

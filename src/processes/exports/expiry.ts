@@ -5,10 +5,7 @@ import { Unavailable } from '../../ports.ts'
 import { createOneByOne } from './oneByOne.ts'
 import type { ExportDependencies } from './writeFile.ts'
 
-/**
- * Expires the exports whose time is over. The read model has their times; those of new requests come from the log,
- * since the read model may not have them yet.
- */
+/** The read model has the times of exports; those of new requests come from the log, as it may not have them yet. */
 
 const AT_ONCE_MAX = 100
 /** The wait while a read model shows exports that have expired, or did not answer, is this long. */
@@ -23,11 +20,7 @@ export type Expiry = {
   readonly expireOverdue: () => Promise<void>
 }
 
-/**
- * `expire` appends the event that the export has expired `at` this time, unless it has ended.
- *
- * Long because its functions share the time of the next look.
- */
+/** `expire` ends an export at this time, unless it has ended. Long because its functions share the time of the next look. */
 export const createExpiry = (
   { database, ledger: { world }, logger }: ExportDependencies,
   timer: Timer,

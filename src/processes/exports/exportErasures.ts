@@ -4,9 +4,8 @@ import type { Attempt } from './exportFiles.ts'
 import { erasedCount, type PersonalKind } from '../../personalTexts/personalTexts.ts'
 
 /**
- * Finds the files of exports that may have a text which was erased after they were written: the tenant has more erased
- * texts of that kind than there were in the snapshot of the file. Such a file is expired, whether or not it has the
- * text.
+ * A file may have an erased text if the tenant has more erased ones of its kind than at the file's snapshot. It is
+ * expired then, whether it has the text or not.
  */
 
 /** The kind of personal text in the files of each resource. */
@@ -52,9 +51,7 @@ const RESOURCE_OF_KIND = Object.entries(KINDS)
   .map(([resource, kind]) => `when '${kind}' then '${resource}'`)
   .join(' ')
 
-/**
- * The ids of finished exports whose files may have an erased text, or whose filters have one, at most `limit` of them.
- */
+/** At most `limit` finished exports whose files may have an erased text, or whose filters have one. */
 export const exportsWithErased = async (sql: Sql, limit: number): Promise<readonly string[]> => {
   const rows = await sql<{ id: string }>(
     `select o.id from

@@ -2,10 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Sql, Unavailable } from '../../ports.ts'
 import { WITHOUT_DISK } from '../../schema/commitWithoutDisk.ts'
 
-/**
- * Stores the files of exports in Postgres, in chunks, where every API instance finds them. Only the attempt that the
- * operation's stream names as complete is a file; chunks of other attempts are garbage and are deleted.
- */
+/** Chunks in Postgres, for every instance. Those of attempts that the operation's stream does not name are garbage. */
 
 /** The length of every stored chunk but the last of a file, and so the memory that a file of any size takes. */
 const CHUNK_BYTES = 256 * 1024
@@ -25,10 +22,7 @@ const INTO_CHUNKS = 'insert into export_chunks (operation_id, attempt, seq, byte
 
 const STORE_CHUNK = `${INTO_CHUNKS} select $1::text, $2::integer, $3::integer, $4::bytea where ${WITHOUT_DISK}`
 
-/**
- * The last chunk is stored if all before it are there. Its commit waits for the disk, and so for the earlier ones of this server,
- * whose order is that of the log of Postgres.
- */
+/** Stored if all chunks before it are there. Its commit waits for the disk, and so for the earlier ones in Postgres's log. */
 const STORE_LAST_CHUNK = `${INTO_CHUNKS} select $1::text, $2::integer, $3::integer, $4::bytea
   where $3::integer = (select count(*) from export_chunks where operation_id = $1 and attempt = $2) returning seq`
 
@@ -39,10 +33,7 @@ const storeLastChunk = async (sql: Sql, { id, attempt }: Attempt, seq: number, b
   throw new Unavailable('database', { effect: 'none', cause })
 }
 
-/**
- * Only the last chunk waits for the disk. Postgres may lose earlier ones in a crash; the file then has no last chunk, `end` throws
- * Unavailable, and the next attempt begins anew.
- */
+/** Only the last chunk waits for the disk. If a crash loses earlier ones, `end` throws Unavailable: a new attempt. */
 export const fileSink = (sql: Sql, { id, attempt }: Attempt): FileSink => {
   const hash = createHash('sha256')
   let pieces: Uint8Array[] = []
@@ -82,10 +73,7 @@ export const fileSink = (sql: Sql, { id, attempt }: Attempt): FileSink => {
   }
 }
 
-/**
- * Whether all bytes of the file are there. After a restore of Postgres the stream can name a file whose chunks are lost, or
- * some of them. Reads no chunk: Postgres keeps the lengths apart from the bytes.
- */
+/** After a restore of Postgres chunks of a file may be lost. Reads none: Postgres keeps the lengths apart from the bytes. */
 export const isComplete = async (sql: Sql, { id, attempt }: Attempt, byteCount: bigint): Promise<boolean> => {
   const [row] = await sql<{ complete: boolean }>(
     `select coalesce(sum(octet_length(bytes)), 0) = $3::bigint as complete from export_chunks
@@ -97,9 +85,7 @@ export const isComplete = async (sql: Sql, { id, attempt }: Attempt, byteCount: 
 
 const CHUNK = 'from export_chunks where operation_id = $1 and attempt = $2 and seq = $3'
 
-/**
- * The bytes from `first` up to but not including `end`, one chunk read at a time. Ends early when the chunks are gone.
- */
+/** The bytes from `first` to before `end`, a chunk at a time. Ends early when chunks are gone. */
 export async function* bytesOf(
   sql: Sql,
   { id, attempt }: Attempt,

@@ -13,8 +13,6 @@ import type { ExportResource } from '../../../streams/operation/index.ts'
 import type { Row } from '../../ports.ts'
 import { invoiceColumns, orderColumns, paymentColumns, postingColumns } from './exportColumns.ts'
 
-/** The read models that can be exported: the queries of their rows, and the view that is written of each row. */
-
 type Selection = Pick<PageRequest, 'tenant' | 'filters'>
 
 export type ExportedReadModel = {

@@ -7,12 +7,12 @@ import { deleteAttempt, deleteEarlier, deleteFile, strayFiles } from './exportFi
 import { type Handled, handle } from '../../commands/commandHandler.ts'
 import type { Feed } from '../../feeds/feedLoop.ts'
 import { createTimer, type Timer } from '../../feeds/timer.ts'
-import { Unavailable } from '../../ports.ts'
+import { Unavailable, unlessUnavailable } from '../../ports.ts'
 import { type ExportAttempt, type ExportDependencies, writeExportFile, untilReflected } from './writeFile.ts'
 import { exportedReadModels } from './exportedReadModels.ts'
 import { createExpiry, type Expiry } from './expiry.ts'
 import { createOneByOne } from './oneByOne.ts'
-import { type Receiver, openIntake } from '../eventIntake.ts'
+import { type Receiver, openConsumer } from '../eventConsumer.ts'
 import { createTenantScheduler } from '../fairScheduling.ts'
 import { createOpenTasks, type OpenTask } from '../openTasks.ts'
 import { contextOf } from '../processManager.ts'
@@ -46,10 +46,7 @@ type Job = OpenTask<ExportRequest>
 type Sent = Handled<KindOf<typeof operationEntity>>
 type Send = (command: OperationCommand) => Promise<Sent>
 
-/**
- * The ids of the events are derived from `run`: a command that one run repeats appends nothing, one of another run
- * does.
- */
+/** Event ids are derived from `run`: a repetition in the same run appends nothing, one in another run does. */
 const sender = ({ ledger }: ExportDependencies, recorded: Recorded<OperationEvent>, run: string): Send => {
   const id = recorded.id as OperationId
   return command => {
@@ -87,11 +84,7 @@ const writeWithoutErased = async (
  * is behind, or if a newer attempt has begun meanwhile: that is the attempt of a worker that was replaced and may not
  * complete it. Then the export is tried again. Throws Unavailable, or the reason of the aborted signal.
  */
-const attemptOnce = async (
-  dependencies: ExportDependencies,
-  request: ExportRequest,
-  signal: AbortSignal,
-): Promise<boolean> => {
+const attemptOnce = async (dependencies: ExportDependencies, request: ExportRequest, signal: AbortSignal) => {
   const { event, id, position, metadata } = request
   if (!(await untilReflected(dependencies, exportedReadModels[event.data.resource], position, signal))) return false
   const run = newRun(dependencies)
@@ -143,9 +136,7 @@ const periodically = (dependencies: ExportDependencies, timer: Timer, { everyMs,
   return async (): Promise<void> => {
     if (world.monotonicMs() >= dueAtMs) {
       dueAtMs = world.monotonicMs() + everyMs
-      await work(dependencies).catch((error: unknown) => {
-        if (!(error instanceof Unavailable)) throw error
-      })
+      await unlessUnavailable(work(dependencies))
     }
     timer.setAt(dueAtMs)
   }
@@ -168,11 +159,7 @@ type Jobs = Receiver & {
   readonly allEnded: () => Promise<unknown>
 }
 
-/**
- * The open exports of one run, and the attempts at them.
- *
- * Long because its functions share the tasks and the attempts.
- */
+/** Long because its functions share the tasks and the attempts. */
 const createJobs = (dependencies: ExportDependencies, timer: Timer, expiry: Expiry): Jobs => {
   const tasks = createOpenTasks<ExportRequest>(dependencies.ledger.world, timer)
   // An attempt may be running for a moment after its task has ended.
@@ -224,7 +211,10 @@ export const exportsFeed = (dependencies: ExportDependencies): Feed => ({
       expireBy(dependencies, id, { type: 'ExpireOperation', at }),
     )
     const jobs = createJobs(dependencies, timer, expiry)
-    const { after, processBatch, serve } = await openIntake({ name: NAME, database, store, world, epoch, timer }, jobs)
+    const { after, processBatch, serve } = await openConsumer(
+      { name: NAME, database, store, world, epoch, timer },
+      jobs,
+    )
     const regular = [
       serve,
       expiry.expireOverdue,

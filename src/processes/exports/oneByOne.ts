@@ -4,10 +4,7 @@ const RETRY_MS = 60_000
 
 export type OneByOne = (ids: readonly string[], work: (id: string) => Promise<void>) => Promise<void>
 
-/**
- * Does the work for each export. One that fails is left out for a minute, since its stream alone may be unreadable, and the
- * others follow. Throws Unavailable at the first that is not answered: the cause may concern all.
- */
+/** An export that fails is left out for a minute, as its stream alone may be unreadable. Throws Unavailable at the first. */
 export const createOneByOne = (world: Pick<World, 'monotonicMs'>, log: Pick<Logger, 'error'>): OneByOne => {
   const pausedUntilMs = new Map<string, number>()
   return async (ids, work) => {

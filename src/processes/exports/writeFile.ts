@@ -7,8 +7,6 @@ import { positionOf } from '../../feeds/checkpoints.ts'
 import type { Database, FileFormat, Logger, Sql } from '../../ports.ts'
 import { type ExportedReadModel, exportedReadModels } from './exportedReadModels.ts'
 
-/** Writes the file of one attempt at an export, from a snapshot of its read model. */
-
 export type ExportDependencies = {
   readonly database: Database
   readonly ledger: Ledger
@@ -26,11 +24,7 @@ const POLL_MS = 50
 /** A read model that is behind for longer may stay so: its exports must not keep the workers from others. */
 const REFLECTED_WAIT_MAX_MS = 2_000
 
-/**
- * Waits until the read model has every event before the request, so that the caller's own last write is in the file;
- * false when it does not get there in time. The request is an event of the log too, so that every checkpoint reaches its
- * position.
- */
+/** Waits until the read model has passed the request, so that the caller's last write is in the file; false if too late. */
 export const untilReflected = async (
   { database, ledger }: ExportDependencies,
   { name }: ExportedReadModel,
@@ -64,10 +58,7 @@ const progressOf = ({ database, ledger: { world } }: ExportDependencies, { id, a
   }
 }
 
-/**
- * The position up to which the file is complete: the checkpoint of the read model, or the position before its first
- * dead letter of this tenant or of an unknown one (''). The rows of other keys may be newer than that.
- */
+/** The checkpoint, or before the first dead letter of this or an unknown ('') tenant. Other rows may be newer. */
 const completeUpTo = async (sql: Sql, { name }: ExportedReadModel, tenant: string): Promise<bigint> => {
   const asOf = await positionOf(sql, name)
   const [parked] = await sql<{ position: bigint | null }>(
@@ -78,10 +69,7 @@ const completeUpTo = async (sql: Sql, { name }: ExportedReadModel, tenant: strin
   return first === null || first > asOf ? asOf : first - 1n
 }
 
-/**
- * Writes the whole file as of one moment: the rows and the position are read in one snapshot. Memory holds a batch of
- * rows, the buffer of the format and a chunk at most. Throws when the signal aborts.
- */
+/** As of one moment: rows and position are of one snapshot. Memory holds a batch, a buffer and a chunk. Throws on abort. */
 export const writeExportFile = async (
   dependencies: ExportDependencies,
   exportAttempt: ExportAttempt,

@@ -7,10 +7,7 @@ import { factMessageOf } from '../../feeds/factMessage.ts'
 import type { FactMessage } from '../../ports.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 
-/**
- * Announces dead letters on the dead letter topic of their subscription, with the headers of the fact and, instead of
- * its data, the reason. The data is left out because it may be the cause (too large); GET /events still has the fact.
- */
+/** Announces dead letters with the headers of the fact, and the reason instead of the data, which may be the cause. */
 
 const BATCH_MAX = 100
 
@@ -30,10 +27,7 @@ const announcementOf = (fact: DeadLetter, event: CloudEvent | undefined): FactMe
   }
 }
 
-/**
- * Resolves to whether the subscription had any; then there may be more. At least once: after a crash between the
- * publication and the note of it the facts are announced again.
- */
+/** Resolves to whether there were any; then there may be more. At least once, because of crashes before the note. */
 export const announceDeadLetters = async (
   { database: { sql }, bus }: SubscriptionDependencies,
   subscription: string,

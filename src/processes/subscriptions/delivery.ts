@@ -15,22 +15,14 @@ import {
 import { type Sql, Unavailable } from '../../ports.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 
-/** Sends the facts of one subscription from the facts projection to its topic, batch by batch. */
-
 /** A batch is one request to the broker; then the next subscription has its turn. */
 const BATCH_MAX = 500
 const REPLAY_RETRY_MS = 1_000
-/**
- * Moving a checkpoint to this position only tests the epoch, since checkpoints never move back. Positions of deliveries
- * are compared with rows of the facts projection and never reach the store, so one between two events is valid
- * here.
- */
+/** Moving a checkpoint here only tests the epoch, since it never moves back. These positions never reach the store. */
 const BEGINNING = -1n
 
 export type OpenDelivery = {
-  /**
-   * Delivers the next facts, up to and with this position. Throws Unavailable, EpochSuperseded or BrokerAccessDenied.
-   */
+  /** Delivers the next facts up to this position. Throws Unavailable, EpochSuperseded or BrokerAccessDenied. */
   readonly deliver: (subscription: SubscriptionDelivery, projectedUpTo: bigint) => Promise<void>
   /** Resolves when no request is in flight any more. */
   readonly close: () => Promise<void>
@@ -42,10 +34,7 @@ const factsProjectionOf = ({ tenant_id }: SubscriptionDelivery) => ({ delivery: 
 
 const selectionOf = ({ tenant_id, types, from_time }: SubscriptionDelivery) => ({ tenant: tenant_id, types, from_time })
 
-/**
- * Whether the stream of this key can have facts of these types. Dead letters of other streams are not the
- * subscriber's.
- */
+/** Whether the key's stream can have these types. Dead letters of other streams are not the subscriber's. */
 const mayHaveFactsOf = (types: readonly string[], key: string): boolean =>
   Object.values(aggregates).some(
     ({ prefix, facts }) => key.startsWith(`${prefix}_`) && kindsIn(facts).some(({ type }) => types.includes(type)),
@@ -76,10 +65,7 @@ const withUnreadable = (page: readonly PageItem[], unreadable: readonly DeadLett
   return missing.length === 0 ? facts : [...facts, ...missing].toSorted((a, b) => (a.position < b.position ? -1 : 1))
 }
 
-/**
- * An event that the facts projection has parked may be a fact of the subscription. It is parked here too, so no
- * later fact of its key overtakes it. An operator has it replayed in the projection first, and then here.
- */
+/** An event that the projection has parked may be a fact: it is parked here too, so no later one overtakes it. */
 const unreadableOf = ({
   delivery: _,
   reason,
@@ -109,15 +95,8 @@ const readNext = async (sql: Sql, subscription: SubscriptionDelivery, after: big
   return { facts, position: last.position }
 }
 
-/**
- * The fact of a dead letter; undefined if its type is not subscribed to. `from_time` is not applied: it may be that of
- * a replay that was requested after the fact was parked.
- */
-const findParked = async (
-  sql: Sql,
-  subscription: SubscriptionDelivery,
-  { position }: DeadLetter,
-): Promise<Outgoing | undefined> => {
+/** Undefined if its type is not subscribed to. `from_time` may be of a later replay, so it is not applied. */
+const findParked = async (sql: Sql, subscription: SubscriptionDelivery, { position }: DeadLetter) => {
   const before = position - 1n
   if ((await deadLettersBetween(sql, factsProjectionOf(subscription), before, position)).length > 0)
     throw new Error('The facts projection has parked it too.')

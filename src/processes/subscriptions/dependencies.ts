@@ -6,10 +6,7 @@ import type { Database, FactBus, Logger } from '../../ports.ts'
 export type ObservedProjector = {
   /** Whether this process has the projector's lease, so every change of a read model is announced to listeners. */
   readonly isHere: () => boolean
-  /**
-   * Calls the listener after each batch, and when the projector begins or ends here; until the returned function is
-   * called.
-   */
+  /** Calls the listener after each batch, and when the projector begins or ends here, until it is removed. */
   readonly listen: (listener: () => void) => () => void
 }
 
@@ -18,10 +15,7 @@ export type SubscriptionDependencies = {
   readonly database: Database
   /** A connection of its own: requests are serialized per bus, and the publisher must not wait for subscriptions. */
   readonly bus: FactBus
-  /**
-   * The bytes that Kafka keeps of each partition. Replays send the same facts again and again, and would fill its disks
-   * within the time that facts are kept.
-   */
+  /** The bytes that Kafka keeps of each partition, since replays without end would fill its disks. */
   readonly topicBytes: number
   /** How long a subscription continues after its creator was last seen. */
   readonly confirmationMs: number

@@ -7,8 +7,6 @@ import { Unavailable } from '../../ports.ts'
 import { contextOf } from '../processManager.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 
-/** Checks regularly that the owners of subscriptions still have the permission, and stops subscriptions without it. */
-
 export const NAME = 'subscriptions'
 
 /** A suspension or a revoked scope must end the delivery within 5 s (`ledger tenants`). */
@@ -33,10 +31,7 @@ export const sendTo = async (
     throw new Error(`${id} refused ${command.type}.`)
 }
 
-/**
- * Stops the subscription as its row shows it. Its holder may resume it between the check that led here and the command, with
- * the right to do so: then the next check decides.
- */
+/** Its holder may rightly resume it between the check and the command: then the next check decides. */
 export const stop = (
   dependencies: SubscriptionDependencies,
   subscription: SubscriptionDelivery,

@@ -7,18 +7,12 @@ import { checkpointOf, provideTopics, removeTopics, withdrawRights } from './top
 import { createTopicWork } from './topicWork.ts'
 import { createPermissionMonitor, sendTo } from './permissionMonitor.ts'
 
-/**
- * Reconciles each subscription with its row in the read model: delivers its facts in the loop, and creates or deletes
- * its topics and ACLs beside it.
- */
+/** Reconciles a subscription with its row: delivers its facts in the loop, and its topics and ACLs beside it. */
 
 export type Deliveries = {
   /** Must be called just before the rows of a round are read. */
   readonly beforeRowsAreRead: () => void
-  /**
-   * Does what the row requires. Resolves to whether there may be more at once. Throws Unavailable, EpochSuperseded or
-   * BrokerAccessDenied.
-   */
+  /** Resolves to whether there may be more at once. Throws Unavailable, EpochSuperseded or BrokerAccessDenied. */
   readonly reconcile: (subscription: SubscriptionDelivery, projectedUpTo: bigint) => Promise<boolean>
   /** Closes the delivery. The topics are ensured again before it is reopened. */
   readonly closeAfterFailure: (id: string) => Promise<void>

@@ -51,10 +51,7 @@ type RunState = {
   readonly timer: Timer
 }
 
-/**
- * The subscriptions whose row does not have their newest event yet. An event that the read model has passed and that is
- * not parked was discarded by an operator: no row will have it.
- */
+/** Those whose row lacks their newest event. One that the read model has passed and not parked was discarded. */
 const outOfDate = async (
   { newest, dependencies: { database } }: RunState,
   subscriptions: readonly SubscriptionDelivery[],
@@ -74,10 +71,7 @@ const isBrokerDown = (error: unknown): boolean => error instanceof Unavailable &
 const concernsOne = (error: unknown): boolean =>
   !(error instanceof EpochSuperseded) && !(error instanceof Unavailable && error.dependency === 'database')
 
-/**
- * Reconciles one subscription, and pauses it after a failure of its own. Resolves to whether there may be more to do at
- * once.
- */
+/** Reconciles one subscription, and pauses it after a failure of its own. Resolves to whether there may be more. */
 const reconcilerOf = ({ dependencies, pausedUntilMs, roundRobin }: RunState, deliveries: Deliveries) => {
   const { ledger, logger } = dependencies
   let brokerFailures = 0

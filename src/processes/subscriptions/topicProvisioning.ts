@@ -10,8 +10,6 @@ import {
 import { TOPIC_RETENTION_MS } from '../../settings/retention.ts'
 import type { SubscriptionDependencies } from './dependencies.ts'
 
-/** Creates and deletes the topics of a subscription, and grants and revokes the rights to read them. */
-
 /** Few, for the facts of one tenant. The number must not change, since keys would move to other partitions. */
 const PARTITIONS = 3
 const DEAD_LETTER_PARTITIONS = 1

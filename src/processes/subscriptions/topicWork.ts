@@ -21,9 +21,7 @@ export type TopicWork = {
   readonly want: (subscription: Subscription, work: Work) => void
   /** Drops work of the subscription that has not begun. */
   readonly drop: (id: string) => void
-  /**
-   * Whether a row may be older than work that is in progress or has just ended. Throws the error of failed work, once.
-   */
+  /** Whether a row may be older than unfinished or just ended work. Throws the error of failed work, once. */
   readonly mayChangeRows: (id: string) => boolean
   /** Must be called just before rows are read: they show all work that has ended by now. */
   readonly beforeRowsAreRead: () => void
@@ -31,11 +29,7 @@ export type TopicWork = {
   readonly stop: () => Promise<void>
 }
 
-/**
- * `onEnded` is called when a work has ended, also by a failure.
- *
- * Long because its functions share the state of one queue.
- */
+/** `onEnded`: a work has ended or failed. Long because its functions share the state of one queue. */
 export const createTopicWork = (onEnded: () => void = () => undefined): TopicWork => {
   const tasks = new Map<string, Task>()
   const running = new Map<string, { readonly task: Task; readonly done: Promise<void> }>()

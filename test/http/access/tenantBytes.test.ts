@@ -178,7 +178,7 @@ describe('the quota of bytes', () => {
     expect(line).to.not.match(/full|nearly|begun/)
     const settings = { LEDGER_DATA_DIR: dataDir, TENANT_BYTES_PER_DAY: '256KiB' }
     const { stdout } = await run('ledger.ts', ['doctor', '--json'], settings)
-    const check = JSON.parse(stdout).checks.find((one: { check: string }) => one.check === 'bytes of tenants')
+    const check = JSON.parse(stdout).checks.find((one: { check: string }) => one.check === 'tenant storage')
     expect(check.status).to.equal('finding')
     expect(check.detail).to.match(/^Stored today, of 256 KiB a day: .*\bnearly 2\d\d/)
     for (const tenant of ['full', 'begun']) expect(check.detail).to.include(tenant)

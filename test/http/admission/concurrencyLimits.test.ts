@@ -40,7 +40,7 @@ describe('concurrency limits', () => {
     expect(concurrencyLimits).to.deep.equal({ ...DEFAULT_CONCURRENCY_LIMITS, streams: 5, tenant_waits: 9 })
     for (const text of ['streams', 'stream=5', 'streams=-1', 'streams=5/60'])
       expect(() => readConfig({ CONCURRENCY_LIMITS: text }), text).to.throw(
-        /CONCURRENCY_LIMITS=.* is not valid: .* is not of the form policy=number, where policy is one of streams, tenant_streams/,
+        /CONCURRENCY_LIMITS=.* is not valid: .* does not have the form policy=number, such as streams=20. A policy is one of streams, tenant_streams/,
       )
   })
 })

@@ -303,7 +303,7 @@ describe('RATE_LIMITS', () => {
   for (const text of ['payments', 'payments=5', 'payment=5/1', 'payments=5/0', 'payments=-1/60', 'payments=1e3/60'])
     it(`is refused as ${text}, with the expected format`, () => {
       expect(() => limitsOf(text)).to.throw(
-        /RATE_LIMITS=.* is not valid: .* is not of the form policy=requests\/seconds/,
+        /RATE_LIMITS=.* is not valid: .* does not have the form policy=requests\/seconds/,
       )
     })
 })

@@ -229,6 +229,7 @@ describe('every error code of every endpoint', () => {
     read_docs_login: `code=${'x'.repeat(3_000)}`,
     read_events_manifest: 'from=2&to=1',
     read_audit_proof: 'tree_size=x',
+    ready: 'for=nothing',
   }
   const badParameter = (operationId: string): string => {
     if (/^read_(order|invoice|payment|operation|account|journal_entry)$/.test(operationId)) return 'as_of=yesterday'

@@ -2,10 +2,10 @@ import { expect } from 'chai'
 import { healthOf, cachedFor } from '../../../src/compose/health.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import type { FeedState } from '../../../src/feeds/feedLoop.ts'
-import { checkErrors } from '../../../scripts/ledger/doctor/errors.ts'
-import { clientOf } from '../../support/client.ts'
+import { checkErrors } from '../../../scripts/ledger/doctor/databaseChecks.ts'
+import { anOrder, clientOf } from '../../support/client.ts'
 import { sharedService, type TestService } from '../../support/service.ts'
-import { startVariant } from '../../support/serviceVariants.ts'
+import { type Difference, startVariant, unavailable } from '../../support/serviceVariants.ts'
 
 const CALLERS = 200
 const SECRET = 'password authentication failed for user "ledger" at 10.0.0.7'
@@ -40,6 +40,7 @@ describe('GET /readyz', () => {
       {
         status: 'not_ready',
         checks: {
+          process: 'ok',
           event_store: 'ok',
           postgres: 'unavailable',
           orders_v1: 'live',
@@ -101,6 +102,47 @@ describe('GET /readyz', () => {
       [503, 'stalled'],
       [200, 'stalled'],
     ])
+  })
+
+  it('for traffic, is ready without its dependencies, which it does not ask, until the service is going to end', async () => {
+    const draining = new AbortController()
+    const never = new Promise<never>(() => undefined)
+    const variant = await startVariant(service, {
+      ...unavailable,
+      services: usual => ({ ...usual, health: () => never, draining: draining.signal }),
+    })
+    const client = clientOf(variant.api)
+    const probed = async () => {
+      const { status, body } = await client.get('/readyz?for=traffic')
+      return [status, body]
+    }
+    expect(await probed()).to.deep.equal([200, { status: 'ready', checks: { process: 'ok' } }])
+    const refused = await client.post('/orders', anOrder())
+    expect([refused.status, refused.body.code]).to.deep.equal([503, 'dependency_unavailable'])
+    expect(refused.headers.get('retry-after')).to.match(/^\d+$/)
+    draining.abort()
+    expect(await probed()).to.deep.equal([503, { status: 'not_ready', checks: { process: 'shutting_down' } }])
+    // It is the answer to a request that it still serves.
+    expect((await client.post('/orders', anOrder())).headers.get('connection')).to.equal('close')
+    const misspelt = await client.get('/readyz?for=trafic')
+    expect([misspelt.status, misspelt.body.code]).to.deep.equal([400, 'validation_failed'])
+    await variant.close()
+  })
+
+  it('is not ready once the service is going to end', async () => {
+    const draining = new AbortController()
+    const services: Difference['services'] = usual => ({ ...usual, draining: draining.signal })
+    const variant = await startVariant(service, { services })
+    const client = clientOf(variant.api)
+    expect((await client.get('/readyz')).status).to.equal(200)
+    draining.abort()
+    const { status, body } = await client.get('/readyz')
+    expect([status, body.checks.process, (await client.get('/livez')).status]).to.deep.equal([
+      503,
+      'shutting_down',
+      200,
+    ])
+    await variant.close()
   })
 
   it(`checks the dependencies once for ${CALLERS} concurrent requests, and again a second later`, async () => {

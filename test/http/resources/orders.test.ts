@@ -72,7 +72,7 @@ describe('a PATCH of an order', () => {
     const refused = answers.find(({ status }) => status === 400)
     expect(refused?.body).to.deep.include({
       code: 'validation_failed',
-      errors: [{ pointer: '/metadata', code: 'custom', detail: 'Expected at most 50 keys.' }],
+      errors: [{ pointer: '/metadata', code: 'custom', detail: 'Must have at most 50 keys.' }],
     })
     expect(Object.keys((await client.get(path)).body.metadata)).to.have.length(50)
   })

@@ -53,7 +53,7 @@ describe('POST /payments refuses', () => {
     expect((await pay(client, aPayment(invoiceId))).status).to.equal(201)
     const refused = await refuses(aPayment(invoiceId, { amount: 151 }), 409, 'payment_exceeds_due')
     expect(refused.body).to.include({
-      detail: 'Still due: 150 of 250 USD, in minor units.',
+      detail: '150 of 250 is still due (minor units of USD). Pay at most that, with a new Idempotency-Key.',
       still_due: 150,
       currency: 'USD',
     })

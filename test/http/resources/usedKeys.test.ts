@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { routes } from '../../../src/http/index.ts'
-import { KEYED_OPERATIONS } from '../../../src/commands/idempotency/outcomes.ts'
+import { KEYED_OPERATIONS } from '../../../src/commands/idempotency/keyStatus.ts'
 import { type Client, clientOf, isReplay, recordOf } from '../../support/client.ts'
 import { writtenBy } from '../../support/service.ts'
 import { examples } from '../requestExamples.ts'

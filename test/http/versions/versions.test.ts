@@ -109,7 +109,7 @@ describe('versions side by side', () => {
     expect(unnamed.pointer).to.equal('/amount')
     const early = await older.post(path, { amount: 'remaining', reason: 'damaged' }, key)
     expect(early.body.errors).to.deep.equal([
-      { pointer: '/amount', code: 'invalid_type', detail: 'Expected a whole number, not a string.' },
+      { pointer: '/amount', code: 'invalid_type', detail: 'Must be a whole number, not a string.' },
     ])
     const refunded = await older.post(path, { reason: 'damaged' }, key)
     expect(refunded.body).to.include({ state: 'refunded', refunded_amount: 500 })

@@ -1,7 +1,14 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { cpuMsOf, cpuPerOperation, openCpuMeter, processGroups, readStats, statOf } from '../../../scripts/bench/cpu.ts'
+import {
+  cpuMsOf,
+  cpuPerOperation,
+  openCpuMeter,
+  processGroups,
+  readStats,
+  statOf,
+} from '../../../scripts/bench/processes.ts'
 import { temporaryDirectory } from '../../support/service.ts'
 
 /** One line of /proc/<pid>/stat with times in ticks of 10 ms. */

@@ -6,7 +6,7 @@ import { expect } from 'chai'
 import { WrongAnswers } from '../../../scripts/bench/answers.ts'
 import { checkTotals, walkPayments } from '../../../scripts/bench/growthChecks.ts'
 import { type FigureName, growthRows } from '../../../scripts/bench/growthRows.ts'
-import { readMemory } from '../../../scripts/bench/memory.ts'
+import { readMemory } from '../../../scripts/bench/processes.ts'
 import { temporaryDirectory } from '../../support/service.ts'
 import { rejectionOf } from '../../support/rejection.ts'
 

@@ -1,7 +1,5 @@
 import { expect } from 'chai'
-import { rowOf } from '../../../scripts/bench/measure.ts'
-import { medianOf, ratioOf, spreadOf } from '../../../scripts/bench/statistics.ts'
-import { tableOf } from '../../../scripts/bench/table.ts'
+import { medianOf, ratioOf, rowOf, spreadOf, tableOf } from '../../../scripts/bench/measure.ts'
 
 describe('the figures of several rounds', () => {
   it('have the middle value, or the mean of the middle two, as their median', () => {

@@ -164,7 +164,9 @@ describe('ledger consume', () => {
     const before = await copied()
     const other = await ledger(['consume', '--copy', folder, '--tenant', `${tenant}-other`])
     expect([other.code, other.stdout]).to.deep.equal([2, ''])
-    expect(other.stderr).to.match(/^The ledger does not have the newest fact of this copy, .* use another folder\.\n$/)
+    expect(other.stderr).to.match(
+      /^This copy belongs to tenant \S+ The tenant that you named has no fact .* copy into a new one\.\n$/,
+    )
     await writeFile(join(folder, 'state.json'), JSON.stringify({ ...(await readState()), cursor: 'forged' }))
     const forged = await consume()
     expect([forged.code, forged.stdout]).to.deep.equal([2, ''])
@@ -180,7 +182,7 @@ describe('ledger consume', () => {
     await writeFile(fileOf('ledger.order.v1'), restored.map(line => `${line}\n`).join(''))
     const { code, stderr } = await consume()
     expect(code).to.equal(2)
-    expect(stderr).to.include(`at position ${newest.position}: it is another tenant or log, or was restored`)
+    expect(stderr).to.include(`at position ${newest.position}. If --tenant or --api is wrong, correct it.`)
     expect(await linesOf('ledger.order.v1')).to.deep.equal(restored)
   })
 
@@ -288,9 +290,9 @@ describe('ledger consume', () => {
       expect([missing.map(namesOf), surplus]).to.deep.equal([[namesOf(lost)], []])
       const words = await ledger(['consume', 'verify', '--copy', folder, '--tenant', tenant])
       expect(words.stdout)
-        .to.include(`missing: order.created of ${lost.subject} at position ${lost.position}`)
+        .to.include(`missing: order.created for ${lost.subject} at position ${lost.position}`)
         .and.to.include(lost.id)
-        .and.to.include('The copy is not complete.')
+        .and.to.include('The copy is incomplete.')
     })
 
     it('lists all missing facts at any position, also those of a missing file', async () => {
@@ -352,7 +354,7 @@ describe('ledger consume', () => {
       [['consume', 'verify', '--copy', join(folder, 'none'), '--tenant', tenant], /^There is no copy in /],
       [
         ['consume', '--copy', join(folder, 'k'), '--from', 'kafka'],
-        /^No Kafka broker is configured: set KAFKA_BROKERS, such as 127\.0\.0\.1:9092 .*\n$/,
+        /^The service publishes to no Kafka broker\. Use --from http; .*\n$/,
       ],
     ] as const
     for (const [args, sentence] of sentences) {

@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { expect } from 'chai'
 import { FEED_LEASES } from '../../../src/schema/locks.ts'
 import { MANIFEST_TOPICS, TOPIC_PARTITIONS } from '../../../projections/factTopics.ts'
-import { clockCheck } from '../../../scripts/ledger/doctor/clock.ts'
+import { clockCheck } from '../../../scripts/ledger/doctor/databaseChecks.ts'
 import {
   checkApproval,
   checkConfiguration,
@@ -11,7 +11,7 @@ import {
 } from '../../../scripts/ledger/doctor/configuration.ts'
 import { PROCESSES } from '../../../scripts/ledger/doctor/feeds.ts'
 import { checkLocks, neededLeases } from '../../../scripts/ledger/doctor/locks.ts'
-import { topicsCheck } from '../../../scripts/ledger/doctor/topics.ts'
+import { topicsCheck } from '../../../scripts/ledger/doctor/dependencies.ts'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
 import { SETTINGS } from '../../../src/settings/config.ts'
 import { fulfilment } from '../../../src/processes/fulfilment.ts'
@@ -85,7 +85,7 @@ describe('npm run ledger -- doctor', () => {
     })
     for (const part of PARTS) expect(stdout).to.match(new RegExp(`^ok +${part} `, 'm'))
     expect(stdout)
-      .to.include(`held by the process ${service.addresses.pids['service']}`)
+      .to.include(`in use by process ${service.addresses.pids['service']}`)
       .and.to.include('No problems were found.')
     expect(stdout).not.to.include(new URL(service.addresses.postgres).password)
   })
@@ -221,7 +221,7 @@ describe('npm run ledger -- doctor', () => {
       metrics: null,
     })
     expect(findingsIn(ended)).to.deep.equal({ service: 'It is not running.' })
-    expect((await ledger(['doctor'], folder)).stdout).to.match(/^service: No service runs on .*npm start/m)
+    expect((await ledger(['doctor'], folder)).stdout).to.match(/^service: No service is running on .*npm start/m)
   })
 
   it('reports each dependency that does not respond', async () => {

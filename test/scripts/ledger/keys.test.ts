@@ -118,7 +118,7 @@ describe('npm run ledger -- keys', () => {
   it('reports that no service runs, that it does not respond, and that the issuer is external', async () => {
     const list = ['keys', 'list', ...OF_TENANT]
     const none = await ledger(list, await emptyFolder())
-    expect(none.stderr).to.match(/^No service runs on \S+\. Start it with npm start/)
+    expect(none.stderr).to.match(/^No service is running on \S+\. Run npm start/)
     const api = `http://localhost:${await closedPort()}`
     expect((await ledger(list, await folderWith({ api }))).stderr).to.contain(`The API at ${api} does not answer.`)
     const env = { OIDC_ISSUER: 'https://issuer.example', OIDC_AUDIENCE: 'payment-ledger' }

@@ -109,7 +109,7 @@ describe('npm run ledger -- streams show', () => {
     const { code, stderr } = await ledger(['streams', 'show', invoiceId], folder)
     expect(code).to.equal(2)
     expect(stderr)
-      .to.match(/^No service runs on .*npm start/)
+      .to.match(/^No service is running on .*npm start/)
       .and.to.include(folder)
   })
 

@@ -55,7 +55,7 @@ describe('npm run ledger -- verify', () => {
   it('prints how to start the service when none runs', async () => {
     const { code, stderr } = await ledger(['verify'], await emptyFolder())
     expect(code).to.equal(2)
-    expect(stderr).to.match(/^No service runs on .*npm start/)
+    expect(stderr).to.match(/^No service is running on .*npm start/)
   })
 
   it('finds that nothing was compared, where the log has events and the database is empty or another', async () => {

@@ -1,11 +1,6 @@
-import { setPriority } from 'node:os'
 import type { Attack, Target } from './attack.ts'
 
 /** The process of an attack: begins and pauses at its parent's messages, and reports the outcomes at each pause. */
-
-/** Attackers bring processors of their own: on this machine they take what the service leaves. */
-const LOWEST_PRIORITY = 19
-setPriority(LOWEST_PRIORITY)
 
 const [, , file = '', json = ''] = process.argv
 const { attack } = (await import(file)) as { readonly attack: Attack }

@@ -12,10 +12,7 @@ import { type Failure, invalidArgument, streamDeleted, timedOut, unavailable } f
 
 type Call = ServerReadableStream<AppendReq, AppendResp>
 
-/**
- * `Append`: the options first, then one message for each event, then one response. A refusal is sent at once, since a
- * slow client may need longer for the rest than its deadline allows.
- */
+/** Options, a message for each event, one response. A refusal is sent at once: the rest may take a slow client too long. */
 export const append =
   (writer: Writer) =>
   (call: Call, callback: sendUnaryData<AppendResp>): void => {

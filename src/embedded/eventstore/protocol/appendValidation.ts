@@ -3,8 +3,6 @@ import type { WriteRequest } from '../writeRequest.ts'
 import type { Proposed } from './messages.ts'
 import { type Failure, invalidArgument, missingMetadata, tooLarge } from './status.ts'
 
-/** Validation of an append while its messages arrive. */
-
 /** The limit of the data of an append. The real server counts neither metadata nor types, up to version 24.10. */
 export const APPEND_BYTES_MAX = 1024 * 1024
 /** The limit of an append with its metadata and types. The real server has it for one event. */

@@ -5,10 +5,7 @@ import type { BatchAppendReq } from '@eventstore/db-client/generated/streams_pb.
 import type { Target } from './appendValidation.ts'
 import { streamName } from './messages.ts'
 
-/**
- * Clients before version 21.10.1 send their deadline as a point in time, later ones as a duration, in a field that the
- * generated messages do not have.
- */
+/** Older clients send a deadline as a point in time, later ones a duration, in a field without generated code. */
 export type BatchRequest = { readonly message: BatchAppendReq; readonly timeoutMs: number | undefined }
 
 const OPTIONS_FIELD = 2

@@ -51,10 +51,7 @@ const errorOf = (stream: string, expected: Expected, outcome: Exclude<Outcome, {
   }
 }
 
-/**
- * An append with an unknown outcome is answered as the real server does if its commit is not acknowledged in time. The
- * call continues, since its other appends have their own outcomes.
- */
+/** Answered as by the real server when a commit is not acknowledged in time; the call continues for its other appends. */
 const unavailableOf = (effect: 'none' | 'unknown'): Status => {
   const { code, details } = unavailable(effect)
   return effect === 'unknown'

@@ -7,8 +7,6 @@ import type { SupportedMethods } from '@eventstore/db-client/generated/serverfea
 import { ticksOf } from '../record.ts'
 import { uuidMessage } from './messages.ts'
 
-/** The methods by which clients discover the node and its features. */
-
 /** The version of EventStoreDB whose protocol this node implements. */
 const SERVER_VERSION = '24.10.0'
 

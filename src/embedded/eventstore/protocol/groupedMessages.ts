@@ -21,8 +21,7 @@ class GroupedCall extends ServerInterceptingCall {
 }
 
 /**
- * grpc-js writes the next message of a call only when the socket has taken the one before: a turn of the event loop and a
- * system call for each. With this, messages that are written in one turn are sent together. Payments at 64 connections
- * rise from 725/s to 988/s, and the service, which receives larger pieces, uses 0.9 instead of 1.4 ms for each.
+ * grpc-js sends each message in a turn and a system call of its own; with this, those of one turn go together. Payments
+ * at 64 connections rise from 725/s to 988/s.
  */
 export const groupMessages: ServerInterceptor = (_method, call) => new GroupedCall(call)

@@ -6,8 +6,6 @@ import type { AppendReq, ReadResp } from '@eventstore/db-client/generated/stream
 import type { ProposedEvent, StoredRecord } from '../record.ts'
 import { halvesOf, type UuidForm, uuidOfHalves } from '../../../grpc/uuid.ts'
 
-/** Encoding of stored events, and decoding of proposed ones. */
-
 export const JSON_CONTENT = 'application/json'
 const BINARY_CONTENT = 'application/octet-stream'
 

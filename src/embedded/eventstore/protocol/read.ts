@@ -72,14 +72,8 @@ const serveStream = async (logger: Log, options: Options, writer: BackpressureWr
   return undefined
 }
 
-/**
- * The real server names the first revision that there is to read if the first page of a forwards read is empty: because
- * it ends before that revision, or because it begins after the head.
- */
-const firstPosition = (
-  { head, truncation }: StreamEntry,
-  { direction, from, count }: StreamRead,
-): bigint | undefined => {
+/** The first revision there is to read, which the real server names if the first page of a forwards read is empty. */
+const firstPosition = ({ head, truncation }: StreamEntry, { direction, from, count }: StreamRead) => {
   if (direction === 'backwards' || from === 'end') return undefined
   const start = from === 'start' ? 0n : from
   const visible = firstVisible(truncation, head)

@@ -1,10 +1,7 @@
-/** The options of a read, converted to the types of this node. */
-
 import streams from '@eventstore/db-client/generated/streams_pb.js'
 import type { ReadReq, ReadResp } from '@eventstore/db-client/generated/streams_pb.js'
 import { type Filter, filterOf } from '../filter.ts'
-import { isLink, targetOf } from '../links.ts'
-import type { Log } from '../read.ts'
+import { type Log, readOne } from '../read.ts'
 import type { StoredRecord } from '../record.ts'
 import type { Direction } from '../storage.ts'
 import type { UuidForm } from '../../../grpc/uuid.ts'
@@ -15,6 +12,15 @@ export type Options = ReadReq.Options
 export const formOf = (options: Options): UuidForm =>
   options.getUuidOption()?.hasString() === true ? 'string' : 'structured'
 
+const LINK_TYPE = '$>'
+const TARGET = /^(-1|\d{1,19})@(.+)$/s
+
+/** The event of a link (`revision@stream`), if the reader may see it. Links to links are resolved one step. */
+const targetOf = async (logger: Log, link: StoredRecord): Promise<StoredRecord | undefined> => {
+  const [, revision, stream] = TARGET.exec(link.data.toString('utf8')) ?? []
+  return revision === undefined || stream === undefined ? undefined : readOne(logger, stream, BigInt(revision))
+}
+
 /** Encodes an event for this reader. Links are resolved on request, which may need a read of the log. */
 export type Encoder = (record: StoredRecord) => ReadResp | Promise<ReadResp>
 
@@ -23,7 +29,7 @@ export const encoderOf = (logger: Log, options: Options): Encoder => {
   if (!options.getResolveLinks()) return record => eventMessage(record, form)
   const resolved = async (link: StoredRecord): Promise<ReadResp> =>
     linkMessage({ event: await targetOf(logger, link), link }, form)
-  return record => (isLink(record) ? resolved(record) : eventMessage(record, form))
+  return record => (record.type === LINK_TYPE ? resolved(record) : eventMessage(record, form))
 }
 
 export const directionOf = (options: Options): Direction =>

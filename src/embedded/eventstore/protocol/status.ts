@@ -1,8 +1,5 @@
-import { Metadata, status } from '@grpc/grpc-js'
-import type { StatusObject } from '@grpc/grpc-js'
+import { Metadata, status, type StatusObject } from '@grpc/grpc-js'
 import type { Expected } from '../record.ts'
-
-/** The gRPC statuses of refused and failed calls. */
 
 /** A gRPC status with the real server's message and trailers; clients read the `exception` trailer. */
 export type Failure = Pick<StatusObject, 'code' | 'details' | 'metadata'>

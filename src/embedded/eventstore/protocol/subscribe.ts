@@ -7,16 +7,13 @@ import type { BackpressureWriter } from './backpressureWriter.ts'
 import { type Options, encoderOf, filterIn, positionOf, revisionOf } from './readOptions.ts'
 import { type Failure, streamDeleted, subscriptionRefused } from './status.ts'
 
-/** Subscriptions to $all and to a stream. */
-
 const FIRST_PAGE_EVENTS = 64
 /** The real server's default number of events between two checkpoints. */
 const SEARCH_WINDOW_EVENTS = 32
 
 /**
- * A subscription to `$all` is one loop: events after the last position are sent, from memory or from Postgres, and then
- * it waits for the head to move. Catching up and live delivery differ only in the source of their pages, so no event
- * can be lost or sent twice between them. Long because the loop's steps share its position and its checkpoint.
+ * One loop: events after the last position are sent, from memory or Postgres, then it waits for the head to move. So
+ * none is lost or sent twice. Long because its steps share its position and its checkpoint.
  */
 export const subscribeToAll = async (
   logger: Log,

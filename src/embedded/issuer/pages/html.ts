@@ -1,5 +1,3 @@
-/** Templates of HTML that escape their values. */
-
 /** Markup that needs no escaping. Only `html` creates it, which escapes every inserted value. */
 export type Html = { readonly markup: string }
 
@@ -20,9 +18,7 @@ const markupOf = (value: Interpolated): string => {
   return 'markup' in value ? value.markup : value.map(({ markup }) => markup).join('')
 }
 
-/**
- * A template of markup. Values are escaped, both between tags and within quotes; nested markup is inserted unchanged.
- */
+/** Values are escaped, between tags and within quotes; nested markup is inserted unchanged. */
 export const html = (pieces: TemplateStringsArray, ...values: readonly Interpolated[]): Html => ({
   markup: pieces.map((piece, index) => `${piece}${markupOf(values[index] ?? '')}`).join(''),
 })

@@ -2,8 +2,6 @@ import { type Html, html, nothing } from './html.ts'
 import type { DevUser } from '../users.ts'
 import type { Page } from './page.ts'
 
-/** The page on which a user logs in. */
-
 export type LoginView = {
   readonly application: string
   /** Empty for an application of all tenants. */

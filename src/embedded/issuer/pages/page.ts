@@ -3,8 +3,6 @@ import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { type Html, html } from './html.ts'
 
-/** The frame and the headers of all pages of the issuer. */
-
 export type Page = {
   readonly title: string
   readonly body: Html

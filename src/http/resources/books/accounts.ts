@@ -88,8 +88,8 @@ const listAccountEntries = route({
 const accountOf = (code: string) => ({
   query: (tenant: string, position: bigint) => accountAt(tenant, code, position),
   detailIfAbsent:
-    'The tenant has no account with this code at this time. ' +
-    'GET /accounts lists the codes, and GET /accounts?customer_reference= those of a customer.',
+    'This tenant has no account with this code. ' +
+    'To list all codes, send GET /accounts; to list the codes of one customer, GET /accounts?customer_reference=….',
 })
 
 const accountEntries = (account: string) => ({

@@ -11,7 +11,7 @@ export const accountCodeSchema = z
   .string()
   .regex(
     ACCOUNT_CODE,
-    'Expected the code of an account, such as cash.USD. GET /accounts lists them; with customer_reference, those of a customer.',
+    'Must be an account code, such as cash.USD. GET /accounts lists them; with customer_reference, those of one customer.',
   )
   .meta({
     description:

@@ -6,9 +6,8 @@ import { Problem } from '../../problems/problemCatalogue.ts'
 import type { AnyCall } from '../../services.ts'
 
 /**
- * The position as of which a request for the books is answered. The books may lag behind the log, and they lack parked
- * events. An answer about a moment of the past is given only when the books have every event up to it, and is 503
- * `projection_behind` otherwise.
+ * The position as of which the books are shown. They may lag behind the log, and lack parked events: an answer about a
+ * past moment needs every event up to it, and is 503 `projection_behind` otherwise.
  */
 
 export type AsOf = { readonly as_of?: string | undefined; readonly as_of_position?: string | undefined }
@@ -22,14 +21,8 @@ const AFTER_LOG = 2n ** 63n - 1n
 const behind = (position: bigint): Problem =>
   new Problem('projection_behind', { detail: `The books are complete up to position ${position}. Try again shortly.` })
 
-/**
- * The position of the last event after `after` for the books; `unknown` when the log is not read to its end in time.
- */
-const lastMissing = async (
-  { ledger: { store, world } }: AnyCall,
-  after: bigint,
-  waitMs: number,
-): Promise<bigint | 'none' | 'unknown'> => {
+/** The position of the last event after `after` for the books; `unknown` if the log does not end in time. */
+const lastMissing = async ({ ledger: { store, world } }: AnyCall, after: bigint, waitMs: number) => {
   const ended = new AbortController()
   void world.sleep(waitMs, ended.signal).then(() => ended.abort())
   let last: bigint | 'none' = 'none'
@@ -66,10 +59,7 @@ const caughtUp = async (call: AnyCall): Promise<void> => {
   }
 }
 
-/**
- * Throws Problem `projection_behind` while the books are made from the start of the log for the first time, or after a
- * reset.
- */
+/** Throws Problem `projection_behind` while the books are made from the start of the log. */
 const requireComplete = async (call: AnyCall): Promise<void> => {
   const { sql } = call.database
   const [completed] = await sql('select from complete_read_models where name = $1', [BOOKS])
@@ -100,9 +90,8 @@ const lastEntryAt = async ({ database, principal }: AnyCall, time: string): Prom
 }
 
 /**
- * The position of the tenant's last entry at the time. Entries are written in the order of their times, so a later
- * entry proves that none is missing before it, except those of dead letters between the two, whose times are not
- * known.
+ * The position of the tenant's last entry at the time. Entries are in the order of their times, so a later entry proves
+ * that none is missing before it, except those of dead letters in between.
  */
 const atTime = async (call: AnyCall, time: string): Promise<bigint> => {
   let entry = await lastEntryAt(call, time)
@@ -125,8 +114,8 @@ const atPosition = async (call: AnyCall, position: bigint): Promise<bigint> => {
 }
 
 /**
- * The checkpoint, or the position before the first dead letter, up to which the books are complete: the position of an
- * answer without `as_of`. Dead letters are read after the checkpoint, which moves in the transaction that parks them.
+ * The checkpoint, or the position before the first dead letter: as far as the books are complete. Dead letters are read
+ * after the checkpoint, which moves in the transaction that parks them.
  */
 const atPresent = async (call: AnyCall, reached: bigint): Promise<bigint> => {
   const parked = await firstParked(call)
@@ -136,11 +125,7 @@ const atPresent = async (call: AnyCall, reached: bigint): Promise<bigint> => {
   return position
 }
 
-/**
- * `pinned`: the position of the previous page, so all pages of a list are of one moment. Throws Problem
- * `validation_failed` for a time and a position together, and `projection_behind` for a moment that the books do not
- * have completely.
- */
+/** `pinned`: the position of the list's first page. Throws Problem: time and position together, incomplete books. */
 export const booksAt = async (call: AnyCall, { as_of, as_of_position }: AsOf, pinned?: bigint): Promise<bigint> => {
   if (as_of !== undefined && as_of_position !== undefined)
     throw new Problem('validation_failed', {

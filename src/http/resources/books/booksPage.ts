@@ -13,12 +13,7 @@ import type { AnyCall, Call } from '../../services.ts'
 import { definedOnly, keyInCursor, pageReply } from '../paging.ts'
 import { type AsOf, booksAt } from './booksAt.ts'
 
-/** The pages of lists of the books, and single items of them, as of one position of the log. */
-
-/**
- * The position of the list's first page, the key of the last item, and the totals, which are summed once for all pages:
- * they need every account of the tenant.
- */
+/** The totals need every account of the tenant, so they are summed once for all pages. */
 const sum = z.string().transform(BigInt)
 const totalsSchema = z.array(z.object({ currency: z.string(), debits: sum, credits: sum }))
 const cursorSchema = z.object({ position: z.string(), after: z.string(), totals: totalsSchema.optional() })

@@ -17,10 +17,7 @@ const frameOf = (call: EventsCall, fact: FactRow): Buffer => {
   return Buffer.from(`id: ${cursorAt(call, fact)}\nevent: ${fact.event.type}\ndata: ${data}\n\n`)
 }
 
-/**
- * The frames of a tenant's facts, one for each of its filters and versions: all streams with the same filters send the
- * same bytes. The ids are made for the tenant and those filters.
- */
+/** The frames of a tenant's facts, which all its streams with the same filters and version share. */
 const createFrames = (call: EventsCall): ((fact: Sendable) => Buffer) => {
   const key = JSON.stringify([call.apiVersion, bindingOf(call)])
   return fact => {
@@ -44,11 +41,7 @@ const createFilter = (call: EventsCall): ((fact: Sendable) => boolean) => {
 
 export type Sender = ReturnType<typeof createSender>
 
-/**
- * Tracks the place of the stream and the place that its reader knows.
- *
- * Long because its functions share these places.
- */
+/** Tracks the place of the stream and that of its reader. Long because its functions share these places. */
 export const createSender = (call: EventsCall, from: FeedPlace, send: (chunk: Buffer) => Promise<void>) => {
   const { world } = call.ledger
   const frame = createFrames(call)

@@ -1,5 +1,6 @@
 import type { Account } from '../../../fairness/account.ts'
 import { TurnRefused } from '../../../fairness/turns.ts'
+import { jittered } from '../../../lib/time.ts'
 import { callerOf } from '../../../identity/principal.ts'
 import { Problem } from '../../problems/problemCatalogue.ts'
 import type { Streamed } from '../../route.ts'
@@ -101,6 +102,14 @@ const run = async (stream: Stream): Promise<string | undefined> => {
   return undefined
 }
 
+const COME_BACK_WITHIN_MS = 2_000
+
+/** Tells the client when to open the stream again, elsewhere: not all at once. */
+const comeBack = ({ ledger: { world } }: EventsCall): string => {
+  const random = (world.randomBytes(1)[0] ?? 0) / 255
+  return `: ended: shutting_down\nretry: ${Math.round(jittered(COME_BACK_WITHIN_MS, random))}\n\n`
+}
+
 /** Throws Problem before the stream begins, for an invalid cursor or a caller or tenant with too many streams. */
 export const eventStream = async (call: EventsCall): Promise<Streamed> => {
   const from = startPlaceOf(call, call.lastEventId ?? call.query.cursor)
@@ -113,6 +122,7 @@ export const eventStream = async (call: EventsCall): Promise<Streamed> => {
     try {
       const refused = await run({ call, account, sender: createSender(call, from, send), queue, signal })
       if (refused) await send(`: ended: ${refused}\n\n`)
+      else if (call.stopping.aborted && !gone.aborted) await send(comeBack(call))
     } catch (error) {
       // The client left while the stream waited for its turn to read.
       if (!(error instanceof TurnRefused)) throw error

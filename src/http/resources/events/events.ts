@@ -6,10 +6,7 @@ import { type EventsCall, query, readFacts, requireTypes, cursorAt, startPlaceOf
 import { pageBody } from '../paging.ts'
 import { type AnyRoute, type Reply, route } from '../../route.ts'
 
-/**
- * GET /events: the published facts, with the ids that they have in Kafka, in order of arrival. That is the order of the
- * log, except for facts of parked keys, which arrive after they are released.
- */
+/** GET /events: the published facts in order of arrival. Facts of parked keys arrive when they are released. */
 
 const eventSchema = cloudEventSchema.meta({ id: 'CloudEvent' })
 

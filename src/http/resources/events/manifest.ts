@@ -18,10 +18,7 @@ import { timeSchema } from '../commonSchemas.ts'
 
 /** GET /events/manifest: count and hash of the facts in a range, by which a consumer proves that it has all of them. */
 
-/**
- * The facts that one request counts. Hashes of parts do not compose to that of the whole, and the sealed manifests are of
- * all tenants, so neither can stand for a part of a long range: readers prove it in several ranges.
- */
+/** Hashes of parts do not compose to that of the whole, so a long range is proved in several. */
 export const FACTS_MAX = 20_000
 
 const topicSchema = z.enum(MANIFEST_TOPICS)
@@ -94,7 +91,7 @@ const boundOf = async (call: ManifestCall, { from, to }: Range): Promise<bigint>
 /** Throws Problem for a position that the log does not have yet: no wait and no retry would help. */
 const requireWithinLog = async ({ ledger: { store, world } }: ManifestCall, to: bigint): Promise<void> => {
   if (await reaches(store, to, world)) return
-  const detail = `The log ends at position ${await store.head()}. Name a position up to it, or leave \`to\` out.`
+  const detail = `The log ends at position ${await store.head()}. Send a position up to that, or omit \`to\`.`
   throw new Problem('validation_failed', { errors: [{ pointer: '?to', code: 'too_big', detail }] })
 }
 
@@ -112,10 +109,7 @@ const rangeOf = async (call: ManifestCall): Promise<Range> => {
 
 const scopesOf = (topic: string) => scopesOfCategory(categoryOfTopic(topic))
 
-/**
- * The requested topic, or those that the caller may read, since the number of facts tells of the resource too. Throws
- * Problem for a topic that it may not read.
- */
+/** The requested topic, or those that the caller may read. Throws Problem for one that it may not read. */
 const topicsFor = ({ principal, query: { topic }, requireScopes }: ManifestCall): readonly string[] => {
   if (topic === undefined)
     return MANIFEST_TOPICS.filter(name => scopesOf(name).every(scope => principal.scopes.has(scope)))
@@ -146,10 +140,7 @@ const itemsOf = async (
   }))
 }
 
-/**
- * A count that takes longer than the longest wait is streamed: the head is sent at once, the items when they are
- * counted.
- */
+/** A count that takes longer than the longest wait is streamed: its head at once, its items when they are counted. */
 const readManifest = async (call: ManifestCall): Promise<Reply> => {
   const { world } = call.ledger
   const untilMs = world.monotonicMs() + waitMaxMs(call.leftMs)

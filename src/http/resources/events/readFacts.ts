@@ -4,12 +4,9 @@ import type { Query } from '../../../../projections/listQueries.ts'
 import { type CloudEvent, FACT_TYPES } from '../../../../streams/facts.ts'
 import { readableFactTypes, TENANT_FACT_TYPES, scopesOfFacts } from '../../../identity/resourceScopes.ts'
 import type { Call } from '../../services.ts'
-import { keyInCursor } from '../paging.ts'
+import { keyInCursor, pageQuery } from '../paging.ts'
 import { positionSchema } from '../../request/position.ts'
 import { textSchema, timeParameter } from '../commonSchemas.ts'
-import { pageQuery } from '../paging.ts'
-
-/** Reads the facts projection for the pages and the streams of GET /events. */
 
 export const query = z.object({
   ...pageQuery,
@@ -23,8 +20,8 @@ export const query = z.object({
 export type EventsCall = Call<undefined, z.output<typeof query>, undefined>
 
 /**
- * Checks that the caller may read the type that it asks for, and makes every recheck require the scopes that it has
- * now: a reader of whom one is taken is refused, and continues at its place without those facts. Throws Problem.
+ * Checks that the caller may read the type that it asks for. Every recheck requires the scopes that it has now, so a
+ * reader who loses one is refused, and continues at its place without those facts. Throws Problem.
  */
 export const requireTypes = ({ principal, query: { type }, requireScopes }: EventsCall): void =>
   requireScopes(scopesOfFacts(type === undefined ? readableFactTypes(principal) : [type]))
@@ -36,10 +33,7 @@ export const typesFor = ({ principal, query: { type } }: EventsCall): readonly s
   return readable.length === TENANT_FACT_TYPES.length ? undefined : readable
 }
 
-/**
- * The tenant and the filters that a cursor is made for. The scopes of the caller are no part of it, so a cursor
- * outlives a change of them. The facts before the cursor that were left out for want of a scope are not read again.
- */
+/** The tenant and the filters of a cursor, not the caller's scopes: a cursor outlives a change of them. */
 export const bindingOf = ({ principal, query: { type, subject } }: EventsCall) => ({
   list: 'events',
   tenant: principal.tenant,

@@ -7,8 +7,6 @@ import { noApiKeys } from '../../access/authentication.ts'
 import { insufficientScope, Problem, scopesText } from '../../problems/problemCatalogue.ts'
 import type { AnyCall, AnyLogCall } from '../../services.ts'
 
-/** The checks, the quota and the new secret of an API key that is issued or rotated. */
-
 const NONCE_BYTES = 32
 
 /** Throws Problem without the setting API_KEY_PEPPER. */

@@ -17,7 +17,7 @@ const OVERLAP_SECONDS = DAY_SECONDS
 const OVERLAP_SECONDS_MAX = 7 * DAY_SECONDS
 
 const scopeSchema = z.enum(READ_SCOPES as [ReadScope, ...ReadScope[]], {
-  error: `API keys are read-only. Expected one of ${READ_SCOPES.join(', ')}.`,
+  error: `API keys are read-only. To write, use an access token; /problems/insufficient_scope says how to get one. Must be one of ${READ_SCOPES.join(', ')}.`,
 })
 
 const quotaSchema = z

@@ -26,9 +26,9 @@ import {
   visibleRow,
   visibleState,
 } from '../commonReplies.ts'
-import { type AnyRoute, type Reply, route } from '../../route.ts'
+import { type AnyRoute, route } from '../../route.ts'
 import type { AnyLogCall, LogCall } from '../../services.ts'
-import { resourceById } from '../commonSchemas.ts'
+import { CREATED_HEADERS, resourceById } from '../commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from '../paging.ts'
 
 const hasExpired = (key: ApiKeyState, nowMs: number): boolean =>
@@ -48,7 +48,7 @@ const issueApiKey = route({
   summary: 'Issue an API key; the response is the only one that shows its secret',
   body: newApiKey,
   idempotencyKey: 'honoured',
-  responses: { 201: { ...shown, headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] } },
+  responses: { 201: { ...shown, headers: CREATED_HEADERS } },
   errors: ['quota_exceeded'],
   handler: async call => {
     const { ledger, context, idempotency, principal } = call
@@ -82,12 +82,7 @@ const requestOf = ({ body }: LogCall<unknown, unknown, z.output<typeof newApiKey
 })
 
 /** The key at its creation with its first secret, so a replay has the same response after later changes. */
-const issuedReply = async (
-  call: AnyLogCall,
-  id: ApiKeyId,
-  created: CreationResult<ApiKeyRow>,
-  nonce?: string,
-): Promise<Reply> => {
+const issuedReply = async (call: AnyLogCall, id: ApiKeyId, created: CreationResult<ApiKeyRow>, nonce?: string) => {
   const secrets = secretsOf(call)
   const reply = await replyToCreation(call, created, PATH, row => apiKeyView(secrets, row, row.created_at))
   const secret = secrets.keyOf(id, nonce ?? (await firstNonceOf(call, id)))
@@ -182,15 +177,8 @@ const keyToRotate = async (call: LogCall<{ id: ApiKeyId }, unknown, unknown>) =>
 
 const isCurrent = (key: ApiKeyState, nonce: string): boolean => key.status === 'active' && key.current.nonce === nonce
 
-/**
- * The response of the first request with this key. If a repeated request rotated again, a secret that no caller
- * received would become the newer one, and the secret in use would end.
- */
-const replyOfFirstRotation = async (
-  call: AnyLogCall,
-  id: ApiKeyId,
-  idempotencyRecord: IdempotencyRecord,
-): Promise<Reply> => {
+/** The response of the first request with this key: a second rotation would replace a secret in use. */
+const replyOfFirstRotation = async (call: AnyLogCall, id: ApiKeyId, idempotencyRecord: IdempotencyRecord) => {
   const { ledger } = call
   const events = ledger.aggregates.events(apiKeyEntity, id)
   const first = await rowUntil(apiKeyEntity, events, event => keyHashOf(event) === idempotencyRecord.key_hash)

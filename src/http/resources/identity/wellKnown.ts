@@ -53,8 +53,8 @@ const OPENID_CONFIGURATION = '/.well-known/openid-configuration'
 const ISSUER_PATH = '/oauth'
 
 /**
- * RFC 8414, section 3.1, puts the well-known part before the issuer's path, OpenID Connect Discovery after it. Each
- * name is served in both places, and the first also without the path, because many clients request it there.
+ * RFC 8414 (3.1) puts the well-known part before the issuer's path, OpenID Connect after it: each is served in both
+ * places, and the first also without the path, where many clients request it.
  */
 export const wellKnownRoutes: readonly AnyRoute[] = [
   issuerMetadata(AUTHORIZATION_SERVER, 'read_issuer'),

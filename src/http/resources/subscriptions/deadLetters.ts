@@ -7,11 +7,10 @@ import { recordAuditedDecision } from '../../../commands/recordAuditedDecision.t
 import { type DeadLetterRequest, requestForDeadLetters } from '../../../feeds/deadLetters.ts'
 import { scopesOfFacts } from '../../../identity/resourceScopes.ts'
 import { statusOf } from './replayView.ts'
-import { keyInCursor, pageReply } from '../paging.ts'
+import { keyInCursor, pageReply, pageQuery, pageSchema } from '../paging.ts'
 import { PRIVATE_CACHING, visibleRow } from '../commonReplies.ts'
 import { type AnyRoute, type Reply, route } from '../../route.ts'
 import type { Call } from '../../services.ts'
-import { pageQuery, pageSchema } from '../paging.ts'
 import { permitDelivery } from './subscriptionCommands.ts'
 import {
   deadLetterRequestSchema,
@@ -21,8 +20,6 @@ import {
   replayRequest,
   subscriptionView,
 } from './subscriptionSchemas.ts'
-
-/** The dead letters of a subscription: they are listed, delivered again and discarded. */
 
 const cursorSchema = z.object({ after: z.string() })
 

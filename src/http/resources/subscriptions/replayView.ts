@@ -5,7 +5,7 @@ import type { OperationId, SubscriptionId } from '../../../../streams/ids.ts'
 import type { SubscriptionEvent } from '../../../../streams/subscription/index.ts'
 import { subscriptionEntity } from '../../../commands/entities.ts'
 import { replayIdOf, replayOfOperation } from '../../../commands/subscriptions/ids.ts'
-import { Unavailable } from '../../../ports.ts'
+import { unlessUnavailable } from '../../../ports.ts'
 import type { OperationView } from '../operationSchema.ts'
 import { Problem } from '../../problems/problemCatalogue.ts'
 import { visibleRow } from '../commonReplies.ts'
@@ -17,13 +17,8 @@ export type Replayed = Recorded<Extract<SubscriptionEvent, { type: 'Subscription
 
 /** The status of the delivery. Undefined without the database: the subscription is shown without it. */
 export const statusOf = async ({ database }: AnyCall, row: SubscriptionRow): Promise<DeliveryStatus | undefined> => {
-  try {
-    const { text, values } = deliveryStatus(row)
-    return (await database.sql<DeliveryStatus>(text, values))[0]
-  } catch (error) {
-    if (error instanceof Unavailable) return undefined
-    throw error
-  }
+  const { text, values } = deliveryStatus(row)
+  return (await unlessUnavailable(database.sql<DeliveryStatus>(text, values)))?.[0]
 }
 
 const isReplayNumber =
@@ -35,9 +30,7 @@ const isReplayNumber =
 const stateOf = (row: SubscriptionRow, status: DeliveryStatus | undefined): OperationView['state'] =>
   row.state === 'active' && status?.is_current === true ? 'running' : 'pending'
 
-/**
- * The operation of a replay. Throws Problem `resource_not_found` without such a replay, or for a deleted subscription.
- */
+/** Throws Problem `resource_not_found` without such a replay, or for a deleted subscription. */
 export const replayView = async (call: AnyCall, operation: OperationId): Promise<OperationView> => {
   const { aggregates } = call.ledger
   const { id, replay } = replayOfOperation(operation)

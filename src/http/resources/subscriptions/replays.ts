@@ -18,8 +18,7 @@ import { type AnyRoute, type Reply, route } from '../../route.ts'
 import type { LogCall } from '../../services.ts'
 import { executeCommand, permitDelivery, deliveryStartOf } from './subscriptionCommands.ts'
 import { newReplay } from './subscriptionSchemas.ts'
-
-/** POST /subscriptions/{id}:replay: delivers facts again from an earlier position. */
+import { CREATED_HEADERS } from '../commonSchemas.ts'
 
 type ById = LogCall<{ id: SubscriptionId }, unknown, z.output<typeof newReplay>>
 
@@ -28,10 +27,7 @@ const PATH = '/subscriptions'
 const requestOf = ({ params, body }: ById) => ({ id: params.id, from: body.from })
 
 /** The replay that this call created, or that the first request with its key created. */
-const replayedBy = async (
-  { ledger, params, context }: ById,
-  idempotencyRecord: IdempotencyRecord | null,
-): Promise<Replayed | undefined> => {
+const replayedBy = async ({ ledger, params, context }: ById, idempotencyRecord: IdempotencyRecord | null) => {
   const isIt = (recorded: Recorded<SubscriptionEvent>): recorded is Replayed => {
     if (recorded.event.type !== 'SubscriptionReplayed') return false
     if (idempotencyRecord === null) return recorded.metadata.causationId === context.commandId
@@ -81,7 +77,7 @@ const replaySubscription = route({
       description:
         'The replay is accepted and runs while the subscription is active. The operation shows its progress.',
       schema: operationSchema,
-      headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
+      headers: CREATED_HEADERS,
     },
   },
   errors: ['too_many_changes'],

@@ -10,8 +10,6 @@ import { changedHeaders, visibleState } from '../commonReplies.ts'
 import type { AnyLogCall, LogCall } from '../../services.ts'
 import type { Start } from './subscriptionSchemas.ts'
 
-/** Permissions, the start position and the execution of commands on subscriptions. */
-
 /** Checks that the caller itself may read these facts. Throws Problem. */
 export const permitTypes = async (
   { principal, tenantStatuses }: AnyLogCall,
@@ -24,10 +22,7 @@ export const permitTypes = async (
   if (!allowance.allowed) throw insufficientScope(scopes, 'A scope that these facts require was revoked.')
 }
 
-/**
- * Checks that the creator may still read the facts, since another caller cannot restore the creator's scopes. Throws
- * Problem.
- */
+/** Checks that the creator may still read the facts: another caller cannot restore its scopes. Throws Problem. */
 export const permitDelivery = async (call: AnyLogCall, row: SubscriptionRow): Promise<void> => {
   await permitTypes(call, row.scopes)
   const allowance = await allowanceBy(call.tenantStatuses)(row)

@@ -43,7 +43,7 @@ export const newSubscription = z
     start: z.union([z.enum(['beginning', 'now']), fromPosition, fromTime]),
     principal: z
       .string()
-      .regex(PRINCIPAL, 'Expected the name of a Kafka user: at most 100 characters of A-Z, a-z, 0-9 and . _ @ -.')
+      .regex(PRINCIPAL, 'Must be the name of a Kafka user: at most 100 characters of A-Z, a-z, 0-9 and . _ @ -.')
       .nullable()
       .default(null)
       .meta({ description: 'The Kafka user that is granted access to the topic, if the broker has an authorizer.' }),

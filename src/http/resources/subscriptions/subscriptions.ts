@@ -13,7 +13,7 @@ import { confirmSubscription } from '../../../commands/subscriptions/confirmatio
 import { dayOf } from '../../../lib/time.ts'
 import { keepReservation, reserve } from '../../../commands/quotas/reservations.ts'
 import { newSubscriptionId, subscriptionIdOf } from '../../../commands/subscriptions/ids.ts'
-import { Unavailable } from '../../../ports.ts'
+import { unlessUnavailable } from '../../../ports.ts'
 import { readPage } from '../collection.ts'
 import { etagOf } from '../../request/entityTags.ts'
 import { idempotencyRecordIfKeyed, idempotencyRecordOf } from '../../request/idempotencyKey.ts'
@@ -22,7 +22,7 @@ import { statusOf } from './replayView.ts'
 import { replyToCreation, replyWithTag, visibleRow } from '../commonReplies.ts'
 import { type AnyRoute, route } from '../../route.ts'
 import type { AnyCall, LogCall } from '../../services.ts'
-import { resourceById } from '../commonSchemas.ts'
+import { CREATED_HEADERS, resourceById } from '../commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from '../paging.ts'
 import { executeCommand, permitDelivery, permitTypes, deliveryStartOf } from './subscriptionCommands.ts'
 import {
@@ -45,13 +45,9 @@ const TOPIC_POLL_MS = 25
 const waitForTopic = async ({ database, ledger: { world }, topicWaitMs }: AnyCall, id: string): Promise<void> => {
   const until = world.monotonicMs() + topicWaitMs
   const { text, values } = subscriptionWithTopics(id)
-  try {
-    while (world.monotonicMs() < until && (await database.sql(text, values)).length === 0)
-      await world.sleep(TOPIC_POLL_MS)
-  } catch (error) {
-    // The subscription is created, even if the database does not answer.
-    if (!(error instanceof Unavailable)) throw error
-  }
+  // The subscription is created, even if the database does not answer.
+  while (world.monotonicMs() < until && (await unlessUnavailable(database.sql(text, values)))?.length === 0)
+    await world.sleep(TOPIC_POLL_MS)
 }
 
 /** Takes one of the tenant's subscription slots. Throws Problem `quota_exceeded` without one. */
@@ -78,7 +74,7 @@ const createSubscription = route({
     201: {
       description: 'The subscription; its delivery has begun.',
       schema: subscriptionSchema,
-      headers: ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'],
+      headers: CREATED_HEADERS,
     },
   },
   errors: ['quota_exceeded'],

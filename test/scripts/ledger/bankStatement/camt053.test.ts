@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { lineIdOf } from '../../../../scripts/ledger/bankStatement/statementLine.ts'
-import { namesInTexts } from '../../../../scripts/ledger/bankStatement/names.ts'
+import { namesInTexts } from '../../../../scripts/ledger/bankStatement/reconcile.ts'
 import { tidyUp } from '../fixtures.ts'
 import { rejectionOf } from '../../../support/rejection.ts'
 import { camt, linesOf, ntry } from './statements.ts'
