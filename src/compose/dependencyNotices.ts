@@ -47,12 +47,9 @@ export const reportingWait = async <T>(name: string, notify: Notify, work: Promi
 /** The cause and the remedy. A dependency that no setting names is embedded, and has no remedy. */
 export const reasonOf = (error: Unavailable, names: DependencyNames): string => {
   const { cause, remedy } = connectionFailureOf(error, PART_SETTINGS[error.dependency])
-  const reason = sentence(withoutGrpc(cause))
+  const reason = sentence(cause)
   return names[error.dependency].endsWith(')') ? `${reason} ${remedy}` : reason
 }
-
-/** The client of the event store wraps the error of the connection: `14 UNAVAILABLE: … (caused by: connect ECONNREFUSED …)`. */
-const withoutGrpc = (message: string): string => /^\d+ [A-Z_]+: .*\(caused by: ([^)]+)\)/.exec(message)?.[1] ?? message
 
 /** The sentence that ends a start whose dependency does not answer; other errors are returned unchanged. */
 export const startRefusal = (error: unknown, names: DependencyNames): unknown =>

@@ -146,8 +146,15 @@ const chainOf = (error: unknown): readonly Error[] => {
   return [error, ...chainOf(inner)]
 }
 
+/** The client of the event store writes `14 UNAVAILABLE: … (caused by: connect ECONNREFUSED …)`. */
+const GRPC_STATUS = /^\d+ [A-Z_]+: /
+const GRPC_CAUSE = /^\d+ [A-Z_]+: .*\(caused by: ([^)]+)\)/
+
 /** The innermost message, which is more specific than the errors that wrap it. */
-export const reasonOf = (error: unknown): string => chainOf(error).at(-1)?.message ?? String(error)
+export const reasonOf = (error: unknown): string => {
+  const message = chainOf(error).at(-1)?.message ?? String(error)
+  return GRPC_CAUSE.exec(message)?.[1] ?? message.replace(GRPC_STATUS, '')
+}
 
 export const connectionFailureOf = (error: unknown, settings: PartSettings): ConnectionFailure => {
   for (const { code, message } of chainOf(error).toReversed().map(withCode))

@@ -35,6 +35,8 @@ const CASES: readonly (readonly [unknown, string, string, string])[] = [
   ],
   [coded('database "x" does not exist', '3D000'), 'login', 'database "x" does not exist', 'Create it'],
   [coded('wrapped', '', coded('the disk is full', '53100')), 'other', 'the disk is full', 'Start it'],
+  [coded('13 INTERNAL: a bug'), 'other', 'a bug', 'Start it'],
+  [coded('14 UNAVAILABLE: No connection (caused by: read ECONNRESET)'), 'other', 'read ECONNRESET', 'Start it'],
   ['a text', 'other', 'a text', 'Start it'],
 ]
 

@@ -123,6 +123,7 @@ const REFUSED: Readonly<Record<string, RegExp>> = {
   'secrets.env.DATABASE_URL=postgres://': /DATABASE_URL/,
   'secrets.env.DATABASE_URL=null': /DATABASE_URL/,
   'secrets.env.EVIDENCE_SIGNING_KEY.name=s,secrets.env.EVIDENCE_SIGNING_KEY.key=k': /feeds\.dataVolume/,
+  'settings.EVIDENCE_SIGNING_KEY_FILE=/etc/ledger/key': /feeds\.dataVolume/,
 }
 
 const rendered = (): void => {

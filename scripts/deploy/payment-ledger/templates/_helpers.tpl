@@ -105,6 +105,9 @@ spec:
             - { name: LEDGER_PROCESSES, value: '{{ .processes }}' }
             - { name: SHUTDOWN_DELAY, value: {{ $root.Values.shutdown.delaySeconds }}s }
             - { name: OTEL_SERVICE_NAME, value: ledger-{{ $component }} }
+            {{- if hasKey $root.Values.settings (printf "%s_FILE" $unused) }}
+            - { name: {{ $unused }}_FILE, value: '' }
+            {{- end }}
             {{- range $setting, $secret := $root.Values.secrets.env }}
             {{- if ne $setting $unused }}
             - name: {{ $setting }}
