@@ -65,7 +65,7 @@ export const PROBLEMS = {
   token_invalid: { ...UNAUTHENTICATED, title: 'The access token is not valid for this service.' },
   token_expired: { ...UNAUTHENTICATED, title: 'The access token has expired.' },
   api_key_invalid: { ...UNAUTHENTICATED, title: 'The API key is not valid.' },
-  insufficient_scope: { ...FORBIDDEN, title: 'The credential lacks a required scope.' },
+  insufficient_scope: { ...FORBIDDEN, title: 'The credential lacks a scope that this operation requires.' },
   credential_not_permitted: { ...FORBIDDEN, title: 'This kind of credential is not permitted here.' },
   policy_denied: { ...FORBIDDEN, title: 'A policy forbids this operation.' },
   resource_not_found: { ...NOT_FOUND, title: 'The resource does not exist.' },

@@ -31,7 +31,7 @@ describe('http: WWW-Authenticate', () => {
   it('names the missing scope', async () => {
     const token = await service.token({ tenant: 'challenges', scopes: ['invoices:read'] })
     expect(await challenge({ authorization: `Bearer ${token}` })).to.equal(
-      `${metadata()}, error="insufficient_scope", error_description="The credential lacks a required scope.", scope="orders:read"`,
+      `${metadata()}, error="insufficient_scope", error_description="The credential lacks a scope that this operation requires.", scope="orders:read"`,
     )
   })
 

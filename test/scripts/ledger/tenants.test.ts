@@ -29,7 +29,7 @@ describe('npm run ledger -- tenants', () => {
     const unknown = `${tenant}-misspelt`
     const { code, stdout, stderr } = await ledger(['tenants', 'suspend', unknown, '--reason', REASON])
     expect([code, stdout]).to.deep.equal([2, ''])
-    expect(stderr).to.match(new RegExp(`^No tenant ${unknown} exists: .*tenants list.*--force\\.\\n$`))
+    expect(stderr).to.match(new RegExp(`^There is no tenant named ${unknown}\\. .*tenants list.*--force\\.\\n$`))
     expect(await listed(unknown)).to.equal(undefined)
     const forced = await ledger(['tenants', 'suspend', unknown, '--reason', REASON, '--force'])
     expect([forced.code, forced.stdout]).to.deep.equal([0, `${unknown} is suspended\n`])
