@@ -1,15 +1,10 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { expect } from 'chai'
-import { removeFolder } from '../support/folders.ts'
-import { temporaryDirectory } from '../support/service.ts'
-import { main, outputUntil } from './starts.ts'
+import { type End, outputUntil, startAlone } from '../support/starts.ts'
 
-/** A start gives up waiting for Postgres after half a minute, and a process that does not close is ended after 15 s. */
+/** A start gives up waiting for Postgres after half a minute, and a process that does not close is ended after 20 s. */
 const GIVEN_UP_AFTER_MS = 14_000
-
-type End = { readonly code: number | null; readonly output: string }
 
 /** Starts the service with these arguments, interrupts it once its output has the text, and resolves to its end. */
 const endOf = async (
@@ -17,21 +12,13 @@ const endOf = async (
   args: readonly string[] = [],
   interruptAt?: string,
 ): Promise<End> => {
-  const folder = await temporaryDirectory()
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', main, ...args], {
-    env: { ...process.env, PORT: '0', LEDGER_PROCESSES: '1', LEDGER_DATA_DIR: folder, METRICS_PORT: 'off', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+  const { ended } = await startAlone({
+    env,
+    args,
+    // Once: a second signal ends the process at once, with 1.
+    onOutput: (output, child) => interruptAt !== undefined && output.endsWith(interruptAt) && child.kill('SIGINT'),
   })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk: Buffer) => {
-      output += chunk.toString()
-      // Once: a second signal ends the process at once, with 1.
-      if (interruptAt !== undefined && output.endsWith(interruptAt)) child.kill('SIGINT')
-    })
-  const [code] = (await once(child, 'close')) as [number | null]
-  await removeFolder(folder)
-  return { code, output }
+  return ended
 }
 
 /** By what is wrong: the environment, and the one line that the start prints. */
