@@ -41,7 +41,7 @@ const beyondFinding = ({ beyond, firstBeyond: head }: Counted, path: string, { h
           kind: 'truncated',
           detail:
             `The export contains ${end.tree_size} events of generation ${end.generation}, but ${counted(beyond, 'head')} in ${path} ` +
-            `cover more. The first covers ${head.tree_size} events of generation ${head.generation} and was signed at ${head.time}. ` +
+            `${beyond === 1 ? 'covers' : 'cover'} more. The first covers ${head.tree_size} events of generation ${head.generation} and was signed at ${head.time}. ` +
             'If you copied the heads after the export, pass the time of the export, from your own records: --as-of <time>. ' +
             'Otherwise the export was truncated.',
           place: { index: end.tree_size },
