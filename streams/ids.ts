@@ -7,7 +7,7 @@ export const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const SUFFIX = /^[0-9A-HJKMNP-TV-Z]{26}$/
 
 /**
- * All kinds of ids by prefix; `ref`, `rfd`, `acc`, `man`, `ten`, `bnd`, `per`, `prk` and `sec` occur in no route, `ent` names
+ * All kinds of ids by prefix; `ref`, `rfd`, `acc`, `man`, `ten`, `bnd`, `per`, `prk`, `sec` and `voc` occur in no route, `ent` names
  * no stream, and `prs` and `prf` name personal texts (src/personalTexts/personalTexts.ts).
  */
 export const ID_PREFIXES = [
@@ -27,6 +27,7 @@ export const ID_PREFIXES = [
   'ent',
   'per',
   'prk',
+  'voc',
   'prs',
   'prf',
 ] as const

@@ -13,6 +13,7 @@ import { refund } from './refund/index.ts'
 import { secret } from './secret/index.ts'
 import { subscription } from './subscription/index.ts'
 import { tenant } from './tenant/index.ts'
+import { vocabulary } from './vocabulary/index.ts'
 
 /** All aggregates by category. */
 export const aggregates = {
@@ -31,6 +32,7 @@ export const aggregates = {
   period,
   subscription,
   secret,
+  vocabulary,
 } as const
 
 export type Category = keyof typeof aggregates

@@ -15,7 +15,7 @@ import { reasonOf } from '../../src/lib/connectionFailures.ts'
 import { type Check, finding, notChecked, orNotChecked } from './doctor/finding.ts'
 import { awaitLeases, checkLocks, type LeaseReport, neededLeases } from './doctor/locks.ts'
 import { examineMachine, type Machine } from './doctor/machine.ts'
-import { checkRights, checkTenants, compareLogs } from './doctor/storeChecks.ts'
+import { checkBuilds, checkRights, checkTenants, compareLogs } from './doctor/storeChecks.ts'
 import { hasSigningKey } from '../../src/compose/signingKey.ts'
 import {
   checkApi,
@@ -108,7 +108,7 @@ const examineOpened = async (connections: Connections, { store, database }: Stor
   const both = ofStore && answering && { ...ofStore, database: answering, hasKafka: kafka !== null, isEmbedded }
   const [storeChecks, logChecks, examinedFeeds, examinedDatabase] = await Promise.all([
     checksOf('the event store', ofStore?.store, { 'event store rights': checkRights, tenants: checkTenants }),
-    checksOf(silent, both, { log: compareLogs }),
+    checksOf(silent, both, { log: compareLogs, builds: checkBuilds }),
     examineAllFeeds(both, silent),
     examineDatabase(answering, connections),
   ])
@@ -201,7 +201,7 @@ export const doctorCommand = new Command('doctor')
   .addHelpText(
     'after',
     '\nChecks the configuration, Node, the data directory and its disk, the API, the event store and the rights on it, Postgres,\n' +
-      'Kafka and its topics, the issuer, the metrics, versions, the clock, the locks, suspended tenants and those near their quota of bytes, whether\n' +
+      'Kafka and its topics, the issuer, the metrics, versions, the builds that run, the clock, the locks, suspended tenants and those near their quota of bytes, whether\n' +
       'tables and log belong together, and how far the projections, the processes and the publisher are behind the log. Exit code 1 if anything is down or behind.\n' +
       'addresses: {api, event_store, postgres, kafka, issuer, metrics}. A check that could not be made is printed as `not checked:`, which is no verdict; exit code 1.',
   )

@@ -7,6 +7,7 @@ import { bytesOf, type ByteQuota, type Charge, chargedTenant, checkQuota, NO_BYT
 import type { Entity, Kind } from './entities.ts'
 import { eventIdOf } from '../lib/identifiers.ts'
 import { createLogSecret } from '../logIdentity/idSecret.ts'
+import { raisingVocabulary } from '../logIdentity/vocabulary.ts'
 import {
   createAggregateRepository,
   nothingLoaded,
@@ -77,7 +78,8 @@ export type LoadPolicy = 'assume_empty' | 'allow_stale' | 'require_load'
 /** Attempts of the optimistic loop when other processes append first. */
 const ATTEMPTS_MAX = 12
 
-export const createLedger = (store: EventStore, world: World, byteQuota = NO_BYTE_QUOTA): Ledger => {
+export const createLedger = (opened: EventStore, world: World, byteQuota = NO_BYTE_QUOTA): Ledger => {
+  const store = raisingVocabulary(opened, world)
   const done = (): void => undefined
   const aggregates = createAggregateRepository(store)
   const idSecret = createLogSecret({ store, world })

@@ -5,6 +5,7 @@ import { realWorld } from '../lib/clockAndRandomness.ts'
 import { createLedger, type Ledger } from '../commands/commandHandler.ts'
 import { IdSecretLost } from '../logIdentity/idSecret.ts'
 import { AnotherLog, adoptLog, checkLog, type SeenFact } from '../logIdentity/logIdentity.ts'
+import { checkVocabulary, TooOld } from '../logIdentity/vocabulary.ts'
 import { openTenantBytes } from '../commands/quotas/tenantBytes.ts'
 import { APPEND_DEADLINE_MS } from '../settings/timeBudgets.ts'
 import type { Config } from '../settings/config.ts'
@@ -133,12 +134,17 @@ export type ServiceOptions = {
 const STORE_POLL_MS = 500
 const LOG_CHECK_MS = 5_000
 
-/** Throws StartupError for tables of another log, and for a log whose idempotency records cannot be found any more. */
+/**
+ * Throws StartupError for a log that this build is too old for, for tables of another log, and for a log whose idempotency
+ * records cannot be found any more.
+ */
 const checkLogIdentity = async (ledger: Ledger, database: Database): Promise<void> => {
   try {
+    await checkVocabulary(ledger.store)
     await adoptLog(ledger, database)
   } catch (error) {
-    if (error instanceof AnotherLog || error instanceof IdSecretLost) throw new StartupError(error.message)
+    if (error instanceof TooOld || error instanceof AnotherLog || error instanceof IdSecretLost)
+      throw new StartupError(error.message)
     throw error
   }
 }

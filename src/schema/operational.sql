@@ -233,3 +233,7 @@ create table if not exists service_processes (
   stopped_at timestamptz,
   primary key (started_at, name)
 );
+-- The vocabulary that the process reads (streams/addedEvents.ts).
+alter table service_processes add column if not exists vocabulary integer not null default 1;
+-- Repeated while the process runs, which tells it from one that was killed.
+alter table service_processes add column if not exists seen_at timestamptz not null default clock_timestamp();

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { newEventOf, recordedOf } from '../../src/lib/storedEvents.ts'
+import { ADDED_EVENTS } from '../../streams/addedEvents.ts'
 import type { Codec } from '../../streams/codec.ts'
 import type { AnyEvent } from '../../streams/decider.ts'
 import { aggregates, type Category } from '../../streams/index.ts'
@@ -43,6 +44,17 @@ describe('stored events', () => {
     expect(Object.fromEntries(actual), 'SHA256SUMS: add a line for a new file (sha256sum), change none').to.deep.equal(
       sums,
     )
+  })
+
+  it('that 1.0.0 cannot read have a vocabulary', () => {
+    const ofFirst = readFileSync(new URL('events-of-1.0.0.txt', folder), 'utf8').trimEnd().split('\n')
+    const recorded = categories.flatMap(category =>
+      goldensOf(category).map(({ type, version }) => `${category}/${type}.v${version}`),
+    )
+    expect(
+      [...new Set(recorded)].toSorted(),
+      'Enter the new event in ADDED_EVENTS, streams/addedEvents.ts.',
+    ).to.deep.equal([...ofFirst, ...Object.keys(ADDED_EVENTS)].toSorted())
   })
 
   for (const category of categories) {

@@ -1,9 +1,11 @@
 import { aggregates } from '../../../streams/index.ts'
+import { runningProcesses } from '../../../src/compose/processRecord.ts'
 import { StoreRefused } from '../../../src/adapters/eventstoredb/refusals.ts'
 import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
 import { reasonOf } from '../../../src/lib/connectionFailures.ts'
 import { AnotherLog, checkLog, type Compared, logIn } from '../../../src/logIdentity/logIdentity.ts'
-import type { EventStore } from '../../../src/ports.ts'
+import { neededVocabulary } from '../../../src/logIdentity/vocabulary.ts'
+import type { Database, EventStore } from '../../../src/ports.ts'
 import { relationExists } from '../../../src/schema/existingRelations.ts'
 import { decidedStatuses, type TenantStatus } from '../tenantStatuses.ts'
 import { type Check, finding, notUsed, ok } from './finding.ts'
@@ -67,4 +69,28 @@ export const compareLogs = async (compared: Omit<Compared, 'world'>): Promise<Ch
     if (!(error instanceof AnotherLog)) throw error
     return finding('log', error.message, 'Follow this advice; until then no service starts on these tables.')
   }
+}
+
+/** Names the running processes that cannot read every event of the log. */
+export const checkBuilds = async ({
+  store,
+  database: { sql },
+}: {
+  readonly store: EventStore
+  readonly database: Pick<Database, 'sql'>
+}): Promise<Check> => {
+  const check = 'builds'
+  if (!(await relationExists(sql, 'service_processes'))) return notUsed(check, 'no service has run on this database')
+  const [needed, running] = await Promise.all([neededVocabulary(store), runningProcesses(sql)])
+  const tooOld = running.filter(({ vocabulary }) => vocabulary < needed)
+  if (tooOld.length === 0)
+    return ok(check, `the log needs vocabulary ${needed}; running: ${running.length}, none too old`)
+  const named = tooOld.map(
+    ({ name, roles, vocabulary }) => `${name} (${roles.join(', ')}) reads vocabulary ${vocabulary}`,
+  )
+  return finding(
+    check,
+    `The log needs vocabulary ${needed}. Too old: ${named.join('; ')}.`,
+    `Replace these processes by a release whose entry in CHANGELOG.md names vocabulary ${needed} or a later one.`,
+  )
 }
