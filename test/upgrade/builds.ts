@@ -44,5 +44,5 @@ export const openBuild = async (
   cleanup.defer(async () => void (await git('worktree', 'remove', '--force', root)))
   await git('worktree', 'add', '--detach', root, commit)
   await symlink(join(here, 'node_modules'), join(root, 'node_modules'))
-  return { name: revision === commit ? commit : `${revision} (${commit})`, root }
+  return { name: revision.startsWith(commit) ? commit : `${revision} (${commit})`, root }
 }

@@ -94,6 +94,7 @@ export const openPlace = async (options: PlaceOptions, cleanup: CleanupStack): P
       const beganMs = performance.now()
       await end()
       const endedAfterMs = performance.now() - beganMs
+      signal.throwIfAborted()
       running = { child: await start(build), build }
       await untilReady(running.child)
       return { endedAfterMs, readyAfterMs: performance.now() - beganMs }

@@ -44,6 +44,7 @@ const complain = (error: unknown): void =>
 
 const main = async ({ from, to, halfWay }: Options, signal: AbortSignal): Promise<number> => {
   const cleanup = createCleanupStack(complain)
+  const over = new AbortController()
   try {
     const folder = await mkdtemp(join(tmpdir(), 'ledger-upgrade-'))
     cleanup.defer(() => removeFolder(folder))
@@ -52,7 +53,7 @@ const main = async ({ from, to, halfWay }: Options, signal: AbortSignal): Promis
       to: await openBuild(to, folder, cleanup),
     }
     report(`from ${builds.from.name} to ${builds.to.name}`)
-    const rehearsal = { ...builds, halfWayMs: halfWay, folder, signal, report }
+    const rehearsal = { ...builds, halfWayMs: halfWay, folder, signal: AbortSignal.any([signal, over.signal]), report }
     const aborted = new Promise<never>((_, reject) =>
       signal.addEventListener('abort', () => reject(new Error('stopped'))),
     )
@@ -65,6 +66,7 @@ const main = async ({ from, to, halfWay }: Options, signal: AbortSignal): Promis
     complain(error)
     return 1
   } finally {
+    over.abort()
     await cleanup.run()
   }
 }

@@ -147,7 +147,7 @@ export const rehearse = async (rehearsal: Rehearsal, cleanup: CleanupStack): Pro
   const dataDir = join(folder, 'servers')
   const broken = Promise.withResolvers<never>()
   broken.promise.catch(() => undefined)
-  const servers = await startServers(dataDir, cleanup, broken.reject)
+  const servers = await startServers({ dataDir, withKafka: true, fail: broken.reject }, cleanup)
   report(
     `event store, Postgres${servers.hasKafka ? ', Kafka' : ' (no Kafka: it cannot be started here)'} and issuer are ready`,
   )

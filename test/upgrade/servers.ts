@@ -40,10 +40,16 @@ const serveIssuer = async (dataDir: string, cleanup: CleanupStack): Promise<stri
   return issuer
 }
 
+export type ServersOptions = {
+  readonly dataDir: string
+  readonly withKafka: boolean
+  /** Called when the event store or Postgres has ended for good. */
+  readonly fail: (reason: Error) => void
+}
+
 export const startServers = async (
-  dataDir: string,
+  { dataDir, withKafka, fail }: ServersOptions,
   cleanup: CleanupStack,
-  fail: (reason: Error) => void,
 ): Promise<Servers> => {
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const stores = await startEmbeddedServices({
@@ -55,7 +61,7 @@ export const startServers = async (
   })
   cleanup.defer(stores.stop)
   const issuer = await serveIssuer(dataDir, cleanup)
-  const hasKafka = (await whyNoBroker()) === undefined
+  const hasKafka = withKafka && (await whyNoBroker()) === undefined
   const kafka = hasKafka ? await startBroker({ dataDir: join(dataDir, 'kafka') }) : undefined
   if (kafka) cleanup.defer(() => kafka.stop())
   return {

@@ -1,0 +1,127 @@
+import { cp, readFile, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
+import { SCOPES } from '../../src/identity/principal.ts'
+import { type CleanupStack, createCleanupStack } from '../../src/lib/cleanupStack.ts'
+import { run } from '../scripts/cli.ts'
+import { diagnosisOf } from '../scripts/ledger/fixtures.ts'
+import { anOrder, type Client, clientOf } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { removeFolder } from '../support/folders.ts'
+import { rejectionOf } from '../support/rejection.ts'
+import { temporaryDirectory } from '../support/service.ts'
+import type { Build } from '../upgrade/builds.ts'
+import { openPlace, type Place } from '../upgrade/instances.ts'
+import { AUDIENCE, startServers } from '../upgrade/servers.ts'
+
+/**
+ * Two releases, of which the later one adds the event OrderCancelled in vocabulary 2: what happens when the API is replaced
+ * before the feeds, and that nothing happens in the other order.
+ */
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+/** The sources of this build with one change. */
+const buildWith = async (
+  folder: string,
+  name: string,
+  path: string,
+  change: (text: string) => string,
+): Promise<Build> => {
+  const to = join(folder, name)
+  for (const part of ['src', 'streams', 'projections', 'package.json'])
+    await cp(join(root, part), join(to, part), { recursive: true })
+  await symlink(join(root, 'node_modules'), join(to, 'node_modules'))
+  const text = await readFile(join(to, path), 'utf8')
+  const changed = change(text)
+  expect(changed).not.to.equal(text)
+  await writeFile(join(to, path), changed)
+  return { name, root: to }
+}
+
+describe('an upgrade to a build that adds an event', () => {
+  let folder: string
+  let cleanup: CleanupStack
+  let older: Build
+  let newer: Build
+  let api: Place
+  let feeds: Place
+  let client: Client
+  let commands: Readonly<Record<string, string>>
+
+  before(async () => {
+    folder = await temporaryDirectory()
+    older = await buildWith(folder, 'older', 'streams/order/events.ts', text =>
+      text.replace(/^ {2}OrderCancelled: .*\n/m, ''),
+    )
+    newer = await buildWith(folder, 'newer', 'streams/addedEvents.ts', text =>
+      text.replace(/(ADDED_EVENTS.*) = \{\}/, "$1 = { 'order/OrderCancelled.v1': 2 }"),
+    )
+  })
+  after(() => removeFolder(folder))
+
+  beforeEach(async () => {
+    cleanup = createCleanupStack(error => process.stderr.write(`${String(error)}\n`))
+    const own = await temporaryDirectory()
+    cleanup.defer(() => removeFolder(own))
+    const dataDir = join(own, 'servers')
+    const broken = new AbortController()
+    const { settings, issuer } = await startServers({ dataDir, withKafka: false, fail: () => broken.abort() }, cleanup)
+    const shared = { folder: own, settings, signal: broken.signal }
+    feeds = await openPlace({ name: 'feeds', role: 'feeds', ...shared }, cleanup)
+    api = await openPlace({ name: 'api', role: 'api', ...shared }, cleanup)
+    for (const place of [feeds, api]) await place.replaceBy(older)
+    commands = { ...settings, LEDGER_DATA_DIR: dataDir, PORT: new URL(api.api).port, METRICS_PORT: 'off' }
+    const grant = { tenant: 'acme', subject: 'tester', scopes: SCOPES, user: true }
+    client = clientOf(api.api, await mintDevToken({ dataDir, issuer, audience: AUDIENCE, ...grant }))
+  })
+  afterEach(() => cleanup.run())
+
+  const cancelledOrder = async (): Promise<string> => {
+    const { headers, body } = await client.post('/orders', anOrder())
+    const cancelled = await client.post(`/orders/${body.id}:cancel`, {}, { 'if-match': headers.get('etag') ?? '' })
+    expect(cancelled.status, cancelled.text).to.equal(200)
+    return body.id
+  }
+  const isListedAsCancelled = (id: string): Promise<true> =>
+    eventually(async () => {
+      const { items } = (await client.get('/orders')).body
+      return items.some((order: { id: string; state: string }) => order.id === id && order.state === 'cancelled')
+    })
+  const findings = async (): Promise<ReadonlyMap<string, string>> => {
+    const { checks } = diagnosisOf(await run('ledger.ts', ['doctor', '--json'], commands))
+    return new Map(checks.filter(({ status }) => status === 'finding').map(({ check, detail }) => [check, detail]))
+  }
+
+  it('succeeds when the feeds are replaced before the API', async () => {
+    await feeds.replaceBy(newer)
+    const { body } = await client.post('/orders', anOrder())
+    await api.replaceBy(newer)
+    const id = await cancelledOrder()
+    await isListedAsCancelled(id)
+    expect((await client.get(`/orders/${body.id}`)).body.state).to.equal('open')
+    await eventually(async () => (await findings()).size === 0)
+  })
+
+  it('stops the feeds when the API is replaced first, says who is too old, and loses nothing', async () => {
+    await api.replaceBy(newer)
+    const id = await cancelledOrder()
+    const found = await eventually(async () => {
+      const now = await findings()
+      return now.has('dead letters') && now
+    })
+    expect(found.get('builds')).to.match(
+      /^The log needs vocabulary 2\. Too old: \S+ \(projector, publisher, worker\) reads vocabulary 1\.$/,
+    )
+    expect((await rejectionOf(feeds.replaceBy(older))).message).to.include(
+      'This build reads the events of vocabulary 1, and the log has events of vocabulary 2',
+    )
+    await feeds.replaceBy(newer)
+    const letters = await run('ledger.ts', ['dead-letters', 'list'], commands)
+    process.stdout.write(letters.stdout)
+    await isListedAsCancelled(id)
+    await eventually(async () => (await findings()).size === 0)
+  })
+})
