@@ -78,7 +78,7 @@ export const raisingVocabulary = (store: EventStore, world: World, added = ADDED
   const neededBy = (stream: string, events: readonly NewEvent[]): number =>
     Math.max(
       ...events.map(
-        ({ type, metadata }) => added[`${partsOf(stream).category}/${type}.v${metadata['schemaVersion']}`] ?? 1,
+        ({ type, metadata }) => added[`${partsOf(stream).category}/${type}.v${Number(metadata['schemaVersion'])}`] ?? 1,
       ),
     )
   return {

@@ -71,7 +71,10 @@ export const openPlace = async (options: PlaceOptions, cleanup: CleanupStack): P
     const deadlineMs = performance.now() + READY_MAX_MS
     while ((await fetch(`${api}/readyz`, { signal }).catch(() => undefined))?.ok !== true) {
       signal.throwIfAborted()
-      if (hasEnded(child)) throw await failure('ended before it was ready')
+      if (hasEnded(child)) {
+        running = undefined
+        throw await failure('ended before it was ready')
+      }
       if (performance.now() > deadlineMs) throw await failure(`was not ready in ${READY_MAX_MS / 1_000} s`)
       await sleep(POLL_MS)
     }
