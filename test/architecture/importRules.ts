@@ -238,7 +238,7 @@ const importRules: readonly ImportRule[] = [
     layer: 'scripts',
     files: /^scripts\//,
     may: [
-      'src/(ports|compose/(addressesFile|signingKey))\\.ts|src/(adapters|embedded|childProcesses|identity|commands|personalTexts|logIdentity|evidence)/.+',
+      'src/(ports|compose/(addressesFile|processRecord|signingKey))\\.ts|src/(adapters|embedded|childProcesses|identity|commands|personalTexts|logIdentity|evidence)/.+',
       LIB,
       SETTINGS,
       'src/schema/(locks|existingRelations)\\.ts|scripts/.+|(?!src/|test/).+',

@@ -6,7 +6,7 @@ import { partsOf, streamOf } from '../../streams/aggregate.ts'
 import { aggregates, isCategory } from '../../streams/index.ts'
 
 /** The pattern of ids in the contract, with the prefixes of streams that are not resources. */
-const CONTRACT = /^(ord|inv|pay|op|sub|key|ref|rfd|acc|man|ten|bnd|sec|ent|per|prk|prs|prf)_[0-9A-HJKMNP-TV-Z]{26}$/
+const CONTRACT = /^(ord|inv|pay|op|sub|key|ref|rfd|acc|man|ten|bnd|sec|ent|per|prk|voc|prs|prf)_[0-9A-HJKMNP-TV-Z]{26}$/
 const RANDOM_IDS = 10_000
 const SUFFIX = '0123456789ABCDEFGHJKMNPQRS'
 
