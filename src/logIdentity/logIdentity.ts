@@ -34,13 +34,18 @@ export type Compared = {
   readonly world: Pick<World, 'sleep'>
 }
 
-const idAt = async (store: Pick<EventStore, 'readStream'>, stream: string, from: bigint): Promise<string | undefined> => {
+const idAt = async (
+  store: Pick<EventStore, 'readStream'>,
+  stream: string,
+  from: bigint,
+): Promise<string | undefined> => {
   for await (const { id } of store.readStream(stream, { from, limit: 1 })) return id
   return undefined
 }
 
 /** The identity of the log in the event store; undefined for a log in which nothing was created yet. */
-export const logIn = (store: Pick<EventStore, 'readStream'>): Promise<string | undefined> => idAt(store, SECRET_STREAM, 0n)
+export const logIn = (store: Pick<EventStore, 'readStream'>): Promise<string | undefined> =>
+  idAt(store, SECRET_STREAM, 0n)
 
 /** The identity of the log that the tables are of; undefined for empty tables. */
 export const logOf = async (sql: Sql): Promise<string | undefined> =>

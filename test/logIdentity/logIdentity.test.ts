@@ -81,7 +81,9 @@ describe('the identity of a log', () => {
     }
     const { name, message } = await rejectionOf(check(store))
     expect(name).to.equal('IdSecretLost')
-    expect(message).to.match(/secret-sec_\w+.* pay twice/).and.not.include('reset')
+    expect(message)
+      .to.match(/secret-sec_\w+.* pay twice/)
+      .and.not.include('reset')
   })
 
   it('is not sufficient where the log ends before the newest row, because it was restored from an older backup', async () => {

@@ -66,7 +66,9 @@ describe('the copy of ledger consume', () => {
       const { ok, findings } = await findingsFor([first, second, manifestOf(10, 15, entries.slice(1, 2))])
       expect(ok).to.equal(false)
       expect(findings).to.have.length(1)
-      expect(findings[0]).to.match(/^The manifests of positions 10 to 20 and 10 to 15 overlap: .* restored .*DISASTER\.md\.$/)
+      expect(findings[0]).to.match(
+        /^The manifests of positions 10 to 20 and 10 to 15 overlap: .* restored .*DISASTER\.md\.$/,
+      )
     })
 
     it('reports a line that is no manifest', async () => {
