@@ -60,9 +60,15 @@ const flawOf = (line: Line, head: Head, before: Head | undefined, keys: PublicKe
 }
 
 /** A key that was replaced, because it was stolen perhaps, may be in anybody's hands. */
-const replacedFlaw = (line: Line, { key, tree_size }: Head, replaced: ReadonlyMap<string, string>) => {
+const replacedFlaw = (
+  line: Line,
+  head: Head,
+  replaced: ReadonlyMap<string, string>,
+  keys: PublicKeys,
+): Finding | undefined => {
+  const { key, tree_size } = head
   const by = replaced.get(key)
-  if (by === undefined) return undefined
+  if (by === undefined || !isSigned(head, keys)) return undefined
   const detail =
     `Key ${key} signed the head of ${counted(tree_size, 'event')} in line ${line.number} after key ${by} had replaced it: ` +
     'whoever has the former key may have forged it.'
@@ -94,7 +100,7 @@ export const checkHeads = async (
       continue
     }
     const isUnknown = unknownKeys.has(head.key)
-    const flaw = isUnknown ? undefined : (flawOf(line, head, before, keys) ?? replacedFlaw(line, head, replaced))
+    const flaw = isUnknown ? undefined : (replacedFlaw(line, head, replaced, keys) ?? flawOf(line, head, before, keys))
     if (!isUnknown && flaw === undefined) {
       if (signer !== undefined && signer !== head.key) replaced.set(signer, head.key)
       signer = head.key
