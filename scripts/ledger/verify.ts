@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { timeParameter } from '../../src/http/resources/commonSchemas.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
-import { AnotherLog, checkLog, logIn, logOf } from '../../src/logIdentity/logIdentity.ts'
+import { AnotherLog, checkLog, isMismatch, logIn, logOf } from '../../src/logIdentity/logIdentity.ts'
 import { relationExists } from '../../src/schema/existingRelations.ts'
 import { verifyFolder } from './evidence/folder.ts'
 import { interruptible } from './interruption.ts'
@@ -24,11 +24,9 @@ const logCheck: VerifyCheck = {
         return nothingCompared({ store }, 'The tables in Postgres are not made from any log yet.')
       return { detail: `The tables are of the log ${await logIn(store)}.`, findings: [] }
     } catch (error) {
-      if (!(error instanceof AnotherLog)) throw error
-      return {
-        detail: 'The tables are not of this log.',
-        findings: [{ kind: 'another_log', detail: error.message }],
-      }
+      if (!isMismatch(error)) throw error
+      const kind = error instanceof AnotherLog ? 'another_log' : 'secret_lost'
+      return { detail: 'The tables are not of this log.', findings: [{ kind, detail: error.message }] }
     }
   },
 }

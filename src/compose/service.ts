@@ -3,8 +3,7 @@ import { openEventStore } from '../adapters/eventstoredb/eventStore.ts'
 import { createCleanupStack, type CleanupStack } from '../lib/cleanupStack.ts'
 import { realWorld } from '../lib/clockAndRandomness.ts'
 import { createLedger, type Ledger } from '../commands/commandHandler.ts'
-import { IdSecretLost } from '../logIdentity/idSecret.ts'
-import { AnotherLog, adoptLog, checkLog, type SeenFact } from '../logIdentity/logIdentity.ts'
+import { adoptLog, checkLog, isMismatch, type SeenFact } from '../logIdentity/logIdentity.ts'
 import { checkVocabulary, TooOld } from '../logIdentity/vocabulary.ts'
 import { openTenantBytes } from '../commands/quotas/tenantBytes.ts'
 import { APPEND_DEADLINE_MS } from '../settings/timeBudgets.ts'
@@ -143,8 +142,7 @@ const checkLogIdentity = async (ledger: Ledger, database: Database): Promise<voi
     await checkVocabulary(ledger.store)
     await adoptLog(ledger, database)
   } catch (error) {
-    if (error instanceof TooOld || error instanceof AnotherLog || error instanceof IdSecretLost)
-      throw new StartupError(error.message)
+    if (error instanceof TooOld || isMismatch(error)) throw new StartupError(error.message)
     throw error
   }
 }
@@ -181,7 +179,7 @@ const untilAnswered = async (
   }
 }
 
-/** Ends the service when the store is restored or exchanged: the tables are then of another log. */
+/** Ends the service when the store is restored or exchanged, or has lost its secret. */
 const watchLog = (ledger: Ledger, database: Database, onRefused: (reason: Error) => void): (() => Promise<void>) => {
   const stop = new AbortController()
   const { store, world } = ledger
@@ -192,7 +190,7 @@ const watchLog = (ledger: Ledger, database: Database, onRefused: (reason: Error)
       try {
         if (!stop.signal.aborted) seen = await checkLog({ database, store, world }, seen)
       } catch (error) {
-        if (error instanceof AnotherLog) return onRefused(error)
+        if (isMismatch(error)) return onRefused(error)
       }
     }
   }

@@ -45,24 +45,47 @@ const storeHeadsOfFile = async (sql: Sql, path: string, keys: PublicKeys, after:
   }
 }
 
-/** The keys that signed heads of the file, which no writer of the database has written. */
-export const keysInFile = async (path: string, keys: PublicKeys): Promise<ReadonlySet<string>> => {
-  const signers = new Set<string>()
+/** This service's key signed heads of the file, and another one signed the last. */
+export class ReplacedKey extends Error {
+  constructor(path: string, { key, time }: Head, own: string) {
+    super(
+      `The last head of ${path}, of ${time}, is signed with the key ${key}, and this service's key ${own} signed heads before it. ` +
+        'Nothing is signed any more, because a key that was replaced signs no more. If it was replaced on purpose, set ' +
+        'EVIDENCE_SIGNING_KEY to the key that replaced it, or to a new one; if not, that head is forged: see scripts/ledger/DISASTER.md.',
+    )
+    this.name = 'ReplacedKey'
+  }
+}
+
+/**
+ * The keys that signed heads of the file, which no writer of the database has written. By key the first head of the key that
+ * replaced it: from there on it may be in other hands, and proves nothing.
+ */
+const signersIn = async (path: string, keys: PublicKeys): Promise<ReadonlyMap<string, Head | undefined>> => {
+  const signers = new Map<string, Head | undefined>()
+  let current: string | undefined
   for await (const { bytes } of linesOfHeads(path)) {
     const head = parseHead(bytes.toString('utf8'))
-    if (!('unreadable' in head) && !signers.has(head.key) && isSigned(head, keys)) signers.add(head.key)
+    if ('unreadable' in head || signers.has(head.key) || !isSigned(head, keys)) continue
+    if (current !== undefined) signers.set(current, head)
+    signers.set(head.key, undefined)
+    current = head.key
   }
   return signers
 }
 
-/** Whether a key that signed a head of the file has signed the head; any key, where the file has no head. */
+/** Whether the key that signed the file at that place has signed the head; any key, where the file has no head. */
 export const trustedBy = async (path: string, keys: PublicKeys): Promise<(head: Head) => boolean> => {
   const isThere = await access(path).then(
     () => true,
     () => false,
   )
-  const named = isThere ? await keysInFile(path, keys) : new Set<string>()
-  return head => (named.size === 0 || named.has(head.key)) && isSigned(head, keys)
+  const signers = isThere ? await signersIn(path, keys) : new Map<string, Head | undefined>()
+  const isNamed = (head: Head): boolean => {
+    const until = signers.get(head.key)
+    return signers.has(head.key) && (until === undefined || isLater(until, head))
+  }
+  return head => (signers.size === 0 || isNamed(head)) && isSigned(head, keys)
 }
 
 /**
@@ -80,31 +103,33 @@ export const newestTrusted = async (
 }
 
 /**
- * A key in the table, which is neither this process's nor one of the file, proves nothing. A lost file is written again
- * with the keys of the database.
+ * A key in the table, which is neither this process's nor that of the file's last head, proves nothing. A lost file is written
+ * again with the keys of the database.
  */
 const appendHeadsOfPostgres = async (sql: Sql, headFile: HeadFile, keys: PublicKeys, own: string): Promise<void> => {
   let after = await headFile.last()
+  let signer = after?.key
   const isNewFile = after === undefined
-  let signers: ReadonlySet<string> | undefined
   for (;;) {
     const missing = await headsAfter(sql, after)
     if (missing.length === 0) return
     for (const head of missing) {
-      const isNamed = head.key === own || isNewFile
-      if (!isNamed) signers ??= await keysInFile(headFile.path, keys)
-      if (!isSigned(head, keys) || !(isNamed || signers?.has(head.key)))
+      const isNamed = isNewFile || head.key === own || head.key === signer
+      if (!isNamed || !isSigned(head, keys))
         throw new UntrustedHead(`In Postgres ${nameOf(head)}, which ${headFile.path} lacks`, head)
+      signer = head.key
     }
     await headFile.append(missing)
     after = missing.at(-1)
   }
 }
 
-/** Resolves to the newest head. Throws UntrustedHead. */
+/** Resolves to the newest head. Throws UntrustedHead and ReplacedKey. */
 export const adoptHeads = async (sql: Sql, headFile: HeadFile, key: SigningKey): Promise<Head | undefined> => {
   const keys = new Map([...(await publicKeys(sql)), [key.id, key.publicKey]])
   const [stored, written] = [await lastHead(sql), await trustedLast(headFile, keys)]
+  if (written !== undefined && written.key !== key.id && (await signersIn(headFile.path, keys)).has(key.id))
+    throw new ReplacedKey(headFile.path, written, key.id)
   if (written !== undefined && (stored === undefined || isLater(written, stored)))
     await storeHeadsOfFile(sql, headFile.path, keys, stored)
   await appendHeadsOfPostgres(sql, headFile, keys, key.id)

@@ -45,7 +45,7 @@ const readSecret = async ({ store }: IdSecretDependencies): Promise<Uint8Array |
 }
 
 /** Whether any event of the log has an idempotency record (member `claim`). */
-const hasIdempotencyRecords = async ({ store }: IdSecretDependencies): Promise<boolean> => {
+export const hasIdempotencyRecords = async ({ store }: { store: Pick<EventStore, 'subscribe'> }): Promise<boolean> => {
   const stop = new AbortController()
   try {
     for await (const item of store.subscribe({ after: 'start', signal: stop.signal })) {

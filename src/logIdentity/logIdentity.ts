@@ -3,7 +3,7 @@ import type { CloudEvent } from '../../streams/facts.ts'
 import { aggregates } from '../../streams/index.ts'
 import type { Database, EventStore, Sql, World } from '../ports.ts'
 import { BUILDING_SCHEMA, PREVIOUS_SCHEMA } from '../schema/rebuildSchemas.ts'
-import { SECRET_STREAM } from './idSecret.ts'
+import { hasIdempotencyRecords, IdSecretLost, SECRET_STREAM } from './idSecret.ts'
 
 /**
  * Checks that the tables of a database are made from the log of this event store. A log is identified by the event that
@@ -24,19 +24,28 @@ export class AnotherLog extends Error {
   }
 }
 
+/** Whether the error says that the log and the tables do not match, so that no service may run on them. */
+export const isMismatch = (error: unknown): error is AnotherLog | IdSecretLost =>
+  error instanceof AnotherLog || error instanceof IdSecretLost
+
 export type Compared = {
   readonly database: Pick<Database, 'sql'>
-  readonly store: Pick<EventStore, 'readStream' | 'head'>
+  readonly store: Pick<EventStore, 'readStream' | 'head' | 'subscribe'>
   readonly world: Pick<World, 'sleep'>
 }
 
-const idAt = async (store: Compared['store'], stream: string, from: bigint): Promise<string | undefined> => {
+const idAt = async (
+  store: Pick<EventStore, 'readStream'>,
+  stream: string,
+  from: bigint,
+): Promise<string | undefined> => {
   for await (const { id } of store.readStream(stream, { from, limit: 1 })) return id
   return undefined
 }
 
 /** The identity of the log in the event store; undefined for a log in which nothing was created yet. */
-export const logIn = (store: Compared['store']): Promise<string | undefined> => idAt(store, SECRET_STREAM, 0n)
+export const logIn = (store: Pick<EventStore, 'readStream'>): Promise<string | undefined> =>
+  idAt(store, SECRET_STREAM, 0n)
 
 /** The identity of the log that the tables are of; undefined for empty tables. */
 export const logOf = async (sql: Sql): Promise<string | undefined> =>
@@ -75,7 +84,11 @@ const checkRows = async ({ database: { sql }, store }: Compared, log: string, se
 }
 
 const compareOnce = async (dependencies: Compared, seen: SeenFact | undefined): Promise<SeenFact | undefined> => {
-  const [of, log] = [await logOf(dependencies.database.sql), (await logIn(dependencies.store)) ?? 'none, for it is new']
+  const { database, store } = dependencies
+  const [of, found] = [await logOf(database.sql), await logIn(store)]
+  // The advice for another log would empty the tables, and the service would not start all the same.
+  if (of !== undefined && found === undefined && (await hasIdempotencyRecords({ store }))) throw new IdSecretLost()
+  const log = found ?? 'none, for it is new'
   if (of !== undefined && of !== log)
     throw new AnotherLog(`The tables in Postgres are of the log ${of}; the log of the event store is ${log}.`)
   return checkRows(dependencies, log, seen)
@@ -86,7 +99,7 @@ const ATTEMPTS = 5
 const ATTEMPT_PAUSE_MS = 1_000
 
 /**
- * Compares only. Throws AnotherLog if each of several comparisons finds it; Unavailable when the store or the database does
+ * Compares only. Throws AnotherLog or IdSecretLost if each of several comparisons finds it; Unavailable when the store or the database does
  * not answer. Resolves to the newest fact, which is passed to the next comparison as `seen`. Without it a log would pass that
  * was restored while the service runs, and has grown past its former end before the next comparison: the newest rows are then
  * of events that it has.
@@ -96,7 +109,7 @@ export const checkLog = async (dependencies: Compared, seen?: SeenFact): Promise
     try {
       return await compareOnce(dependencies, seen)
     } catch (error) {
-      if (!(error instanceof AnotherLog) || attempt === ATTEMPTS) throw error
+      if (!isMismatch(error) || attempt === ATTEMPTS) throw error
     }
     await dependencies.world.sleep(ATTEMPT_PAUSE_MS)
   }
@@ -104,7 +117,7 @@ export const checkLog = async (dependencies: Compared, seen?: SeenFact): Promise
 
 type AdoptedLog = Omit<Compared, 'database'> & { readonly idSecret: () => Promise<unknown> }
 
-/** As checkLog; also stores the identity of the log for tables that have none yet. Throws IdSecretLost too. */
+/** As checkLog; also stores the identity of the log for tables that have none yet. */
 export const adoptLog = async (
   { idSecret, store, world }: AdoptedLog,
   database: Compared['database'],

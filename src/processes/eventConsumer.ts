@@ -2,6 +2,7 @@ import type { AnyEvent } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import {
   acquireCheckpoint,
+  EpochSuperseded,
   fenceCheckpoint,
   moveCheckpoint,
   moveCheckpointAlone,
@@ -59,6 +60,11 @@ export type EventConsumer = Pick<Run, 'after' | 'processBatch'> & {
    * left.
    */
   readonly serve: () => Promise<void>
+  /**
+   * Moves the checkpoint to the last batch once no task is open. Otherwise only the next event would: in a log without new ones,
+   * as after a restore, the feed would look behind for as long.
+   */
+  readonly settle: () => Promise<void>
 }
 
 const parkingOf = (
@@ -119,6 +125,7 @@ export const openConsumer = async (dependencies: ConsumerDependencies, receiver:
   const discarded = new Set(await pruneAndReadDiscarded(database.sql, name, after))
   const parking = await parkingOf(dependencies, receiver, queue, discarded)
   let seen = after
+  let isSettled = true
   let serveAtMs = world.monotonicMs()
   let mayHaveParked = !parking.isEmpty()
 
@@ -138,13 +145,29 @@ export const openConsumer = async (dependencies: ConsumerDependencies, receiver:
         const rows = receiveAll(events)
         seen = position
         mayHaveParked ||= rows.length > 0
-        const resumeAfter = receiver.tasks.resumeAfter() ?? position
+        const openAfter = receiver.tasks.resumeAfter()
+        isSettled = openAfter === undefined
+        const resumeAfter = openAfter ?? position
         if (rows.length === 0) return moveCheckpointAlone(database.sql, { name, position: resumeAfter, epoch })
         await parking.parkInTransaction(async sql => {
           await moveCheckpoint(sql, [name], resumeAfter, epoch)
           return rows
         })
       }),
+    settle: async () => {
+      if (isSettled || receiver.tasks.resumeAfter() !== undefined) return
+      await queue(async () => {
+        // A batch may have opened tasks meanwhile.
+        if (receiver.tasks.resumeAfter() !== undefined) return
+        isSettled = true
+        try {
+          await moveCheckpointAlone(database.sql, { name, position: seen, epoch })
+        } catch (error) {
+          // The next batch ends the run, as it always does; tasks that were begun may still be finished.
+          if (!(error instanceof EpochSuperseded)) throw error
+        }
+      })
+    },
     serve: async () => {
       if (!mayHaveParked) return
       if (world.monotonicMs() >= serveAtMs) {

@@ -199,7 +199,8 @@ const publishing = async (dependencies: SigningDependencies, opened: Opened): Pr
   const { tree, signal } = opened
   const { world, everyMs } = dependencies
   report(dependencies, opened)
-  if (tree.frontier.size > (tree.head?.tree_size ?? 0)) tree.wake.resolve()
+  // A tree that is behind the head is compared at once too: a restored log may get no new events for long.
+  if (tree.frontier.size !== (tree.head?.tree_size ?? 0)) tree.wake.resolve()
   while (!signal.aborted) {
     await untilLeaves(tree, signal)
     const sinceHeadMs = world.now() - (tree.head ? Date.parse(tree.head.time) : 0)

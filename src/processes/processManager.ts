@@ -77,6 +77,7 @@ export const feedOf = (manager: ProcessManager, { database, ledger, onFailure }:
         while (!signal.aborted) {
           await consumer.serve()
           await run.finishDue(signal)
+          await consumer.settle()
           run.tasks.setTimer()
           await timer.wait(signal, RECOVERY_TICK_MS)
         }

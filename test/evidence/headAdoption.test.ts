@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { writeEvidence } from '../../scripts/ledger/evidence/write.ts'
 import { progressFor } from '../../scripts/ledger/progress.ts'
-import { adoptHeads } from '../../src/evidence/headAdoption.ts'
+import { adoptHeads, trustedBy } from '../../src/evidence/headAdoption.ts'
 import { openHeadFile } from '../../src/evidence/headFile.ts'
 import { type Head, type SigningKey, signHead, signingKeyOf } from '../../src/evidence/heads.ts'
 import { headsAfter, storeHead, storeKey } from '../../src/evidence/headStore.ts'
@@ -91,6 +91,35 @@ describe('the adoption of heads', () => {
     await rm(path())
     expect(await adopt(next)).to.include({ tree_size: 6 })
     expect(await linesOfFile()).to.equal(3)
+  })
+
+  it('takes no head of a key that was replaced, which may have been stolen: neither from Postgres nor from the file', async () => {
+    const next = newKey()
+    await storeKey(database.sql, next)
+    await write(headOf(3), headOf(5, next))
+    await storeHead(database.sql, headOf(9))
+    expect((await rejectionOf(adopt(next))).message).to.include('In Postgres the head of 9 events of generation 1')
+    expect(await linesOfFile()).to.equal(2)
+    const isTrusted = await trustedBy(path(), new Map([own, next].map(key => [key.id, key.publicKey])))
+    expect([headOf(3), headOf(9), headOf(9, next), headOf(1, own, 2)].map(isTrusted)).to.deep.equal([
+      true,
+      false,
+      true,
+      false,
+    ])
+    await database.sql('delete from evidence_heads')
+    await write(headOf(9))
+    const { name, message } = await rejectionOf(adopt(next))
+    expect(name).to.equal('ReplacedKey')
+    expect(message).to.include(path()).and.include(own.id).and.include(next.id)
+  })
+
+  it('is refused to a service whose key was replaced, as to one that was restarted with its old settings', async () => {
+    const next = newKey()
+    await storeKey(database.sql, next)
+    await write(headOf(3), headOf(5, next))
+    expect((await rejectionOf(adopt())).name).to.equal('ReplacedKey')
+    expect(await adopt(newKey())).to.include({ tree_size: 5 })
   })
 
   describe('for an export of evidence', () => {

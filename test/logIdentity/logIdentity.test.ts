@@ -72,6 +72,20 @@ describe('the identity of a log', () => {
       expect(calls).to.be.greaterThan(3)
     })
 
+  it('is missed where the stream of the secret was deleted, and nobody is told to empty the tables', async () => {
+    const store: EventStore = {
+      ...log.open(),
+      async *readStream(stream, options) {
+        if (!stream.startsWith('secret-')) yield* log.open().readStream(stream, options)
+      },
+    }
+    const { name, message } = await rejectionOf(check(store))
+    expect(name).to.equal('IdSecretLost')
+    expect(message)
+      .to.match(/secret-sec_\w+.* pay twice/)
+      .and.not.include('reset')
+  })
+
   it('is not sufficient where the log ends before the newest row, because it was restored from an older backup', async () => {
     const store = { ...log.open(), head: async () => log.events[3]?.position ?? 0n }
     const failure = await rejectionOf(check(store))

@@ -248,6 +248,15 @@ describe('the sealing', () => {
     expect(await heads()).to.have.length(1)
   })
 
+  it('stops when the log and the tables were both restored and lack signed events, before anything else happens', async () => {
+    await sealedAndStopped(6)
+    await cutTree(database.sql, 4)
+    await database.sql('delete from evidence_heads')
+    const next = await start(await firstEvents(4))
+    expect((await rejectionOf(next.background)).message).to.match(/^The log has 4 events .* has 6 up to position \d+\./)
+    runs = []
+  })
+
   it('stops when the tables were lost and the log is not that of the file of heads', async () => {
     await sealedAndStopped(6)
     await database.sql('truncate evidence_leaves, evidence_nodes, evidence_heads')

@@ -6,6 +6,7 @@ import { Unavailable } from '../../src/ports.ts'
 import { feedOf } from '../../src/processes/processManager.ts'
 import { context } from '../commands/fixtures.ts'
 import { createOrder, id } from '../streams/samples.ts'
+import { eventually } from '../support/eventually.ts'
 import { type DrivenRun, useProcessHarness, watchOrders } from './harness.ts'
 
 const GRACE_MS = 1_000
@@ -70,6 +71,14 @@ describe('a process manager', () => {
     await harness.world.pass(10 * GRACE_MS)
     expect(finished).to.deep.equal([])
     expect(await checkpoint()).to.equal(harness.log.head())
+  })
+
+  it('moves its checkpoint past a task that it has finished, although nothing is appended then', async () => {
+    await begin(1)
+    await process.processNew()
+    expect((await checkpoint()) < harness.log.head()).to.equal(true)
+    await harness.world.pass(GRACE_MS)
+    await eventually(async () => (await checkpoint()) === harness.log.head(), 10_000)
   })
 
   it('finishes many, each once', async () => {

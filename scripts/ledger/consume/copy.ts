@@ -115,11 +115,16 @@ const createIndex = (from: State['from']) => {
     if (last === undefined || last < fact.sequence) sequences.set(fact.partitionkey, fact.sequence)
     if (newest === undefined || BigInt(newest.position) < BigInt(fact.position)) newest = fact
   }
-  /** A log has one fact at a position. */
-  const isForeign = (fact: Fact): boolean =>
-    (identities.get(fact.position) ?? identityOf(fact)) !== identityOf(fact) ||
+  const isForeign = (fact: Fact, known: ReadonlyMap<string, string>): boolean =>
+    (identities.get(fact.position) ?? known.get(fact.position)) !== identityOf(fact) ||
     (newest !== undefined && fact.source !== newest.source) ||
     (newest !== undefined && from === 'http' && fact.tenantid !== newest.tenantid)
+  /** A log has one fact at a position, so one of two in the same batch is foreign too: the later one. */
+  const foreignIn = (facts: readonly Fact[]): Fact | undefined => {
+    const first = new Map<string, string>()
+    for (const fact of facts) if (!first.has(fact.position)) first.set(fact.position, identityOf(fact))
+    return facts.find(fact => isForeign(fact, first))
+  }
   /** Adds the fact if it is new: then it is to be written. Sequences grow within a key, so an earlier one is late. */
   const addIfNew = (fact: Fact): boolean => {
     if (identities.get(fact.position) === identityOf(fact)) {
@@ -131,7 +136,7 @@ const createIndex = (from: State['from']) => {
     add(fact)
     return true
   }
-  return { counts, newest: () => newest, add, isForeign, addIfNew }
+  return { counts, newest: () => newest, add, foreignIn, addIfNew }
 }
 
 const LOCK = 'lock'
@@ -177,12 +182,13 @@ export const emptyCopy = async (folder: string): Promise<void> => {
 const notOfCopy = (folder: string, { id, position, tenantid, source }: Fact): StartupError =>
   new StartupError(
     `The fact ${id} at position ${position}, of tenant ${tenantid} and source ${source}, is not of the tenant, the source or ` +
-      `the log that ${folder} is a copy of: use another folder.`,
+      `the log that ${folder} is a copy of: use another folder. In a new folder: the topics have facts that the ledger has lost in a ` +
+      'restore, and its operator must empty them (scripts/ledger/DISASTER.md).',
   )
 
 const openLockedCopy = async (folder: string, of: CopySource, all: readonly string[]) => {
   let state = await openState(folder, of, all)
-  const { counts, newest, add, isForeign, addIfNew } = createIndex(of.from)
+  const { counts, newest, add, foreignIn, addIfNew } = createIndex(of.from)
   const files = await openFiles(folder, state.topics, add)
   return {
     state: (): State => state,
@@ -191,7 +197,7 @@ const openLockedCopy = async (folder: string, of: CopySource, all: readonly stri
     newest,
     /** Facts first, then progress; not concurrently. Throws a StartupError, before it writes, for a foreign fact. */
     write: async (facts: readonly Fact[], progress?: Pick<State, 'cursor' | 'position'>): Promise<void> => {
-      const foreign = facts.find(isForeign)
+      const foreign = foreignIn(facts)
       if (foreign !== undefined) throw notOfCopy(folder, foreign)
       const fresh = facts.filter(fact => files.has(topicOf(fact)) && addIfNew(fact))
       for (const [topic, ofTopic] of Map.groupBy(fresh, topicOf)) {

@@ -25,11 +25,17 @@ const completeTo = ({ items, page: { has_more, as_of_position } }: Page, before:
   return (has_more || seen > asOf ? seen : asOf).toString()
 }
 
+export const aheadOfLog = (position: bigint, end: bigint): string =>
+  `The copy goes up to position ${position}, and the ledger has facts up to ${end}: it was restored from an older backup. Keep this ` +
+  'copy, for it has facts that the ledger has lost, and copy into a new folder.'
+
 /** The positions of another log, or of this one as restored from an older backup, are given to other facts. */
 const requireSameLog = async (api: Api, copy: Copy): Promise<void> => {
   const newest = copy.newest()
   if (newest === undefined) return
   const position = BigInt(newest.position)
+  const end = await api.endBefore(topicOf(newest), position)
+  if (end !== undefined) throw new StartupError(aheadOfLog(position, end))
   const digest = await api.manifest(topicOf(newest), { from: position, to: position })
   if (!isSame(digest, digestOf([entryOf(newest)])))
     throw new StartupError(

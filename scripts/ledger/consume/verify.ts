@@ -3,6 +3,7 @@ import { MANIFESTS_TOPIC } from '../../../src/commands/manifests.ts'
 import type { Api } from './api.ts'
 import { fileOf, type State } from './copy.ts'
 import { type Differences, differencesIn } from './differences.ts'
+import { aheadOfLog } from './http.ts'
 import { type Digest, digestOf, type Entry, entryOf, factSchema, inOrder, isSame, type Range, within } from './fact.ts'
 import { factLines } from './jsonLines.ts'
 
@@ -71,11 +72,14 @@ export const verifyOverHttp = async (folder: string, { topics, position }: State
   const proofs: TopicProof[] = []
   for (const topic of topics) {
     const { entries, findings } = await loadFacts(folder, topic)
-    const range = { from: 0n, to: BigInt(position) }
-    if (range.to < 0n) {
+    const copied = BigInt(position)
+    if (copied < 0n) {
       proofs.push({ topic, ranges: [], findings: ['Nothing was read yet.'], missing: [], surplus: [], unproved: 0 })
       continue
     }
+    const end = await api.endBefore(topic, copied)
+    const range = { from: 0n, to: end ?? copied }
+    if (end !== undefined) findings.push(aheadOfLog(copied, end))
     const ranges: RangeProof[] = []
     for await (const { from, to, ...digest } of api.manifests(topic, range))
       ranges.push(proofOf(within(entries, { from, to }), { from, to }, digest))
@@ -106,12 +110,19 @@ const manifestsIn = async (folder: string) => {
   return { manifests: manifests.toSorted((a, b) => (a.from_position < b.from_position ? -1 : 1)), findings }
 }
 
+/** A ledger that was restored from an older backup counts the positions since then again. */
+const overlap = (before: Sealed, { from_position: from, to_position: to }: Sealed): string =>
+  `The manifests of positions ${before.from_position} to ${before.to_position} and ${from} to ${to} overlap: the ledger was restored from an ` +
+  'older backup, and the topics have facts that it has lost. Its operator must empty the topics: scripts/ledger/DISASTER.md.'
+
 /** Facts in a gap cannot be verified; those before the first manifest are no longer in the topic. */
 const gapsIn = (manifests: readonly Sealed[]): readonly string[] =>
-  manifests.flatMap(({ from_position: from }, index) => {
+  manifests.flatMap((sealed, index) => {
+    const { from_position: from } = sealed
     const before = manifests[index - 1]
     if (before === undefined) return from === 0n ? [] : [`Nothing before position ${from} is proved.`]
     const expected = before.to_position + 1n
+    if (from < expected) return [overlap(before, sealed)]
     return from === expected
       ? []
       : [`There is no manifest of positions ${expected} to ${from - 1n}: the topic ${MANIFESTS_TOPIC} has it.`]
@@ -146,7 +157,8 @@ export const verifyByManifests = async (
       ranges,
       findings: [...ofManifests, ...findings, ...(about.length === 0 ? [NO_MANIFEST] : gapsIn(about))],
       ...(own === undefined ? { missing: [], surplus: [] } : await differencesOf(ranges, topic, ofTenant, own.api)),
-      unproved: entries.length - ranges.reduce((sum, { had }) => sum + had.count, 0),
+      // Manifests that overlap count facts twice.
+      unproved: Math.max(0, entries.length - ranges.reduce((sum, { had }) => sum + had.count, 0)),
     })
   }
   return verifiedOf(proofs)

@@ -3,7 +3,7 @@ import { runningProcesses } from '../../../src/compose/processRecord.ts'
 import { StoreRefused } from '../../../src/adapters/eventstoredb/refusals.ts'
 import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
 import { reasonOf } from '../../../src/lib/connectionFailures.ts'
-import { AnotherLog, checkLog, type Compared, logIn } from '../../../src/logIdentity/logIdentity.ts'
+import { checkLog, type Compared, isMismatch, logIn } from '../../../src/logIdentity/logIdentity.ts'
 import { neededVocabulary } from '../../../src/logIdentity/vocabulary.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
 import { relationExists } from '../../../src/schema/existingRelations.ts'
@@ -66,7 +66,7 @@ export const compareLogs = async (compared: Omit<Compared, 'world'>): Promise<Ch
     await checkLog({ ...compared, world: realWorld() })
     return ok('log', `${(await logIn(compared.store)) ?? 'new'}, and the tables in Postgres belong to it`)
   } catch (error) {
-    if (!(error instanceof AnotherLog)) throw error
+    if (!isMismatch(error)) throw error
     return finding('log', error.message, 'Follow this advice; until then no service starts on these tables.')
   }
 }

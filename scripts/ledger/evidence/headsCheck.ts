@@ -59,6 +59,22 @@ const flawOf = (line: Line, head: Head, before: Head | undefined, keys: PublicKe
   return undefined
 }
 
+/** A key that was replaced, because it was stolen perhaps, may be in anybody's hands. */
+const replacedFlaw = (
+  line: Line,
+  head: Head,
+  replaced: ReadonlyMap<string, string>,
+  keys: PublicKeys,
+): Finding | undefined => {
+  const { key, tree_size } = head
+  const by = replaced.get(key)
+  if (by === undefined || !isSigned(head, keys)) return undefined
+  const detail =
+    `Key ${key} signed the head of ${counted(tree_size, 'event')} in line ${line.number} after key ${by} had replaced it: ` +
+    'whoever has the former key may have forged it.'
+  return { kind: 'replaced_key', detail, place: { line: line.number, tree_size } }
+}
+
 /** `mayBeTorn`: the last line of the service's file may be: a process was killed in it, and it never counted. */
 export const checkHeads = async (
   lines: AsyncIterable<Line>,
@@ -67,6 +83,9 @@ export const checkHeads = async (
 ): Promise<Outcome & { readonly last: Head | undefined }> => {
   const findings: Finding[] = []
   const unknownKeys = new Set<string>()
+  /** By replaced key: the one that signed after it. */
+  const replaced = new Map<string, string>()
+  let signer: string | undefined
   let [count, before]: [number, Head | undefined] = [0, undefined]
   for await (const line of lines) {
     if (line.flaw === 'torn' && mayBeTorn) break
@@ -80,7 +99,12 @@ export const checkHeads = async (
         })
       continue
     }
-    const flaw = unknownKeys.has(head.key) ? undefined : flawOf(line, head, before, keys)
+    const isUnknown = unknownKeys.has(head.key)
+    const flaw = isUnknown ? undefined : (replacedFlaw(line, head, replaced, keys) ?? flawOf(line, head, before, keys))
+    if (!isUnknown && flaw === undefined) {
+      if (signer !== undefined && signer !== head.key) replaced.set(signer, head.key)
+      signer = head.key
+    }
     // One finding for a key, which has usually signed all heads.
     if (flaw?.kind === 'unknown_key') unknownKeys.add(head.key)
     if (flaw && findings.length < FINDINGS_MAX) findings.push(flaw)

@@ -19,7 +19,7 @@ import { type Finding, nothingCompared, type Outcome, type Verified, type Verify
 /**
  * The check of the log against the tree and the signed heads, in Postgres and in the file outside it. Everything in Postgres may have
  * been written by others: what excuses a head comes from the file, and the newest head
- * from it too, or from Postgres with the signature of a key that the file names.
+ * from it too, or from Postgres with the signature of the key that signed the file last.
  */
 
 type Compared = {
@@ -38,7 +38,7 @@ async function* selected(heads: AsyncIterable<Head>, isSelected: (head: Head) =>
 const untrustedFindings = async (sql: Sql, isTrusted: Compared['isTrusted']): Promise<readonly Finding[]> => {
   for await (const head of selected(allHeads(sql), one => !isTrusted(one))) {
     const { generation, tree_size, time, key } = head
-    const detail = `In Postgres the head of ${tree_size} events of generation ${generation}, of ${time} with the key ${key}, is not signed by a key that signed heads of the file.`
+    const detail = `In Postgres the head of ${tree_size} events of generation ${generation}, of ${time} with the key ${key}, is not signed by the key that signed the heads of the file at that place.`
     return [{ kind: 'edited', detail, place: { tree_size, generation } }]
   }
   return []

@@ -62,6 +62,15 @@ describe('the copy of ledger consume', () => {
       expect([ok, findings]).to.deep.equal([false, ['Nothing before position 10 is proved.']])
     })
 
+    it('is of a restored ledger, whose lost facts are in the topic, when manifests overlap', async () => {
+      const { ok, findings } = await findingsFor([first, second, manifestOf(10, 15, entries.slice(1, 2))])
+      expect(ok).to.equal(false)
+      expect(findings).to.have.length(1)
+      expect(findings[0]).to.match(
+        /^The manifests of positions 10 to 20 and 10 to 15 overlap: .* restored .*DISASTER\.md\.$/,
+      )
+    })
+
     it('reports a line that is no manifest', async () => {
       const { ok, findings, folder } = await findingsFor([first, { tenantid: 'ledger' }, second])
       expect([ok, findings]).to.deep.equal([false, [`Line 2 of ${join(folder, `${MANIFESTS}.jsonl`)} is no manifest.`]])
@@ -90,6 +99,13 @@ describe('the copy of ledger consume', () => {
         expect((await readFile(join(folder, `${TOPIC}.jsonl`), 'utf8')).split('\n')).to.have.length(2)
         expect(JSON.parse(await readFile(join(folder, 'state.json'), 'utf8'))).to.include({ position: '-1' })
       })
+
+    it('of one log alone, although a batch has the first facts of the copy', async () => {
+      const { copy } = await openWith('kafka', [])
+      const refusal = await rejectionOf(copy.write([factAt(4), factAt(4), factAt(4, { id: 'another' })]))
+      await copy.close()
+      expect(refusal.message).to.include('The fact another at position 4').and.include('lost in a restore')
+    })
 
     it('of all tenants from Kafka, and each once', async () => {
       const { folder, copy } = await openWith('kafka', [factAt(4)])

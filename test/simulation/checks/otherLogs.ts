@@ -13,6 +13,10 @@ const storeOf = (events: readonly StoredEvent[]): Compared['store'] => ({
     yield* events.filter(({ stream, revision }) => stream === name && revision >= from).slice(0, limit)
   },
   head: () => Promise.resolve(events.at(-1)?.position ?? 0n),
+  async *subscribe() {
+    for (const event of events) yield { kind: 'event', event }
+    yield { kind: 'caught_up' }
+  },
 })
 
 const isRefused = async (engine: Engine, events: readonly StoredEvent[]): Promise<boolean> => {

@@ -1,12 +1,13 @@
 import type { Account } from '../../../fairness/account.ts'
 import { TurnRefused } from '../../../fairness/turns.ts'
 import { jittered } from '../../../lib/time.ts'
+import { positionOf } from '../../../feeds/checkpoints.ts'
 import { callerOf } from '../../../identity/principal.ts'
 import { Problem } from '../../problems/problemCatalogue.ts'
 import type { Streamed } from '../../route.ts'
 import type { LiveQueue } from '../../reading/caughtUpStreams.ts'
 import { createSender, type Sendable, type Sender } from './eventSender.ts'
-import { type EventsCall, readFacts, startPlaceOf } from './readFacts.ts'
+import { type EventsCall, readFacts, requireInLog, startPlaceOf } from './readFacts.ts'
 
 /**
  * Server-sent events: the history first, then new facts, until the client disconnects.
@@ -112,8 +113,10 @@ const comeBack = ({ ledger: { world } }: EventsCall): string => {
 
 /** Throws Problem before the stream begins, for an invalid cursor or a caller or tenant with too many streams. */
 export const eventStream = async (call: EventsCall): Promise<Streamed> => {
-  const from = startPlaceOf(call, call.lastEventId ?? call.query.cursor)
+  const cursor = call.lastEventId ?? call.query.cursor
+  const from = startPlaceOf(call, cursor)
   call.onClose(await call.concurrencyLimits.take('streams', call.principal))
+  if (cursor !== undefined) await requireInLog(call, from, await positionOf(call.database.sql, 'facts_v1'))
   const account = { tenant: call.principal.tenant, caller: callerOf(call.principal) }
   return async (send, gone) => {
     const signal = AbortSignal.any([gone, call.stopping])

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { cloudEventSchema, withSchemaBaseUrl } from '../../../../streams/facts.ts'
 import { positionOf } from '../../../feeds/checkpoints.ts'
 import { eventStream } from './eventStream.ts'
-import { type EventsCall, query, readFacts, requireTypes, cursorAt, startPlaceOf } from './readFacts.ts'
+import { type EventsCall, query, readFacts, requireInLog, requireTypes, cursorAt, startPlaceOf } from './readFacts.ts'
 import { pageBody } from '../paging.ts'
 import { type AnyRoute, type Reply, route } from '../../route.ts'
 
@@ -31,6 +31,7 @@ const page = async (call: EventsCall): Promise<Reply> => {
   const after = startPlaceOf(call, call.query.cursor)
   // The position is read before the facts, so the page is at least as new.
   const asOf = await positionOf(call.database.sql, 'facts_v1')
+  if (call.query.cursor !== undefined) await requireInLog(call, after, asOf)
   const { facts, end, hasMore } = await readFacts(call, after, call.query.limit, ({ text, values }) =>
     call.lists.sql(text, values),
   )

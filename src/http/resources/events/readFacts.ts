@@ -4,6 +4,8 @@ import type { Query } from '../../../../projections/listQueries.ts'
 import { type CloudEvent, FACT_TYPES } from '../../../../streams/facts.ts'
 import { readableFactTypes, TENANT_FACT_TYPES, scopesOfFacts } from '../../../identity/resourceScopes.ts'
 import type { Call } from '../../services.ts'
+import { reaches } from '../../../evidence/continuity.ts'
+import { Problem } from '../../problems/problemCatalogue.ts'
 import { keyInCursor, pageQuery } from '../paging.ts'
 import { positionSchema } from '../../request/position.ts'
 import { textSchema, timeParameter } from '../commonSchemas.ts'
@@ -52,6 +54,19 @@ export const startPlaceOf = (call: EventsCall, cursor: string | undefined): Feed
   return key === undefined
     ? placeBefore(BigInt(call.query.from_position ?? 0))
     : { arrival: BigInt(key.after), seq: BigInt(key.seq) }
+}
+
+/**
+ * Throws Problem for a place after the end of the log, as of a cursor from before a restore of the event store: its reader
+ * would miss every fact up to there. `settled`: the checkpoint of the facts, which is behind while they are rebuilt.
+ */
+export const requireInLog = async ({ ledger }: EventsCall, { arrival }: FeedPlace, settled: bigint): Promise<void> => {
+  if (arrival <= settled || (await reaches(ledger.store, arrival, ledger.world))) return
+  throw new Problem('cursor_expired', {
+    detail:
+      'The ledger was restored from a backup, and this cursor is from a part that it lost. Read again from the beginning, or ' +
+      'from the position that the operator names.',
+  })
 }
 
 export type FactRow = FeedPlace & { readonly event: CloudEvent }
