@@ -40,7 +40,9 @@ USER 65532:65532
 VOLUME /var/lib/ledger
 EXPOSE 8080 9464
 STOPSIGNAL SIGTERM
-# The image has no curl, so Node asks.
-HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
-  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/readyz`).then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+# Whether it answers, also without its dependencies: whoever restarts or removes containers by this would otherwise lose
+# all of them at once, and with them the 503 that says why and when to retry. A start waits for Postgres. The image has no
+# curl, so Node asks.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=5m --retries=3 \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/readyz?for=traffic`).then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "--disable-warning=ExperimentalWarning", "--import", "./src/telemetry.ts", "src/main.ts"]

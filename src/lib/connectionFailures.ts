@@ -17,6 +17,8 @@ export type PartSettings = {
   readonly login: string
   /** Where the file with the certificate of the authority is set. */
   readonly authority: string
+  /** Where the certificate is set that the service shows; absent where it cannot show one. */
+  readonly identity?: string
 }
 
 export const PART_SETTINGS = {
@@ -24,22 +26,26 @@ export const PART_SETTINGS = {
     address: 'EVENTSTORE_URL',
     login: 'the user and the password in EVENTSTORE_URL',
     authority: 'tlsCAFile in EVENTSTORE_URL',
+    identity: 'userCertFile and userKeyFile in EVENTSTORE_URL',
   },
   database: {
     address: 'DATABASE_URL',
     login: 'the user and the password in DATABASE_URL',
     authority: 'sslrootcert in DATABASE_URL',
+    identity: 'sslcert and sslkey in DATABASE_URL',
   },
   'fact bus': {
     address: 'KAFKA_BROKERS',
     login: 'KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD',
     authority: 'KAFKA_SSL_CA_FILE',
+    identity: 'KAFKA_SSL_CERT_FILE and KAFKA_SSL_KEY_FILE',
   },
   issuer: { address: 'OIDC_ISSUER', login: 'OIDC_ISSUER', authority: 'NODE_EXTRA_CA_CERTS' },
   telemetry: {
     address: 'OTEL_EXPORTER_OTLP_ENDPOINT',
     login: 'OTEL_EXPORTER_OTLP_HEADERS',
     authority: 'OTEL_EXPORTER_OTLP_CERTIFICATE',
+    identity: 'OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY',
   },
 } as const satisfies Readonly<Record<string, PartSettings>>
 
@@ -107,6 +113,16 @@ const RULES: readonly Rule[] = [
     pattern: /before secure TLS connection was established/,
     cause: () => 'it closed the connection during the TLS handshake',
     remedy: ({ address }) => `Correct the port in ${address}, or turn on TLS at the server.`,
+  },
+  {
+    kind: 'certificate',
+    // The alerts of TLS with which a server refuses its client.
+    pattern: /alert (?:certificate (?:required|unknown|expired|revoked)|(?:bad|unsupported) certificate|unknown ca)/,
+    cause: () => 'it refuses a client without a certificate that it trusts',
+    remedy: ({ address, identity }) =>
+      identity === undefined
+        ? `Permit clients without a certificate at the server, or correct ${address}.`
+        : `Set ${identity} to a certificate of an authority that the server trusts, and its key.`,
   },
   {
     kind: 'login',

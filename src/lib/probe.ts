@@ -30,6 +30,8 @@ export const urlEncryption = (url: string, ca?: string): Encryption | undefined 
 export type Encryption = Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'ALPNProtocols'> & {
   /** Postgres changes to TLS when it is asked to. */
   readonly begins?: 'by asking Postgres'
+  /** A request that the server answers: in TLS 1.3 it may refuse the client's certificate after the handshake. */
+  readonly request?: Uint8Array
 }
 
 export type Probe = {
@@ -54,12 +56,15 @@ const askPostgres = async (socket: Socket, signal: AbortSignal): Promise<void> =
 
 type Handshake = Encryption & { readonly host: string; readonly socket: Socket }
 
-const shakeHands = async ({ begins, ...options }: Handshake, signal: AbortSignal): Promise<void> => {
+const shakeHands = async ({ begins, request, ...options }: Handshake, signal: AbortSignal): Promise<void> => {
   const { host, socket } = options
   if (begins !== undefined) await askPostgres(socket, signal)
   const secured = connectTls({ ...options, ...(isIP(host) === 0 ? { servername: host } : {}) })
   try {
     await once(secured, 'secureConnect', { signal })
+    if (request === undefined) return
+    secured.write(request)
+    await once(secured, 'data', { signal })
   } finally {
     secured.destroy()
   }

@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto'
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { readSettingFile } from './settingFile.ts'
 import { StartupError } from '../lib/startupError.ts'
@@ -15,7 +15,11 @@ export type Certificate = {
 
 export type CertificateFile = { readonly name: string; readonly path: string }
 
-type Settings = { readonly [S in 'EVENTSTORE_URL' | 'DATABASE_URL' | 'KAFKA_SSL_CA_FILE']?: string | undefined }
+const KAFKA_FILES = ['KAFKA_SSL_CA_FILE', 'KAFKA_SSL_CERT_FILE'] as const
+
+type Settings = {
+  readonly [S in 'EVENTSTORE_URL' | 'DATABASE_URL' | (typeof KAFKA_FILES)[number]]?: string | undefined
+}
 
 const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
@@ -35,7 +39,7 @@ export const certificateFilesOf = (settings: Settings): readonly CertificateFile
   return [
     ...STORE_PARAMETERS.flatMap(name => fileOf(`EVENTSTORE_URL ${name}`, store?.setting(name.toLowerCase()))),
     ...DATABASE_PARAMETERS.flatMap(name => fileOf(`DATABASE_URL ${name}`, database?.get(name))),
-    ...fileOf('KAFKA_SSL_CA_FILE', settings.KAFKA_SSL_CA_FILE),
+    ...KAFKA_FILES.flatMap(name => fileOf(name, settings[name])),
   ]
 }
 
@@ -48,6 +52,28 @@ export const certificatesIn = (name: string, path: string): string => {
     // What looks like one cannot be read.
   }
   throw new StartupError(`${name}=${path} has no certificate that can be read: expected PEM.`)
+}
+
+const privateKeyOf = (text: string): KeyObject | undefined => {
+  try {
+    return createPrivateKey(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The text of a file with the key of the first certificate in `cert`. Throws a StartupError if it is not. */
+export const keyIn = (
+  name: string,
+  path: string,
+  cert: { readonly setting: string; readonly text: string },
+): string => {
+  const text = readSettingFile(name, path)
+  const key = privateKeyOf(text)
+  if (key === undefined)
+    throw new StartupError(`${name}=${path} has no key that can be read: expected PEM without a password.`)
+  if (certificatesOf(cert.text)[0]?.checkPrivateKey(key) === true) return text
+  throw new StartupError(`${name}=${path} is not the key of the certificate in ${cert.setting}.`)
 }
 
 const firstExpiryIn = async (path: string): Promise<string | null> => {

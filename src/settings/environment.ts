@@ -49,6 +49,8 @@ export const environment = z.object({
   KAFKA_BROKERS: list.pipe(z.array(broker).min(1)).optional(),
   KAFKA_SSL: flag.default(false),
   KAFKA_SSL_CA_FILE: z.string().min(1).optional(),
+  KAFKA_SSL_CERT_FILE: z.string().min(1).optional(),
+  KAFKA_SSL_KEY_FILE: z.string().min(1).optional(),
   KAFKA_SASL_MECHANISM: oneOf(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
   KAFKA_SASL_USERNAME: z.string().min(1).optional(),
   KAFKA_SASL_PASSWORD: z.string().min(1).optional(),

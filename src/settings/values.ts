@@ -8,7 +8,7 @@ import {
   rateLimitsWith,
 } from './limits.ts'
 import type { RateLimit } from '../ports.ts'
-import { certificatesIn } from './certificates.ts'
+import { certificatesIn, keyIn } from './certificates.ts'
 import { StartupError } from '../lib/startupError.ts'
 import { parseStoreAddress, type StoreAddress } from '../lib/storeAddress.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../lib/time.ts'
@@ -246,8 +246,8 @@ export const defaultProcesses = (
 
 export type KafkaConfig = {
   readonly brokers: readonly string[]
-  /** `ca`: the certificates that are trusted instead of those of Node. */
-  readonly ssl: boolean | { readonly ca: string }
+  /** `ca`: the certificates that are trusted instead of those of Node; `cert` and `key`: those that the service shows. */
+  readonly ssl: boolean | { readonly ca?: string; readonly cert?: string; readonly key?: string }
   readonly sasl?: {
     readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
     readonly username: string
@@ -259,21 +259,37 @@ type KafkaSettings = {
   readonly KAFKA_BROKERS?: readonly string[] | undefined
   readonly KAFKA_SSL: boolean
   readonly KAFKA_SSL_CA_FILE?: string | undefined
+  readonly KAFKA_SSL_CERT_FILE?: string | undefined
+  readonly KAFKA_SSL_KEY_FILE?: string | undefined
   readonly KAFKA_SASL_MECHANISM?: 'plain' | 'scram-sha-256' | 'scram-sha-512' | undefined
   readonly KAFKA_SASL_USERNAME?: string | undefined
   readonly KAFKA_SASL_PASSWORD?: string | undefined
 }
 
+const KAFKA_FILES = ['KAFKA_SSL_CA_FILE', 'KAFKA_SSL_CERT_FILE', 'KAFKA_SSL_KEY_FILE'] as const
+
+const kafkaTlsOf = (env: KafkaSettings): KafkaConfig['ssl'] => {
+  const { KAFKA_SSL_CA_FILE: caFile, KAFKA_SSL_CERT_FILE: certFile, KAFKA_SSL_KEY_FILE: keyFile } = env
+  const files = KAFKA_FILES.filter(name => env[name] !== undefined)
+  if (files.length > 0 && !env.KAFKA_SSL)
+    throw new StartupError(`${files.join(' and ')} need KAFKA_SSL=true: without TLS there is no effect.`)
+  if ((certFile === undefined) !== (keyFile === undefined))
+    throw new StartupError('KAFKA_SSL_CERT_FILE and KAFKA_SSL_KEY_FILE go together: set both.')
+  if (files.length === 0) return env.KAFKA_SSL
+  const ca = caFile === undefined ? {} : { ca: certificatesIn('KAFKA_SSL_CA_FILE', caFile) }
+  if (certFile === undefined || keyFile === undefined) return ca
+  const cert = certificatesIn('KAFKA_SSL_CERT_FILE', certFile)
+  return { ...ca, cert, key: keyIn('KAFKA_SSL_KEY_FILE', keyFile, { setting: 'KAFKA_SSL_CERT_FILE', text: cert }) }
+}
+
 export const kafkaOf = (env: KafkaSettings): KafkaConfig | undefined => {
-  const { KAFKA_BROKERS: brokers, KAFKA_SSL, KAFKA_SSL_CA_FILE: caFile } = env
+  const { KAFKA_BROKERS: brokers, KAFKA_SSL } = env
   const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = env
   const hasSasl = mechanism !== undefined || username !== undefined || password !== undefined
-  if (caFile !== undefined && !KAFKA_SSL)
-    throw new StartupError('KAFKA_SSL_CA_FILE is set and KAFKA_SSL is not: without TLS it has no effect.')
+  const ssl = kafkaTlsOf(env)
   if (brokers === undefined && (KAFKA_SSL || hasSasl))
     throw new StartupError('KAFKA_SSL and KAFKA_SASL_* need KAFKA_BROKERS: without it nothing is published.')
   if (brokers === undefined) return undefined
-  const ssl = caFile === undefined ? KAFKA_SSL : { ca: certificatesIn('KAFKA_SSL_CA_FILE', caFile) }
   if (!hasSasl) return { brokers, ssl }
   if (mechanism === undefined || username === undefined || password === undefined)
     throw new StartupError(

@@ -4,11 +4,13 @@ import { readAddresses } from '../../src/compose/addressesFile.ts'
 import { openDatabase } from '../../src/adapters/postgres/database.ts'
 import { compose, type Service } from '../../src/compose/service.ts'
 import { readConfig } from '../../src/settings/config.ts'
+import { holdPort } from '../../src/embedded/freePorts.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
 import { type ScriptedStore, startScriptedStore } from '../adapters/eventstoredbWire.ts'
 import { NODE, startTestNode, type TestNode } from '../embedded/eventStoreNode.ts'
 import { eventually } from '../support/eventually.ts'
+import { healthCheckOfImage } from '../support/imageHealthCheck.ts'
 import { run } from '../scripts/cli.ts'
 import { retryingFetch } from '../support/client.ts'
 import { type RefusingStore, startRefusingStore } from '../support/refusingStore.ts'
@@ -74,6 +76,10 @@ describe('a service whose event store refuses it', () => {
     const addresses = await readAddresses(dataDir)
     expect((await fetch(`${addresses?.api}/readyz`)).status).to.equal(503)
     expect((await fetch(`${addresses?.api}/readyz?for=traffic`)).status).to.equal(200)
+    expect(await healthCheckOfImage(new URL(addresses?.api ?? '').port)).to.equal(0)
+    const { port, release } = await holdPort(0, '127.0.0.1')
+    await release()
+    expect(await healthCheckOfImage(String(port))).to.equal(1)
   })
 
   it('reports the reason to the operator', async () => {

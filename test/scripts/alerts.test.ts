@@ -210,6 +210,16 @@ const withPromtool = (): void => {
       await check(withCauses(ofService(), [cause]), ['LedgerFeedBehind'])
     })
 
+  it('fire LedgerUnreachable for an instance of the profile pair that is no target any more, and for no other', async () => {
+    const gone = (labels: object): Series => ({
+      name: 'up',
+      labels: { job: 'ledger', ...labels },
+      values: `1x5 stale _x${MINUTES - 6}`,
+    })
+    await check([...ofService(), gone({ instance: 'a pod that was scaled away' })], [])
+    await check([...ofService(), gone({ instance: 'api-2:9464', profile: 'pair' })], ['LedgerUnreachable'])
+  })
+
   it('fire LedgerDependencyDown while the event store of a real service hangs', async () => {
     await check(
       scrapedFrom('one', ailing).filter(({ name }) => name === 'up' || name === 'ledger_dependency_up'),

@@ -1,17 +1,17 @@
 import { execFile, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
+import { startPrometheus } from '../compose/prometheus.ts'
 import { filesUnder } from '../architecture/repository.ts'
 import { importsOf } from '../architecture/source.ts'
 import { anOrder, clientOf } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
-import { removeFolder } from '../support/folders.ts'
 import { findWorkingProgram } from '../support/programs.ts'
-import { sharedService, temporaryDirectory, type TestService } from '../support/service.ts'
+import { sharedService, type TestService } from '../support/service.ts'
 
 /**
  * The files of the compose set-up: what Dockerfile and docker-compose.yml promise (test/soak/containers.test.ts runs them),
@@ -64,14 +64,6 @@ const expressionsOfDashboards = async (): Promise<readonly string[]> =>
     ([, text = '']) => JSON.parse(text) as string,
   )
 
-/** The part of Prometheus' answers that is read here. */
-type Answer = {
-  readonly data: {
-    readonly result: readonly { readonly value: readonly [number, string] }[]
-    readonly groups: readonly { readonly rules: readonly { readonly lastError?: string }[] }[]
-  }
-}
-
 const withPrometheus = (service: () => TestService, scrape: () => Promise<string>): void => {
   it('have a configuration and alerts that promtool accepts', async () => {
     await run('promtool', ['check', 'config', 'prometheus.yaml'], { cwd: FOLDER })
@@ -89,31 +81,17 @@ const withPrometheus = (service: () => TestService, scrape: () => Promise<string
   })
 
   it('are scraped by Prometheus with the configuration of the compose set-up', async () => {
-    const folder = await temporaryDirectory()
     const target = new URL(service().addresses.metrics ?? '').host
-    const configured = await fileOf('prometheus.yaml')
-    const own = configured.replace("['api:9464', 'feeds:9464']", `['${target}']`).replace('10s', '1s')
-    expect(own).to.include(target)
-    await mkdir(join(folder, 'data'))
-    await writeFile(join(folder, 'prometheus.yaml'), own)
-    await writeFile(join(folder, 'alerts.yaml'), await fileOf('alerts.yaml'))
-    const prometheus = spawn('prometheus', [
-      `--config.file=${join(folder, 'prometheus.yaml')}`,
-      `--storage.tsdb.path=${join(folder, 'data')}`,
-      '--web.listen-address=127.0.0.1:0',
-    ])
-    const ended = new Promise(resolve => prometheus.once('close', resolve))
-    let output = ''
-    prometheus.stderr.on('data', (chunk: Buffer) => {
-      output += chunk.toString()
+    const prometheus = await startPrometheus({
+      configuration: usual => {
+        const own = usual.replace("['api:9464', 'feeds:9464']", `['${target}']`).replace('10s', '1s')
+        expect(own).to.include(target)
+        return own
+      },
     })
+    const { ask, valueOf } = prometheus
     try {
-      const address = (): string | undefined => /msg="Listening on" address=(\S+)/.exec(output)?.[1]
-      await eventually(async () => address() !== undefined)
-      const ask = async (path: string) => (await (await fetch(`http://${address()}/api/v1/${path}`)).json()) as Answer
-      const valueOf = async (query: string): Promise<string | undefined> =>
-        (await ask(`query?query=${encodeURIComponent(query)}`)).data.result[0]?.value[1]
-      await eventually(async () => (await valueOf('up{job="ledger"}').catch(() => undefined)) === '1')
+      await eventually(async () => (await valueOf('up{job="ledger"}')) === '1')
       await eventually(async () => (await valueOf('min(ledger_dependency_up{dependency="postgres"})')) === '1')
       expect(Number(await valueOf('sum(ledger_http_request_duration_seconds_count)'))).to.be.at.least(3)
       const { groups } = (await ask('rules')).data
@@ -121,9 +99,7 @@ const withPrometheus = (service: () => TestService, scrape: () => Promise<string
       expect(rules.length).to.be.at.least(9)
       expect(rules.map(({ lastError = '' }) => lastError).filter(Boolean)).to.deep.equal([])
     } finally {
-      prometheus.kill('SIGTERM')
-      await ended
-      await removeFolder(folder)
+      await prometheus.close()
     }
   })
 }

@@ -1,10 +1,31 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import { readConfig } from '../../src/settings/config.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
+import { selfSigned } from '../support/selfSigned.ts'
 
 /** Settings that the service refuses, or names at its start, because they would have no effect or another than was meant. */
 
 const SASL = { KAFKA_SASL_MECHANISM: 'plain', KAFKA_SASL_USERNAME: 'u', KAFKA_SASL_PASSWORD: 'hunter2' }
+
+const folder = mkdtempSync(join(tmpdir(), 'settings-'))
+const fileWith = (name: string, text: string): string => {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+const { cert, key } = selfSigned()
+const CERT_FILE = fileWith('cert.pem', cert)
+const KEY_FILE = fileWith('key.pem', key)
+const OTHER_KEY_FILE = fileWith('other.pem', selfSigned().key)
+const KAFKA_TLS = {
+  KAFKA_BROKERS: 'kafka:9092',
+  KAFKA_SSL: 'true',
+  KAFKA_SSL_CERT_FILE: CERT_FILE,
+  KAFKA_SSL_KEY_FILE: KEY_FILE,
+}
 
 /** By the setting that the refusal names. */
 const REFUSED: Readonly<Record<string, readonly Readonly<Record<string, string>>[]>> = {
@@ -17,6 +38,17 @@ const REFUSED: Readonly<Record<string, readonly Readonly<Record<string, string>>
   KAFKA_SSL_CA_FILE: [
     { KAFKA_BROKERS: 'kafka:9092', KAFKA_SSL_CA_FILE: '/ca.pem' },
     { KAFKA_BROKERS: 'kafka:9092', KAFKA_SSL: 'true', KAFKA_SSL_CA_FILE: '/nowhere/ca.pem' },
+  ],
+  KAFKA_SSL_CERT_FILE: [
+    { KAFKA_BROKERS: 'kafka:9092', KAFKA_SSL_CERT_FILE: CERT_FILE, KAFKA_SSL_KEY_FILE: KEY_FILE },
+    { ...KAFKA_TLS, KAFKA_SSL_CERT_FILE: '' },
+    { ...KAFKA_TLS, KAFKA_SSL_CERT_FILE: KEY_FILE },
+  ],
+  KAFKA_SSL_KEY_FILE: [
+    { ...KAFKA_TLS, KAFKA_SSL_KEY_FILE: '' },
+    { ...KAFKA_TLS, KAFKA_SSL_KEY_FILE: CERT_FILE },
+    { ...KAFKA_TLS, KAFKA_SSL_KEY_FILE: OTHER_KEY_FILE },
+    { ...KAFKA_TLS, KAFKA_SSL_KEY_FILE: '/nowhere/key.pem' },
   ],
   OTEL_EXPORTER_OTLP_CERTIFICATE: [
     { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector:4318', OTEL_EXPORTER_OTLP_CERTIFICATE: '/nowhere/ca.pem' },
@@ -61,6 +93,7 @@ const ACCEPTED: readonly Readonly<Record<string, string>>[] = [
   ...['0s', '60s'].map(SHUTDOWN_DELAY => ({ SHUTDOWN_DELAY })),
   ...['false', ''].map(KAFKA_SSL => ({ KAFKA_SSL })),
   { KAFKA_BROKERS: 'one:9092,two:65535', KAFKA_SSL: 'true', ...SASL },
+  KAFKA_TLS,
   ...['10.0.0.0/8', '192.0.2.7', 'fc00::/7', '::1'].map(TRUSTED_PROXIES => ({ TRUSTED_PROXIES })),
   ...[
     'postgres://u:p@db:5432/ledger?sslmode=require',
@@ -75,6 +108,8 @@ const ACCEPTED: readonly Readonly<Record<string, string>>[] = [
 ]
 
 describe('the settings', () => {
+  after(() => rmSync(folder, { recursive: true }))
+
   for (const [setting, environments] of Object.entries(REFUSED))
     it(`refuse a value of ${setting} that would have no effect, or another than was meant`, () => {
       for (const env of environments) {

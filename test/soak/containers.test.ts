@@ -13,6 +13,7 @@ import { findWorkingProgram } from '../support/programs.ts'
 const root = fileURLToPath(new URL('../../', import.meta.url))
 /** Apart from a set-up of the same machine that somebody uses. */
 const PROJECT = ['--project-name', 'ledger-drill', '--profile', 'pair']
+const TLS_PROJECT = ['--project-name', 'ledger-drill-tls', '--file', 'scripts/compose/tls.yaml']
 const APIS = ['http://127.0.0.1:8080', 'http://127.0.0.1:8081']
 const PARTS = ['eventstore', 'postgres', 'kafka', 'issuer', 'api', 'api-2', 'feeds', 'feeds-2']
 const IMAGE = 'payment-ledger:local'
@@ -81,7 +82,6 @@ const missing = PROGRAMS.filter(([name, ...trial]) => findWorkingProgram(name, t
 
 const withPodman = (): void => {
   before(async () => {
-    await execute('scripts/containers/images.sh', [])
     await compose('up')
     await allReady()
   })
@@ -166,9 +166,88 @@ const withPodman = (): void => {
   })
 }
 
+/** The first bytes of clients without TLS: of HTTP/2, of Postgres, and a request for the versions of Kafka. */
+const PLAINTEXT = {
+  http2: 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0',
+  postgres: '\0\0\0\x25\0\x03\0\0user\0ledger\0database\0ledger\0\0',
+  kafka: '\0\0\0\x0a\0\x12\0\0\0\0\0\0\xff\xff',
+}
+const PORTS = [
+  ['eventstore', 2113, PLAINTEXT.http2],
+  ['postgres', 5432, PLAINTEXT.postgres],
+  ...[9092, 9093, 9094].map(port => ['kafka', port, PLAINTEXT.kafka] as const),
+] as const
+
+/** Prints what each server answers until it closes the connection, which one that understands these bytes keeps open. */
+const ASK = `
+  const ask = ([host, port, bytes]) => new Promise(resolve => {
+    const socket = require('net').connect({ host, port, timeout: 10_000 }, () => socket.write(bytes, 'latin1'))
+    let answer = ''
+    socket.on('data', chunk => (answer += chunk.toString('latin1')))
+    socket.on('timeout', () => { answer = 'It stays open: ' + answer; socket.destroy() })
+    socket.on('error', () => undefined).on('close', () => resolve(answer))
+  })
+  Promise.all(${JSON.stringify(PORTS)}.map(ask)).then(answers => console.log(JSON.stringify(answers)))`
+
+const withTls = (): void => {
+  const part = (name: string): string => `ledger-drill-tls_${name}_1`
+  const run = (name: string, ...command: string[]): Promise<string> => podman('exec', part(name), ...command)
+
+  before(async () => {
+    await execute('scripts/containers/compose.sh', [...TLS_PROJECT, 'up'])
+    await eventually(() => isReady(APIS[0] ?? ''), WORKS_MAX_MS)
+  })
+  after(() => execute('scripts/containers/compose.sh', [...TLS_PROJECT, 'down', '--volumes']))
+
+  it('runs the demo', async () => {
+    expect(await demo())
+      .to.include('paid twice 0')
+      .and.to.include('All sums agree')
+  })
+
+  it('has parts that doctor finds secure', async () => {
+    // There is no stand-in for the collector.
+    const stdout = await run('feeds', 'node', 'scripts/ledger.ts', 'doctor').catch(
+      (error: { readonly stdout: string }) => error.stdout,
+    )
+    expect(stdout.match(/^FINDING .*$/gm)).to.deep.equal([
+      'FINDING  telemetry                https://otel-collector:4318 cannot be reached: there is no such host (ENOTFOUND).',
+    ])
+    for (const name of ['event store', 'Postgres', 'Kafka', 'issuer'])
+      expect(stdout).to.match(RegExp(`^ok +${name} `, 'm'))
+  })
+
+  it('has no part that answers without TLS', async () => {
+    const answers = JSON.parse(await run('api', 'node', '--eval', ASK)) as readonly string[]
+    const [eventStore = '', postgres = '', ...kafka] = answers
+    // Nothing, or an alert of TLS.
+    for (const answer of [eventStore, ...kafka]) expect(answer).to.match(/^(?:\x15\x03[\s\S]*)?$/)
+    expect(postgres).to.include('no encryption')
+    expect(kafka).to.have.length(3)
+  })
+
+  it('has secrets in files that the service alone can read, and none in its environment', async () => {
+    const code = `const fs=require('fs');console.log(JSON.stringify({env:process.env,files:fs.readdirSync('/tls').map(name=>{
+      const {uid,mode}=fs.statSync('/tls/'+name);return [name,uid,mode&0o777]})}))`
+    const { env, files } = JSON.parse(await run('api', 'node', '--eval', code)) as {
+      readonly env: Readonly<Record<string, string>>
+      readonly files: readonly (readonly [string, number, number])[]
+    }
+    for (const name of ['DATABASE_URL', 'EVENTSTORE_URL', 'API_KEY_PEPPER', 'EVIDENCE_SIGNING_KEY', 'ALLOW_INSECURE'])
+      expect(env[name], name).to.equal('')
+    expect(files.length).to.equal(7)
+    for (const [name, user, mode] of files) expect([user, mode], name).to.deep.equal([65532, 0o400])
+  })
+}
+
 describe('the compose set-up', function () {
   this.timeout(3_600_000)
 
-  if (missing.length === 0) describe('under podman', withPodman)
+  if (missing.length === 0)
+    describe('under podman', () => {
+      before(() => execute('scripts/containers/images.sh', []))
+      describe('with TLS', withTls)
+      describe('with two instances of each role', withPodman)
+    })
   else it(`is not run, because these do not work here: ${missing.map(([name]) => name).join(', ')}`, () => undefined)
 })

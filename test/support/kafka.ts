@@ -15,7 +15,7 @@ import { checkMessage } from './factSchemaCheck.ts'
 import { removeFolder } from './folders.ts'
 import { startBroker } from './preparedBroker.ts'
 import { findWorkingProgram, whyNoBroker } from './programs.ts'
-import { newAuthority } from './selfSigned.ts'
+import { type Authority, newAuthority } from './selfSigned.ts'
 
 export type KafkaForTests = {
   readonly brokers: readonly string[]
@@ -23,6 +23,8 @@ export type KafkaForTests = {
   readonly sasl?: Kafka['sasl']
   /** The certificate of the authority of its listener that uses TLS. */
   readonly authority?: string
+  /** The authority of the certificates that its clients may show. */
+  readonly clients?: Authority
 }
 
 /** `given`: KAFKA_BROKERS · `real`: started by the tests · `mock`: kcat's, which cannot create topics · `none`. */
@@ -74,10 +76,11 @@ const startReal = async (): Promise<KafkaForTests> => {
   stops.push(() => removeFolder(dataDir))
   useClassArchive()
   const authority = newAuthority('The authority of Kafka')
-  const certified = authority.issue(['localhost', '127.0.0.1'])
+  const clients = newAuthority('The authority of Kafka’s clients')
+  const certified = { ...authority.issue(['localhost', '127.0.0.1']), clientAuthority: clients.cert }
   const kafka = await startBroker({ dataDir, sasl: { certified }, log: line => process.stdout.write(`${line}\n`) })
   stops.push(() => kafka.stop())
-  return { ...kafka, authority: authority.cert }
+  return { ...kafka, authority: authority.cert, clients }
 }
 
 const addressOf = (mock: ChildProcess): Promise<string> => {

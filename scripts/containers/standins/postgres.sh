@@ -4,6 +4,7 @@ set -eu
 export PATH=/usr/local/pgsql/bin:$PATH
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
   mkdir -p "$PGDATA"
+  [ -n "${POSTGRES_PASSWORD_FILE:-}" ] && POSTGRES_PASSWORD=$(<"$POSTGRES_PASSWORD_FILE")
   # shellcheck disable=SC2086 # options, separated by spaces
   initdb --pgdata="$PGDATA" --username="$POSTGRES_USER" --pwfile=<(printf '%s\n' "$POSTGRES_PASSWORD") \
     --auth-local=trust ${POSTGRES_INITDB_ARGS:-}
