@@ -5,7 +5,10 @@ import { neverHappened } from './faults.ts'
 import { runSeeds } from './workerPool.ts'
 import type { Report, WorkerSettings } from './worker.ts'
 
-const SEEDS = breadth(100, 500)
+const SEEDS_MAX = 500
+const SEEDS = breadth(100, SEEDS_MAX)
+/** A fault between the two appends of one command is so rare that only the many seeds have each. */
+const isRare = (fault: string): boolean => fault.startsWith('between two appends')
 /** Beyond the limit of .mocharc.json, which is that of one case: these are hundreds of runs beside all other test files. */
 const MANY_MAX_MS = 1_000_000
 
@@ -49,7 +52,8 @@ describe('the simulation', function () {
       expect(broken.join('\n'), `npm run simulate -- --seeds 1 --from ${seed}`).to.equal('')
       for (const [name, count] of counts) totals.set(name, (totals.get(name) ?? 0) + count)
     }
-    expect(neverHappened(totals), 'a fault that never happens is a defect of the simulation').to.deep.equal([])
+    const absent = neverHappened(totals).filter(fault => SEEDS === SEEDS_MAX || !isRare(fault))
+    expect(absent, 'a fault that never happens is a defect of the simulation').to.deep.equal([])
     expect([...totals.keys()]).to.include.members([
       'create_payment 201',
       'create_payment 202',
