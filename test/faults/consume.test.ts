@@ -6,6 +6,7 @@ import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import type { Kafka } from '../../scripts/kafka/broker.ts'
 import { openFactBus } from '../../src/adapters/kafka/factBus.ts'
 import { run, start } from '../scripts/cli.ts'
+import { breadth } from '../support/breadth.ts'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../support/client.ts'
 import { inParallel, pay } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
@@ -37,7 +38,7 @@ type Verified = {
 }
 
 const TENANTS = ['north', 'south'] as const
-const KILLS = 3
+const KILLS = breadth(2, 6)
 
 describeWithOwnBroker('ledger consume, from Kafka', () => {
   let dataDir: string

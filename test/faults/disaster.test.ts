@@ -9,7 +9,7 @@ import {
   sendAgain,
   type Stage,
   stopwatch,
-} from './disasterStage.ts'
+} from '../support/disasterStage.ts'
 
 /** The drills of DISASTER.md for lost stores: its commands, in its order. Copies of databases stand for restored stores. */
 

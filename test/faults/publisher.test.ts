@@ -9,7 +9,7 @@ import { openPublisherHarness, type Publisher, type PublisherHarness, TOPICS } f
 import { FACTS_PER_SALE, makeExport, sell, startTraffic, type Traffic } from './publisherTraffic.ts'
 import { breadth } from '../support/breadth.ts'
 
-const KILLS = breadth(5, 20)
+const KILLS = breadth(2, 20)
 /** A publisher publishes 0.1 s after it is ready: some are killed before that, most after. */
 const LIFE_MAX_MS = 600
 const FACTS_MIN = breadth(100, 200)

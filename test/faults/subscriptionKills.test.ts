@@ -8,7 +8,7 @@ import { sell, startTraffic } from './publisherTraffic.ts'
 import { breadth } from '../support/breadth.ts'
 
 const TENANTS = ['acme', 'globex'] as const
-const KILLS = breadth(4, 12)
+const KILLS = breadth(2, 12)
 /** A publisher delivers 0.3 s after it is ready: some are killed before that, most after. */
 const LIFE_MAX_MS = 1_200
 const TYPES = ['order.created', 'order.cancelled', 'invoice.paid', 'payment.succeeded']

@@ -12,7 +12,7 @@ import { breadth } from '../support/breadth.ts'
 /** Random requests: those that openapi.json describes, and slightly invalid ones. */
 
 const TENANT = 'random'
-const REQUESTS = breadth(3_000, 20_000)
+const REQUESTS = breadth(1_500, 20_000)
 const CONCURRENCY = 24
 /** A token lives for five minutes, less than the test on a slow machine. */
 const REQUESTS_PER_TOKEN = 1_000

@@ -56,10 +56,11 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 type Violation = { readonly id: string; readonly impact: string; readonly nodes: readonly { readonly html: string }[] }
 
 /** What axe finds that is serious or critical, with the first element of each. By evaluation: a script would be blocked. */
-export const accessibilityFaults = async (page: Page): Promise<readonly string[]> => {
+export const accessibilityFaults = async (page: Page, rules?: readonly string[]): Promise<readonly string[]> => {
   await page.evaluate(AXE)
+  const options = { resultTypes: ['violations'], ...(rules ? { runOnly: rules } : {}) }
   const { violations } = await page.evaluate<{ violations: readonly Violation[] }>(
-    `axe.run(document, { resultTypes: ['violations'] })`,
+    `axe.run(document, ${JSON.stringify(options)})`,
   )
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')

@@ -27,6 +27,7 @@ const PAGES = {
   '/do/create_export': 'main form',
 } as const
 
+const SCREEN = { width: 1280, height: 800 }
 const PHONE = { width: 390, height: 844 }
 
 if (chromiumPath === undefined) reportMissingChromium('every page of the console')
@@ -43,26 +44,22 @@ else
 
     const pathOf = (path: string): string => `/console${path.replace('<invoice>', service.invoiceIds[0] ?? '')}`
 
-    for (const colorScheme of ['light', 'dark'] as const)
-      it(`has no fault that axe finds, and no complaint, in the ${colorScheme}`, async () => {
-        visitor = await visit(browser, service, { as: 'dana', colorScheme })
-        await visitor.open('/console')
-        for (const [path, marker] of Object.entries(PAGES)) {
-          await visitor.page.goto(service.api + pathOf(path))
-          await visitor.page.locator(marker).first().waitFor()
-          expect(await accessibilityFaults(visitor.page), path).to.deep.equal([])
-          expect(visitor.complaints, path).to.deep.equal([])
-        }
-      })
-
-    it('fits on a phone', async () => {
-      visitor = await visit(browser, service, { as: 'dana', viewport: PHONE })
+    it('has no fault that axe finds, in the light, in the dark and on a phone, which it fits', async () => {
+      visitor = await visit(browser, service, { as: 'dana' })
+      const { page } = visitor
       await visitor.open('/console')
       for (const [path, marker] of Object.entries(PAGES)) {
-        await visitor.page.goto(service.api + pathOf(path))
-        await visitor.page.locator(marker).first().waitFor()
-        expect(await visitor.page.evaluate('document.documentElement.scrollWidth'), path).to.be.at.most(PHONE.width)
-        expect(await accessibilityFaults(visitor.page), path).to.deep.equal([])
+        await page.setViewportSize(SCREEN)
+        await page.emulateMedia({ colorScheme: 'light' })
+        await page.goto(service.api + pathOf(path))
+        await page.locator(marker).first().waitFor()
+        expect(await accessibilityFaults(page), path).to.deep.equal([])
+        await page.emulateMedia({ colorScheme: 'dark' })
+        expect(await accessibilityFaults(page, ['color-contrast']), `${path} in the dark`).to.deep.equal([])
+        await page.setViewportSize(PHONE)
+        expect(await page.evaluate('document.documentElement.scrollWidth'), path).to.be.at.most(PHONE.width)
+        expect(await accessibilityFaults(page), `${path} on a phone`).to.deep.equal([])
+        expect(visitor.complaints, path).to.deep.equal([])
       }
     })
 

@@ -24,7 +24,7 @@ type Found = Pick<Fact, 'id' | 'type' | 'subject' | 'position'>
 
 /** Several pages of a hundred facts. */
 const ORDERS = 320
-const KILLS = breadth(3, 6)
+const KILLS = breadth(2, 6)
 
 describe('ledger consume', () => {
   const tenant = `consume-${newKey().slice(0, 8)}`

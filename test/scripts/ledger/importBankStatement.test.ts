@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import { expect } from 'chai'
 import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import type { EventStore } from '../../../src/ports.ts'
+import { breadth } from '../../support/breadth.ts'
 import { type Answer, aPayment, approvedInvoice, type Client, clientOf, inParallel, pay } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { sharedService, type TestService, writtenSince } from '../../support/service.ts'
@@ -11,6 +12,14 @@ import { camt, type Details, ntry, written } from './bankStatement/statements.ts
 import { folderWith, ledger, serving, tidyUp } from './fixtures.ts'
 
 const TENANT = 'reconciled'
+
+/** The lines of each status but `matched`, of which there are fourteen times as many. */
+const EACH = breadth(20, 50)
+const MATCHED = 14 * EACH
+const EXPECTED = 10
+const LINES = MATCHED + 6 * EACH
+/** The lines of a report that are printed. */
+const PRINTED = 100
 
 describe('npm run ledger -- import bank-statement', () => {
   let service: TestService
@@ -54,69 +63,70 @@ describe('npm run ledger -- import bank-statement', () => {
   }
 
   const rowsOf = async (path: string) => (await readFile(path, 'utf8')).split('\r\n').slice(1, -1)
-  const written700 = {
-    matched: 700,
-    over: 50,
-    under: 50,
-    currency_mismatch: 50,
-    duplicate: 50,
-    missing: 50,
+  const counted = {
+    matched: MATCHED,
+    over: EACH,
+    under: EACH,
+    currency_mismatch: EACH,
+    duplicate: EACH,
+    missing: EACH,
     not_settled: 0,
-    expected: 10,
-    ignored: 50,
+    expected: EXPECTED,
+    ignored: EACH,
   }
   const names = (prefix: string, count: number): string[] =>
     Array.from({ length: count }, (_, n) => `${prefix}-${1_000 + n}`)
 
-  /** 1,000 lines with every status in them: single entries and batches, references in fields and in free texts. */
+  /** Lines with every status in them: single entries and batches, references in fields and in free texts. */
   const statementOf = (ids: readonly string[]): string => {
     const single = (amount: string, part: Details, more = {}) => ntry({ amount, parts: [part], ...more })
-    const byReference = names('MATCH', 700)
-      .slice(0, 300)
+    const byReference = names('MATCH', MATCHED)
+      .slice(0, 6 * EACH)
       .map(endToEndId => single('1.00', { endToEndId }))
-    const byId = ids.slice(300, 400).map(id => single('1.00', { text: `payment ${id}, thank you` }))
-    const inTexts = names('MATCH', 700)
-      .slice(400)
+    const byId = ids.slice(6 * EACH, 8 * EACH).map(id => single('1.00', { text: `payment ${id}, thank you` }))
+    const inTexts = names('MATCH', MATCHED)
+      .slice(8 * EACH)
       .map(name => ({ text: `rent ${name} of May`, amount: '1.00' }))
+    const inBatch = inTexts.length / 10
     const batches = Array.from({ length: 10 }, (_, n) =>
-      ntry({ amount: '30.00', bankId: `BATCH-${n}`, parts: inTexts.slice(n * 30, n * 30 + 30) }),
+      ntry({ amount: `${inBatch}.00`, bankId: `BATCH-${n}`, parts: inTexts.slice(n * inBatch, (n + 1) * inBatch) }),
     )
-    const fifty = (make: (n: number) => string) => Array.from({ length: 50 }, (_, n) => make(n))
+    const each = (make: (n: number) => string) => Array.from({ length: EACH }, (_, n) => make(n))
     return camt([
       ...byReference,
       ...byId,
       ...batches,
-      ...fifty(n => single('2.00', { endToEndId: `OVER-${1_000 + (n % 5)}` }, { bankId: `O-${n}` })),
-      ...fifty(n => single('0.50', { endToEndId: `UNDER-${1_000 + (n % 5)}` })),
-      ...fifty(n => single('1.00', { endToEndId: `OTHER-${1_000 + (n % 5)}` }, { currency: 'EUR' })),
-      ...fifty(n => single('1.00', { endToEndId: `MATCH-${1_000 + n}` }, { bankId: `D-${n}` })),
-      ...fifty(n => single('1.00', { endToEndId: `NONE-${n}` })),
-      ...fifty(n => single('1.00', { endToEndId: `FEE-${n}` }, { direction: 'DBIT' })),
+      ...each(n => single('2.00', { endToEndId: `OVER-${1_000 + (n % 5)}` }, { bankId: `O-${n}` })),
+      ...each(n => single('0.50', { endToEndId: `UNDER-${1_000 + (n % 5)}` })),
+      ...each(n => single('1.00', { endToEndId: `OTHER-${1_000 + (n % 5)}` }, { currency: 'EUR' })),
+      ...each(n => single('1.00', { endToEndId: `MATCH-${1_000 + n}` }, { bankId: `D-${n}` })),
+      ...each(n => single('1.00', { endToEndId: `NONE-${n}` })),
+      ...each(n => single('1.00', { endToEndId: `FEE-${n}` }, { direction: 'DBIT' })),
     ])
   }
 
-  it('settles 1,000 lines with every status in them, and changes nothing the second time', async () => {
-    const ids = await deferred(names('MATCH', 700))
-    await deferred([...names('OVER', 5), ...names('UNDER', 5), ...names('OTHER', 5), ...names('EXPECTED', 10)])
+  it(`settles ${LINES} lines with every status in them, and changes nothing the second time`, async () => {
+    const ids = await deferred(names('MATCH', MATCHED))
+    await deferred([...names('OVER', 5), ...names('UNDER', 5), ...names('OTHER', 5), ...names('EXPECTED', EXPECTED)])
     const path = await written(statementOf(ids))
     const report = (name: string) => `${path}.${name}.csv`
     const before = await store.head()
 
     const first = await importing(path, '--json', '--report', report('first'))
     const { counts, settled_now, items } = JSON.parse(first.stdout)
-    expect([first.code, counts, settled_now, items.length]).to.deep.equal([1, written700, 700, 1_010])
+    expect([first.code, counts, settled_now, items.length]).to.deep.equal([1, counted, MATCHED, LINES + EXPECTED])
     const settled = await writtenSince(store, before, TENANT)
-    expect(settled.filter(type => type === 'PaymentSucceeded')).to.have.length(700)
+    expect(settled.filter(type => type === 'PaymentSucceeded')).to.have.length(MATCHED)
 
     const head = await store.head()
     const second = await importing(path, '--report', report('second'))
     expect(await writtenSince(store, head, TENANT)).to.deep.equal([])
     expect(second.stdout)
-      .to.match(/^matched +700$/m)
-      .and.to.include('… and 210 more: --report FILE has all.')
+      .to.match(new RegExp(`^matched +${MATCHED}$`, 'm'))
+      .and.to.include(`… and ${LINES + EXPECTED - MATCHED - PRINTED} more: --report FILE has all.`)
     expect(second.stderr).to.include('0 payments were settled now.')
     const rows = await rowsOf(report('first'))
-    expect(rows).to.have.length(1_010)
+    expect(rows).to.have.length(LINES + EXPECTED)
     expect(await rowsOf(report('second'))).to.deep.equal(rows)
     expect((await readdir(dirname(path))).filter(name => name.endsWith('.part'))).to.deep.equal([])
   })
@@ -198,7 +208,7 @@ describe('npm run ledger -- import bank-statement', () => {
 
   it('documents the statuses and the form of CSV', async () => {
     const { stdout } = await ledger(['import', 'bank-statement', '--help'])
-    for (const word of [...Object.keys(written700), 'booking_date', 'reversal', '--dry-run', '--json'])
+    for (const word of [...Object.keys(counted), 'booking_date', 'reversal', '--dry-run', '--json'])
       expect(stdout).to.include(word)
   })
 })

@@ -9,7 +9,7 @@ import { removeFolder } from '../support/folders.ts'
 import { describeWithOwnBroker, readTopic } from '../support/kafka.ts'
 import { startBroker } from '../support/preparedBroker.ts'
 import { temporaryDirectory } from '../support/service.ts'
-import { expectPaidOnce, openStage, report, sendAgain, type Stage, stopwatch } from './disasterStage.ts'
+import { expectPaidOnce, openStage, report, sendAgain, type Stage, stopwatch } from '../support/disasterStage.ts'
 
 /** The drill of DISASTER.md for topics with facts that the log has lost, on a real broker, with the copies of an analyst. */
 

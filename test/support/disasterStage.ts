@@ -18,11 +18,11 @@ import {
   isReplay,
   newKey,
   pay,
-} from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { removeFolder } from '../support/folders.ts'
-import { newDatabase } from '../support/postgres.ts'
-import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
+} from './client.ts'
+import { eventually } from './eventually.ts'
+import { removeFolder } from './folders.ts'
+import { newDatabase } from './postgres.ts'
+import { type ServiceProcess, startProcess, temporaryDirectory } from './service.ts'
 
 /**
  * The stage of the drills of DISASTER.md: a service on an event store and a Postgres of their own, with payments from before a

@@ -8,7 +8,7 @@ import { SECRET_STREAM } from '../../src/logIdentity/idSecret.ts'
 import { query } from '../embedded/childProcesses.ts'
 import { anOrder } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
-import { allOf, expectReplays, headsIn, openStage, report, type Stage, stopwatch } from './disasterStage.ts'
+import { allOf, expectReplays, headsIn, openStage, report, type Stage, stopwatch } from '../support/disasterStage.ts'
 
 /** The drills of DISASTER.md for lost texts, a lost secret and a stolen key. */
 
