@@ -149,7 +149,7 @@ export const OTHER_LOG = 'event log and tables do not match'
 
 /** Reports the waits for turns, but those of a process that was paused meanwhile. */
 const watchedAdmission = (
-  { turns, bodies }: Admission,
+  { turns, bodies, refusals }: Admission,
   { world, isPaused, pauses }: Machine,
   onWait: InstanceDependencies['onWait'],
 ): Admission => {
@@ -163,6 +163,7 @@ const watchedAdmission = (
   }
   return {
     bodies,
+    refusals,
     turns: {
       tryEnter: account => turns.tryEnter(account),
       enter,

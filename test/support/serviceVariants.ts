@@ -21,7 +21,6 @@ import {
 } from '../../src/http/index.ts'
 import type { ResolveVersion } from '../../src/http/versions/requestedVersion.ts'
 import { type Admission, createAdmission } from '../../src/http/admission/requestTurn.ts'
-import { createPendingBodies } from '../../src/fairness/pendingBodies.ts'
 import { type RefusalReason, TurnRefused } from '../../src/fairness/turns.ts'
 import { createApiKeySecrets } from '../../src/identity/apiKeySecrets.ts'
 import { DEFAULT_BYTES, DEFAULT_CONCURRENCY_LIMITS, type RateLimitSettings } from '../../src/settings/limits.ts'
@@ -37,7 +36,7 @@ export type Difference = {
   readonly database?: (real: Database) => Database
   readonly world?: Partial<World>
   readonly authenticate?: Authenticate
-  readonly admission?: Admission
+  readonly turns?: Admission['turns']
   /** Aborted: the variant is shutting down. */
   readonly stopping?: AbortSignal
   readonly limits?: RateLimitSettings
@@ -69,13 +68,10 @@ export const limited: Difference = { limits: everyRate(none) }
 
 /** There is no turn for any request. */
 export const withoutTurns = (reason: RefusalReason): Difference => ({
-  admission: {
-    bodies: createPendingBodies(),
-    turns: {
-      tryEnter: () => undefined,
-      enter: () => Promise.reject(new TurnRefused(reason)),
-      isAlone: () => false,
-    },
+  turns: {
+    tryEnter: () => undefined,
+    enter: () => Promise.reject(new TurnRefused(reason)),
+    isAlone: () => false,
   },
 })
 
@@ -135,7 +131,7 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
     routes,
     pipeline: createRequestPipeline(services, different.authenticate ?? (async () => caller)),
     logger: silent,
-    admission: different.admission ?? createAdmission(ledger.world, () => Infinity),
+    admission: { ...createAdmission(ledger.world, () => Infinity), ...(different.turns && { turns: different.turns }) },
     addressOf: createAddressOf(different.trustedProxies ?? []),
     ...(different.resolveVersion ? { resolveVersion: different.resolveVersion } : {}),
     draining: services.draining,

@@ -6,6 +6,7 @@ import { createPendingBodies, type PendingBodies } from '../../fairness/pendingB
 import { type EndTurn, type RefusalReason, type TurnLimits, TurnRefused, Turns } from '../../fairness/turns.ts'
 import { TURN_WAIT_MS } from '../../settings/timeBudgets.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
+import { createRefusals, type Refusals } from './refusals.ts'
 
 /** The turn of a request: it begins when the caller is known, pauses while the body arrives, and ends with the response. */
 
@@ -30,6 +31,7 @@ const LATER_MS_PER_BYTE = 1.5 / 4_096
 export type Admission = {
   readonly turns: Pick<Turns, 'tryEnter' | 'enter' | 'isAlone'>
   readonly bodies: PendingBodies
+  readonly refusals: Refusals
 }
 
 /** The working time of the event loop, and not that of the clock: a request that waits for a slow store costs others nothing. */
@@ -39,7 +41,11 @@ export const createAdmission = (
   clock: Pick<World, 'monotonicMs' | 'sleep'>,
   turns = createAdaptiveTurns(clock),
   busyMs = loopBusyMs,
-): Admission => ({ turns: new Turns({ ...REQUEST_LIMITS, turns }, clock, busyMs), bodies: createPendingBodies() })
+): Admission => ({
+  turns: new Turns({ ...REQUEST_LIMITS, turns }, clock, busyMs),
+  bodies: createPendingBodies(),
+  refusals: createRefusals(clock),
+})
 
 export type RequestTurn = {
   readonly account: () => Account
@@ -52,6 +58,8 @@ export type RequestTurn = {
   readonly resize: (bodyBytes: number) => void
   /** Ends the turn and registers the pending body. */
   readonly awaitBody: (bytes: number, giveUp: () => void) => void
+  /** Ends the turn. Resolves when the caller may be told that it sends too much, and to come back after this time. */
+  readonly holdRefusal: (afterMs: number) => Promise<void>
   /** Ends the turn: the response was sent, or continues as a stream. */
   readonly end: () => void
 }
@@ -73,7 +81,7 @@ const problemOf = (account: Account, reason: RefusalReason): Problem => {
  * Long because its functions share the turn that is held now.
  */
 export const createRequestTurn = (
-  { turns, bodies }: Admission,
+  { turns, bodies, refusals }: Admission,
   account: Account,
   onClose: (closed: () => void) => void,
 ): RequestTurn => {
@@ -115,6 +123,12 @@ export const createRequestTurn = (
     awaitBody: (bytes, giveUp) => {
       release()
       if (!isOver) release = bodies.add(own, { bytes, giveUp })
+    },
+    holdRefusal: async afterMs => {
+      if (isOver) return
+      end()
+      closed = new AbortController()
+      await refusals.hold(own, afterMs, closed.signal)
     },
     end,
   }

@@ -16,10 +16,11 @@ import { createRequestMetrics } from './requestMetrics.ts'
 import type { RequestPipeline } from '../requestPipeline.ts'
 import { type ConsoleSettings, mountConsole } from './consoleMount.ts'
 import { correlationIdOf, traceIdOf } from '../request/correlation.ts'
+import { SECOND_MS } from '../../lib/time.ts'
 import { framingFault, normalizeUrl } from '../request/framing.ts'
 import { type IssuerHandler, mountIssuer } from './issuerMount.ts'
 import { type Admission, createRequestTurn, turnOf } from '../admission/requestTurn.ts'
-import { methodNotAllowed, Problem } from '../problems/problemCatalogue.ts'
+import { methodNotAllowed, Problem, retryOf } from '../problems/problemCatalogue.ts'
 import { sendProblem, sendReply } from '../response/respond.ts'
 import type { AnyRoute } from '../route.ts'
 import { VERSIONS } from '../versions/index.ts'
@@ -185,6 +186,10 @@ const respondInVersion = (endpoint: AnyRoute, dependencies: Exchange) => {
   }
 }
 
+const holdRefusal = async (res: Outgoing, { code, extras }: Problem): Promise<void> => {
+  if (code === 'rate_limited') await turnOf(res).holdRefusal((retryOf(code, extras).after_seconds ?? 0) * SECOND_MS)
+}
+
 const respond = async (req: Incoming, res: Outgoing, endpoint: AnyRoute, { pipeline, logger, usage }: Exchange) => {
   try {
     await sendReply(req, res, await pipeline(req, res, endpoint))
@@ -192,6 +197,7 @@ const respond = async (req: Incoming, res: Outgoing, endpoint: AnyRoute, { pipel
     const problem = error instanceof Problem ? error : new Problem('internal_error')
     if (problem !== error)
       logger.error({ correlationId: res.locals['correlationId'], trace_id: traceIdOf(req), error }, 'unexpected error')
+    await holdRefusal(res, problem)
     sendProblem(req, res, problem)
   } finally {
     const { correlationId, startedAt, tenant, client, route } = res.locals

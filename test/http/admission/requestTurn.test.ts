@@ -1,6 +1,5 @@
 import { expect } from 'chai'
 import type { Account } from '../../../src/fairness/account.ts'
-import { createPendingBodies } from '../../../src/fairness/pendingBodies.ts'
 import { anOrder } from '../../support/client.ts'
 import { sharedService } from '../../support/service.ts'
 import { caller, startVariant, type Variant } from '../../support/serviceVariants.ts'
@@ -14,7 +13,7 @@ describe('the turn of a request', () => {
       return () => undefined
     }
     variant = await startVariant(await sharedService(), {
-      admission: { turns: { tryEnter: () => undefined, enter, isAlone: () => true }, bodies: createPendingBodies() },
+      turns: { tryEnter: () => undefined, enter, isAlone: () => true },
       authenticate: async () => caller,
     })
   })

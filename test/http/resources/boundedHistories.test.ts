@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { createPendingBodies } from '../../../src/fairness/pendingBodies.ts'
 import type { Turns } from '../../../src/fairness/turns.ts'
 import { AS_OF_PAGE } from '../../../src/http/resources/commonReplies.ts'
 import { CHANGES_MAX } from '../../../src/commands/streamGrowth.ts'
@@ -208,7 +207,7 @@ describe('reads of histories', () => {
       }
       const variant = await startVariant(service, {
         authenticate: async () => caller,
-        admission: { turns: { tryEnter: () => undefined, enter, isAlone: () => false }, bodies: createPendingBodies() },
+        turns: { tryEnter: () => undefined, enter, isAlone: () => false },
         store: real => ({
           ...real,
           readStream: (stream, options = {}) => {

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { currentAccount } from '../../../src/fairness/currentAccount.ts'
-import { createPendingBodies } from '../../../src/fairness/pendingBodies.ts'
 import { Turns } from '../../../src/fairness/turns.ts'
 import { routes } from '../../../src/http/index.ts'
 import type { AnyRoute } from '../../../src/http/route.ts'
@@ -39,7 +38,7 @@ const createGatedTurns = () => {
   return {
     waiting: () => turns.waiting,
     overtakenBy,
-    admission: { turns: { tryEnter: () => undefined, enter, isAlone: () => false }, bodies: createPendingBodies() },
+    turns: { tryEnter: () => undefined, enter, isAlone: () => false },
     close: () => (isOpen = false),
     open: () => {
       isOpen = true
@@ -78,7 +77,7 @@ describe(`beside a tenant with ${GREEDY_CALLERS} callers, a request of another t
 
   before(async () => {
     variant = await startVariant(await sharedService(), {
-      admission: gated.admission,
+      turns: gated.turns,
       database: real => watchAccounts(real, unaccounted),
       authenticate: async req => {
         const [tenant = '', client = ''] = (req.headers.authorization ?? '').replace('Bearer ', '').split('/')
