@@ -15,8 +15,6 @@ export type Start = { readonly cursor: string } | { readonly from_position: stri
 export type Api = {
   readonly page: (start: Start) => Promise<Page>
   readonly manifest: (topic: string, range: Range) => Promise<Digest>
-  /** The position up to which there are facts, if the log ends before this one, as after the restore of a backup. */
-  readonly endBefore: (topic: string, position: bigint) => Promise<bigint | undefined>
   /** The digests of adjacent ranges, as long as the service counts them at once, which together are the whole range. */
   readonly manifests: (topic: string, range: Range) => AsyncIterable<Range & Digest>
   /** In the order of their arrival. A fact that was delivered late has a place after the range. */
@@ -74,15 +72,6 @@ export const createApi = ({ api, token, signal, retryMaxMs }: ApiOptions): Api =
   return {
     page,
     manifest: (topic, { from, to }) => digestOf(topic, from, to),
-    endBefore: async (topic, position) => {
-      try {
-        await digestOf(topic, position, position)
-        return undefined
-      } catch (error) {
-        if (!(error instanceof LedgerError) || error.code !== 'validation_failed') throw error
-        return BigInt((await page({ from_position: position.toString() })).page.as_of_position)
-      }
-    },
     manifests: async function* (topic, { from: first, to }) {
       for (let from = first; from <= to; ) {
         // Without an end the range is the longest that the service counts. If that is enough, the end is named.
@@ -103,5 +92,20 @@ export const createApi = ({ api, token, signal, retryMaxMs }: ApiOptions): Api =
         start = { cursor: end.next_cursor }
       }
     },
+  }
+}
+
+/** The position up to which there are facts, if the log ends before this one, as after the restore of a backup. */
+export const endBefore = async (
+  { page, manifest }: Pick<Api, 'page' | 'manifest'>,
+  topic: string,
+  position: bigint,
+): Promise<bigint | undefined> => {
+  try {
+    await manifest(topic, { from: position, to: position })
+    return undefined
+  } catch (error) {
+    if (!(error instanceof LedgerError) || error.code !== 'validation_failed') throw error
+    return BigInt((await page({ from_position: position.toString() })).page.as_of_position)
   }
 }

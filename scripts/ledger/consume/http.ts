@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StartupError } from '../../../src/lib/startupError.ts'
-import { type Api, CursorExpired, type Page, type Start } from './api.ts'
+import { type Api, CursorExpired, endBefore, type Page, type Start } from './api.ts'
 import type { Copy } from './copy.ts'
 import { digestOf, entryOf, isSame, topicOf } from './fact.ts'
 
@@ -34,7 +34,7 @@ const requireSameLog = async (api: Api, copy: Copy): Promise<void> => {
   const newest = copy.newest()
   if (newest === undefined) return
   const position = BigInt(newest.position)
-  const end = await api.endBefore(topicOf(newest), position)
+  const end = await endBefore(api, topicOf(newest), position)
   if (end !== undefined) throw new StartupError(aheadOfLog(position, end))
   const digest = await api.manifest(topicOf(newest), { from: position, to: position })
   if (!isSame(digest, digestOf([entryOf(newest)])))

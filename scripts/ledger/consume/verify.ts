@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { MANIFESTS_TOPIC } from '../../../src/commands/manifests.ts'
-import type { Api } from './api.ts'
+import { type Api, endBefore } from './api.ts'
 import { fileOf, type State } from './copy.ts'
 import { type Differences, differencesIn } from './differences.ts'
 import { aheadOfLog } from './http.ts'
@@ -77,7 +77,7 @@ export const verifyOverHttp = async (folder: string, { topics, position }: State
       proofs.push({ topic, ranges: [], findings: ['Nothing was read yet.'], missing: [], surplus: [], unproved: 0 })
       continue
     }
-    const end = await api.endBefore(topic, copied)
+    const end = await endBefore(api, topic, copied)
     const range = { from: 0n, to: end ?? copied }
     if (end !== undefined) findings.push(aheadOfLog(copied, end))
     const ranges: RangeProof[] = []

@@ -34,7 +34,6 @@ const serviceOf = (facts: readonly Fact[]) => {
       calls += 1
       return digestOf(inRange(range).map(entryOf))
     },
-    endBefore: () => Promise.reject(new Error('No request for the end of the log is expected.')),
     manifests: () => {
       throw new Error('No request for a whole proof is expected.')
     },
