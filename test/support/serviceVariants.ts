@@ -37,6 +37,8 @@ export type Difference = {
   readonly world?: Partial<World>
   readonly authenticate?: Authenticate
   readonly turns?: Admission['turns']
+  /** By default no refusal is held. */
+  readonly refusals?: Admission['refusals']
   /** Aborted: the variant is shutting down. */
   readonly stopping?: AbortSignal
   readonly limits?: RateLimitSettings
@@ -131,7 +133,11 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
     routes,
     pipeline: createRequestPipeline(services, different.authenticate ?? (async () => caller)),
     logger: silent,
-    admission: { ...createAdmission(ledger.world, () => Infinity), ...(different.turns && { turns: different.turns }) },
+    admission: {
+      ...createAdmission(ledger.world, () => Infinity),
+      ...(different.turns && { turns: different.turns }),
+      refusals: different.refusals ?? { hold: async () => undefined },
+    },
     addressOf: createAddressOf(different.trustedProxies ?? []),
     ...(different.resolveVersion ? { resolveVersion: different.resolveVersion } : {}),
     draining: services.draining,

@@ -72,6 +72,30 @@ describe('rate limits', () => {
     expect(refused.body.retry).to.deep.include({ retryable: true, strategy: 'same_request' })
   })
 
+  it('hold a refusal of a caller who did not wait, with the time that it was told', async () => {
+    const release = Promise.withResolvers<void>()
+    const held: unknown[] = []
+    const api = await instance(
+      { default: of(0, 7) },
+      {
+        refusals: {
+          hold: async (account, afterMs) => {
+            held.push([account.tenant, afterMs])
+            await release.promise
+          },
+        },
+      },
+    )
+    let isAnswered = false
+    const refused = clientOf(api)
+      .get('/orders')
+      .finally(() => (isAnswered = true))
+    await eventually(async () => held.length > 0)
+    expect([held, isAnswered]).to.deep.equal([[[TENANT, 7_000]], false])
+    release.resolve()
+    expect((await refused).status).to.equal(429)
+  })
+
   it('accept requests again when the window is over', async () => {
     const client = clientOf(await instance({ default: of(1, 1) }))
     const isNow = (status: number) => eventually(async () => (await client.get('/orders')).status === status)
