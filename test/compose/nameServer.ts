@@ -2,7 +2,8 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 
 const PORT = 53
-const ADDRESS = '127.0.0.53'
+/** An address of the loopback interface for each process, since resolvers know no other port. */
+const ADDRESS = `127.53.${(process.pid >> 8) & 0xff}.${process.pid & 0xff}`
 const HEADER_BYTES = 12
 const NO_SUCH_NAME = 3
 const TTL_S = 1
