@@ -1,13 +1,14 @@
 import { execFileSync } from 'node:child_process'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { readConfig } from '../src/settings/config.ts'
 import { identitiesOf, TENANT } from './demo/identities.ts'
-import { planOf, sourceSchema } from './demo/plan.ts'
+import { planOf } from './demo/plan.ts'
 import { runPlan } from './demo/planExecution.ts'
 import { findOrStart } from './demo/service.ts'
+import { sources } from './demo/sources.ts'
 
 /** `npm run screenshots`: the pages of the console on the demo's data, some of them for the README. */
 
@@ -136,8 +137,7 @@ const main = async (): Promise<void> => {
     args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
   })
   try {
-    const text = await readFile(new URL('demo/chinook-invoices.json', import.meta.url), 'utf8')
-    const plan = planOf(sourceSchema.parse(JSON.parse(text)).slice(0, INVOICES))
+    const plan = planOf(sources.slice(0, INVOICES))
     await runPlan(identitiesOf(config, service.addresses, signal), plan, () => undefined)
     const written = await shoot(browser, service.addresses.api)
     process.stdout.write(`${written} screenshots are in ${OUTPUT}, those of the README in ${SHOWN_OUTPUT}.\n`)

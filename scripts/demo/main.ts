@@ -1,5 +1,3 @@
-import { readFile } from 'node:fs/promises'
-import { constants } from 'node:os'
 import { Command, InvalidArgumentError } from 'commander'
 import { type Config, readConfig } from '../../src/settings/config.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
@@ -7,9 +5,11 @@ import { EffectUnknownError, LedgerError, NoAnswerError } from '../client/src/in
 import { identitiesOf, requireEmbeddedIssuer, TENANT } from './identities.ts'
 import { runDemo } from './run.ts'
 import type { Identities } from './planExecution.ts'
-import { type PlannedInvoice, planOf, sourceSchema } from './plan.ts'
+import { type PlannedInvoice, planOf } from './plan.ts'
 import { printLine, printNextSteps, printResults, printAddresses } from './output.ts'
 import { findOrStart } from './service.ts'
+import { sources } from './sources.ts'
+import { stopSignal } from './stopSignal.ts'
 
 type Options = { readonly keep: boolean; readonly limit?: number; readonly api?: string }
 
@@ -48,22 +48,6 @@ const readOptions = (): Options =>
     )
     .parse()
     .opts<Options>()
-
-/** Aborts on SIGINT, SIGTERM and SIGHUP; the reason is the exit code that shells expect. */
-const stopSignal = (): AbortSignal => {
-  const stop = new AbortController()
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.on(name, () => {
-      if (!stop.signal.aborted) process.stderr.write('\nStopping.\n')
-      stop.abort(128 + constants.signals[name])
-    })
-  return stop.signal
-}
-
-const readPlan = async (limit?: number): Promise<readonly PlannedInvoice[]> => {
-  const text = await readFile(new URL('chinook-invoices.json', import.meta.url), 'utf8')
-  return planOf(sourceSchema.parse(JSON.parse(text)).slice(0, limit))
-}
 
 const seconds = (fromMs: number): string => `${((performance.now() - fromMs) / 1_000).toFixed(1)} s`
 
@@ -105,7 +89,7 @@ const demoHere = async (config: Config, plan: readonly PlannedInvoice[], options
 }
 
 const demo = async (config: Config, options: Options, signal: AbortSignal): Promise<boolean> => {
-  const plan = await readPlan(options.limit)
+  const plan = planOf(sources.slice(0, options.limit))
   printLine(`The invoices of a music shop, ${plan.length} of them, as the tenant ${TENANT}.`)
   if (options.api === undefined) return demoHere(config, plan, options, signal)
   return demoAt(options.api, config, plan, signal)

@@ -10,7 +10,7 @@ import { clientOf } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { temporaryDirectory } from '../support/service.ts'
 import { type Ended, run, start } from './cli.ts'
-import { sources } from './demo/sources.ts'
+import { sources } from '../../scripts/demo/sources.ts'
 import { removeFolder } from '../support/folders.ts'
 
 const LIMIT = 40

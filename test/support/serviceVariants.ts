@@ -136,7 +136,7 @@ export const startVariant = async ({ addresses }: TestService, different: Differ
     admission: {
       ...createAdmission(ledger.world, () => Infinity),
       ...(different.turns && { turns: different.turns }),
-      refusals: different.refusals ?? { hold: async () => undefined },
+      refusals: different.refusals ?? { hold: async () => 0 },
     },
     addressOf: createAddressOf(different.trustedProxies ?? []),
     ...(different.resolveVersion ? { resolveVersion: different.resolveVersion } : {}),

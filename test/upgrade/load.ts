@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLedgerClient, type LedgerClient } from '../../scripts/client/src/index.ts'
-import { type PlannedInvoice, planOf, sourceSchema, WHOLE_PAGES } from '../../scripts/demo/plan.ts'
+import { type PlannedInvoice, planOf, WHOLE_PAGES } from '../../scripts/demo/plan.ts'
 import { type Identities, type InvoiceRun, runPlan } from '../../scripts/demo/planExecution.ts'
+import { sources } from '../../scripts/demo/sources.ts'
 import { renewing } from '../../scripts/demo/tokens.ts'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
@@ -37,6 +37,7 @@ export type LoadOptions = {
 }
 
 const INVOICES_PER_ROUND = 20
+const ofRound = sources.slice(0, INVOICES_PER_ROUND)
 const ROUND_EVERY_MS = 4_000
 const LISTS_EVERY_MS = 500
 /** Clients outlast a restart. */
@@ -59,13 +60,7 @@ const identitiesOf = (options: LoadOptions): Identities => {
   return { clerk: clientOf('clerk'), approver: clientOf('approver') }
 }
 
-const readSources = async () => {
-  const text = await readFile(new URL('../../scripts/demo/chinook-invoices.json', import.meta.url), 'utf8')
-  return sourceSchema.parse(JSON.parse(text)).slice(0, INVOICES_PER_ROUND)
-}
-
 export const startLoad = async (options: LoadOptions): Promise<Load> => {
-  const sources = await readSources()
   const callers = identitiesOf(options)
   const { signal } = options
   const plan: PlannedInvoice[] = []
@@ -75,7 +70,7 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
   const trade = async (): Promise<void> => {
     for (let round = 1; !isOver; round += 1) {
       const nextMs = performance.now() + ROUND_EVERY_MS
-      const planned = planOf(sources.map((source, n) => ({ ...source, invoice: round * INVOICES_PER_ROUND + n })))
+      const planned = planOf(ofRound.map((source, n) => ({ ...source, invoice: round * INVOICES_PER_ROUND + n })))
       const { runs: done } = await runPlan(callers, planned, () => undefined)
       plan.push(...planned)
       runs.push(...done)

@@ -1,9 +1,11 @@
 import { mkdtemp } from 'node:fs/promises'
-import { constants, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command, InvalidArgumentError } from 'commander'
+import { stopSignal } from '../../scripts/demo/stopSignal.ts'
 import { createCleanupStack } from '../../src/lib/cleanupStack.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
+import { duration } from '../../src/settings/values.ts'
 import { removeFolder } from '../support/folders.ts'
 import { lastRelease, openBuild } from './builds.ts'
 import { rehearse } from './rehearsal.ts'
@@ -12,24 +14,10 @@ import { rehearse } from './rehearsal.ts'
 
 type Options = { readonly from?: string; readonly to?: string; readonly halfWay: number }
 
-const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 }
-
 const durationMs = (text: string): number => {
-  const [, count, unit = ''] = /^(\d+)([smh])$/.exec(text) ?? []
-  const unitMs = UNIT_MS[unit]
-  if (unitMs === undefined) throw new InvalidArgumentError('A duration such as 60s, 10m or 1h.')
-  return Number(count) * unitMs
-}
-
-/** Aborts on SIGINT, SIGTERM and SIGHUP; the reason is the exit code that shells expect. */
-const stopSignal = (): AbortSignal => {
-  const stop = new AbortController()
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.on(name, () => {
-      if (!stop.signal.aborted) process.stderr.write('\nStopping.\n')
-      stop.abort(128 + constants.signals[name])
-    })
-  return stop.signal
+  const { success, data } = duration.safeParse(text)
+  if (!success) throw new InvalidArgumentError('A duration such as 60s, 10m or 1h.')
+  return data
 }
 
 const beganMs = performance.now()

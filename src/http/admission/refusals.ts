@@ -12,8 +12,11 @@ const HELD_MAX_MS = 5_000
 const CALLERS_MAX = 10_000
 
 export type Refusals = {
-  /** Resolves when the refusal may be sent: the first at once, those within the next `afterMs` at its end. */
-  readonly hold: (account: Account, afterMs: number, gone: AbortSignal) => Promise<void>
+  /**
+   * Resolves when the refusal may be sent, to the time in ms for which it was held: the first at once, those within the next
+   * `afterMs` at its end.
+   */
+  readonly hold: (account: Account, afterMs: number, gone: AbortSignal) => Promise<number>
 }
 
 export const createRefusals = ({ monotonicMs, sleep }: Pick<World, 'monotonicMs' | 'sleep'>): Refusals => {
@@ -22,8 +25,9 @@ export const createRefusals = ({ monotonicMs, sleep }: Pick<World, 'monotonicMs'
     hold: async ({ tenant, caller }, afterMs, gone) => {
       const [key, nowMs] = [`${tenant} ${caller}`, monotonicMs()]
       const until = untilMs.get(key) ?? nowMs
-      if (until > nowMs) return sleep(until - nowMs, gone)
-      untilMs.set(key, nowMs + Math.min(afterMs, HELD_MAX_MS))
+      if (until > nowMs) await sleep(until - nowMs, gone)
+      else untilMs.set(key, nowMs + Math.min(afterMs, HELD_MAX_MS))
+      return monotonicMs() - nowMs
     },
   }
 }

@@ -58,8 +58,11 @@ export type RequestTurn = {
   readonly resize: (bodyBytes: number) => void
   /** Ends the turn and registers the pending body. */
   readonly awaitBody: (bytes: number, giveUp: () => void) => void
-  /** Ends the turn. Resolves when the caller may be told that it sends too much, and to come back after this time. */
-  readonly holdRefusal: (afterMs: number) => Promise<void>
+  /**
+   * Ends the turn. Resolves when the caller may be told that it sends too much, and to come back after this time; to how long
+   * that took, in ms.
+   */
+  readonly holdRefusal: (afterMs: number) => Promise<number>
   /** Ends the turn: the response was sent, or continues as a stream. */
   readonly end: () => void
 }
@@ -125,10 +128,10 @@ export const createRequestTurn = (
       if (!isOver) release = bodies.add(own, { bytes, giveUp })
     },
     holdRefusal: async afterMs => {
-      if (isOver) return
+      if (isOver) return 0
       end()
       closed = new AbortController()
-      await refusals.hold(own, afterMs, closed.signal)
+      return refusals.hold(own, afterMs, closed.signal)
     },
     end,
   }

@@ -186,8 +186,13 @@ const respondInVersion = (endpoint: AnyRoute, dependencies: Exchange) => {
   }
 }
 
-const holdRefusal = async (res: Outgoing, { code, extras }: Problem): Promise<void> => {
-  if (code === 'rate_limited') await turnOf(res).holdRefusal((retryOf(code, extras).after_seconds ?? 0) * SECOND_MS)
+/** The problem to send, once it may be sent: with what is left of its Retry-After. */
+const held = async (res: Outgoing, problem: Problem): Promise<Problem> => {
+  const { code, extras } = problem
+  if (code !== 'rate_limited') return problem
+  const { after_seconds = 0 } = retryOf(code, extras)
+  const heldSeconds = Math.floor((await turnOf(res).holdRefusal(after_seconds * SECOND_MS)) / SECOND_MS)
+  return new Problem(code, { ...extras, afterSeconds: Math.max(1, after_seconds - heldSeconds) })
 }
 
 const respond = async (req: Incoming, res: Outgoing, endpoint: AnyRoute, { pipeline, logger, usage }: Exchange) => {
@@ -197,8 +202,7 @@ const respond = async (req: Incoming, res: Outgoing, endpoint: AnyRoute, { pipel
     const problem = error instanceof Problem ? error : new Problem('internal_error')
     if (problem !== error)
       logger.error({ correlationId: res.locals['correlationId'], trace_id: traceIdOf(req), error }, 'unexpected error')
-    await holdRefusal(res, problem)
-    sendProblem(req, res, problem)
+    sendProblem(req, res, await held(res, problem))
   } finally {
     const { correlationId, startedAt, tenant, client, route } = res.locals
     const { version, refusal } = requestedVersionOf(res)

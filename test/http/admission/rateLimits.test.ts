@@ -72,7 +72,7 @@ describe('rate limits', () => {
     expect(refused.body.retry).to.deep.include({ retryable: true, strategy: 'same_request' })
   })
 
-  it('hold a refusal of a caller who did not wait, with the time that it was told', async () => {
+  it('hold a refusal of a caller who did not wait, and tell it the rest of the time', async () => {
     const release = Promise.withResolvers<void>()
     const held: unknown[] = []
     const api = await instance(
@@ -82,6 +82,7 @@ describe('rate limits', () => {
           hold: async (account, afterMs) => {
             held.push([account.tenant, afterMs])
             await release.promise
+            return 4_000
           },
         },
       },
@@ -93,7 +94,8 @@ describe('rate limits', () => {
     await eventually(async () => held.length > 0)
     expect([held, isAnswered]).to.deep.equal([[[TENANT, 7_000]], false])
     release.resolve()
-    expect((await refused).status).to.equal(429)
+    const { status, headers, body } = await refused
+    expect([status, headers.get('retry-after'), body.retry.after_seconds]).to.deep.equal([429, '3', 3])
   })
 
   it('accept requests again when the window is over', async () => {

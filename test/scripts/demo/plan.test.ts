@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { decimalOf, minorUnitsOf } from '../../../scripts/demo/money.ts'
 import { planOf, sumsOf } from '../../../scripts/demo/plan.ts'
-import { sources } from './sources.ts'
+import { sources } from '../../../scripts/demo/sources.ts'
 
 describe('amounts of the demo', () => {
   for (const [decimal, currency, units] of [

@@ -8,7 +8,7 @@ import { planOf, sumsOf } from '../../../scripts/demo/plan.ts'
 import { forEach } from '../../../scripts/demo/planExecution.ts'
 import { renewing } from '../../../scripts/demo/tokens.ts'
 import { rejectionOf } from '../../support/rejection.ts'
-import { sources } from './sources.ts'
+import { sources } from '../../../scripts/demo/sources.ts'
 
 describe('the runner of the demo', () => {
   it('processes all items, eight concurrently at most', async () => {
