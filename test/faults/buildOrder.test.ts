@@ -12,7 +12,7 @@ import { eventually } from '../support/eventually.ts'
 import { removeFolder } from '../support/folders.ts'
 import { rejectionOf } from '../support/rejection.ts'
 import { temporaryDirectory } from '../support/service.ts'
-import type { Build } from '../upgrade/builds.ts'
+import type { Build } from '../support/builds.ts'
 import { openPlace, type Place } from '../upgrade/instances.ts'
 import { AUDIENCE, startServers } from '../upgrade/servers.ts'
 
