@@ -25,6 +25,7 @@ const SESSION_MS = 6_000
 const HEARTBEAT_MS = 1_500
 /** Longer than a broker takes to start, or to move what it leads to another one. */
 const REFUSED_MAX_MS = 60_000
+const WATCH_EVERY_MS = 1_000
 
 const clientOf = ({ brokers, ssl, sasl }: KafkaConsumer['kafka']): Kafka =>
   new Kafka({
@@ -86,14 +87,15 @@ const readRemaining = async (client: Kafka, copy: Copy): Promise<Map<string, big
   }
 }
 
-const refusal = (error: unknown, refusedMaxMs: number): StartupError =>
-  isTransient(error)
-    ? new StartupError(
-        `Kafka has refused for ${refusedMaxMs / 1_000} s: ${reasonOf(error)}. If its brokers are starting, wait until they have, ` +
-          'then run this command again.',
-        error,
-      )
-    : new StartupError(`Kafka does not give what is asked for: ${error instanceof Error ? error.message : ''}`, error)
+const refusedFor = (ms: number, error: unknown): StartupError =>
+  new StartupError(
+    `Kafka has refused for ${ms / 1_000} s: ${reasonOf(error)}. If its brokers are starting, wait until they have, then run this ` +
+      'command again.',
+    error,
+  )
+
+const refusal = (error: unknown): StartupError =>
+  new StartupError(`Kafka does not give what is asked for: ${error instanceof Error ? error.message : ''}`, error)
 
 /** Long because the callbacks of one consumer share its progress and its end. */
 export const consumeKafka = async (options: KafkaConsumer): Promise<void> => {
@@ -101,7 +103,7 @@ export const consumeKafka = async (options: KafkaConsumer): Promise<void> => {
   const client = clientOf(kafka)
   const reading = repeatTransient(() => readRemaining(client, copy), refusedMaxMs, signal)
   const remaining = await reading.catch((error: unknown) => {
-    throw refusal(error, refusedMaxMs)
+    throw isTransient(error) ? refusedFor(refusedMaxMs, error) : refusal(error)
   })
   if (signal.aborted || (!follow && remaining.size === 0)) return
   const { topics, group } = copy.state()
@@ -115,11 +117,15 @@ export const consumeKafka = async (options: KafkaConsumer): Promise<void> => {
   signal.addEventListener('abort', () => end(), { once: true })
   ended.catch(() => undefined)
   let progressAtMs = performance.now()
+  let trouble: unknown = new Error('it delivers nothing, or accepts no progress')
   consumer.on(consumer.events.CRASH, ({ payload: { restart, error } }) => {
-    if (!restart) return fail(error)
-    // A consumer that follows outlasts every outage.
-    if (!follow && performance.now() - progressAtMs > refusedMaxMs) fail(refusal(error, refusedMaxMs))
+    trouble = error
+    if (!restart) fail(error)
   })
+  // kafkajs repeats without limit, which is right for a consumer that follows.
+  const watch = setInterval(() => {
+    if (!follow && performance.now() - progressAtMs > refusedMaxMs) fail(refusedFor(refusedMaxMs, trouble))
+  }, WATCH_EVERY_MS)
   let isBroken = false
   const takeBatch = async (payload: EachBatchPayload): Promise<void> => {
     const { batch } = payload
@@ -144,8 +150,10 @@ export const consumeKafka = async (options: KafkaConsumer): Promise<void> => {
     await consumer.connect()
     await consumer.subscribe({ topics: [...topics], fromBeginning: true })
     await consumer.run({ autoCommit: false, eachBatch: takeBatch })
+    progressAtMs = performance.now()
     await ended
   } finally {
+    clearInterval(watch)
     await consumer.disconnect()
   }
 }
