@@ -20,7 +20,9 @@ export const openKafkaProxy = async () => {
 
   const pass = (client: Socket): void => {
     const server = connect({ host: '127.0.0.1', port: target })
-    const end = (): void => [client, server].forEach(socket => socket.destroy())
+    const end = (): void => {
+      for (const socket of [client, server]) socket.destroy()
+    }
     for (const socket of [client, server]) {
       sockets.add(socket.setNoDelay(true))
       socket.on('error', end).on('close', end)

@@ -60,10 +60,11 @@ const readRanges = async (client: KafkaClient, ranges: readonly Range[]): Promis
   const { promise: complete, resolve, reject } = Promise.withResolvers<void>()
   complete.catch(() => undefined)
   consumer.on(consumer.events.CRASH, ({ payload }) => reject(payload.error))
-  const takeBatch = async ({ batch, isStale }: EachBatchPayload): Promise<void> => {
+  const takeBatch = async (payload: EachBatchPayload): Promise<void> => {
+    const { batch } = payload
     const place = `${batch.topic}/${batch.partition}`
     const end = missing.get(place)
-    if (end === undefined || isStale()) return
+    if (end === undefined || payload.isStale()) return
     for (const message of batch.messages)
       if (BigInt(message.offset) < end) facts.push(publishedOf(batch.topic, message))
     if (BigInt(batch.lastOffset()) + 1n >= end) missing.delete(place)
