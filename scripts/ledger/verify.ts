@@ -134,7 +134,10 @@ export const verifyCommand = new Command('verify')
     'with --heads: the time of the export, as you know it (RFC 3339); heads that were signed later may be beyond its end',
     timeFrom,
   )
-  .option('--after <id>', 'with --only texts: begin after the row with this id, where an interrupted run has ended')
+  .option(
+    '--after <id>',
+    'with --only texts: begin after the row with this id, where an interrupted run has ended; earlier rows are not counted',
+  )
   .addOption(jsonOption('print JSON: {ok, checks: [{check, detail, counts?, findings: [{kind, detail, place?}]}]}'))
   .addHelpText(
     'after',

@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { openDatabase } from '../../../src/adapters/postgres/database.ts'
+import { progressFor } from '../../../scripts/ledger/progress.ts'
+import { textsCheck } from '../../../scripts/ledger/verify/texts.ts'
 import { countLost, REFERRING } from '../../../src/personalTexts/lostTexts.ts'
 import type { Database } from '../../../src/ports.ts'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf, pay } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
+import { rejectionOf } from '../../support/rejection.ts'
 import { sharedService } from '../../support/service.ts'
 import { ledger, tidyUp } from './fixtures.ts'
 
@@ -76,6 +79,18 @@ describe('npm run ledger -- verify --only texts', () => {
       ['payments_v1', 1],
     ])
     expect((await ledger(['verify', '--after', payment])).stderr).to.equal('--after goes with --only texts.\n')
+  })
+
+  it('keeps the place at which it was interrupted', async () => {
+    const texts = { after: '' }
+    const signal = AbortSignal.abort(new Error('interrupted'))
+    const startProgress = progressFor({ json: true })
+    const unused = undefined as never
+    const sources = { store: unused, config: unused, world: unused, database, texts, signal, startProgress }
+    expect((await rejectionOf(textsCheck.run(sources))).message).to.equal('interrupted')
+    expect(texts.after).to.match(/^ord_/)
+    await rejectionOf(textsCheck.run(sources))
+    expect(texts.after, 'after the last order').to.match(/^pay_/)
   })
 
   it('reads rows in pages, each once', async () => {
