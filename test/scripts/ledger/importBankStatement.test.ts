@@ -14,7 +14,7 @@ import { folderWith, ledger, serving, tidyUp } from './fixtures.ts'
 const TENANT = 'reconciled'
 
 /** The lines of each status but `matched`, of which there are fourteen times as many. */
-const EACH = breadth(10, 50)
+const EACH = breadth(20, 50)
 const MATCHED = 14 * EACH
 const EXPECTED = 10
 const LINES = MATCHED + 6 * EACH
