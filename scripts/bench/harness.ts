@@ -156,9 +156,11 @@ export const createHarness = async (log: (line: string) => void, { withKafka = t
 }
 export type Harness = Awaited<ReturnType<typeof createHarness>>
 
+const QUIET = ['--disable-warning=ExperimentalWarning', '--disable-warning=TimeoutNegativeWarning']
+
 /** `ready` resolves to the line before `ready`. The process is stopped with the harness. */
 const startNode = ({ releases }: Start, args: readonly string[], env: Readonly<Record<string, string>>) => {
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...args], {
+  const child = spawn(process.execPath, [...QUIET, ...args], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

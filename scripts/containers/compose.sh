@@ -8,6 +8,12 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../.."
 
+# Debian's 1.0.3 ignores which services are named.
+if [[ ! $(podman-compose version) =~ podman-compose\ version\ (1\.([6-9]|[1-9][0-9])|[2-9]) ]]; then
+  echo 'This needs podman-compose 1.6: pip install podman-compose==1.6.0' >&2
+  exit 1
+fi
+
 readonly DATA=$PWD/.data/containers
 export ISSUER_DIR=$DATA/issuer CONTAINERS_CONF="$here/containers.conf" BUILDAH_FORMAT=docker
 umask 077

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { StartupError, systemCode } from '../../src/lib/startupError.ts'
@@ -54,7 +54,8 @@ const intact = async (libsDir: string): Promise<boolean> => {
 }
 
 const resolveInto = async (folder: string): Promise<void> => {
-  const goal = ['dependency:copy-dependencies', `-DoutputDirectory=${folder}`, '-DincludeScope=runtime']
+  // Maven takes a relative path as one from the folder of the pom.
+  const goal = ['dependency:copy-dependencies', `-DoutputDirectory=${resolve(folder)}`, '-DincludeScope=runtime']
   try {
     await run('mvn', ['-q', '-B', '-f', POM, ...goal], { timeout: MAVEN_TIMEOUT_MS, maxBuffer: OUTPUT_MAX_BYTES })
   } catch (error) {

@@ -131,11 +131,11 @@ const examineStores = async (connections: Connections): Promise<Examined> => {
 
 const examineDependencies = async (connections: Connections): Promise<Examined> => {
   const { config, addresses } = connections
-  const { api, kafka, issuer, metrics } = addresses
+  const { api, issuer, metrics } = addresses
   const [reached, stores, brokers, keys, operator, collectors] = await Promise.all([
     api === null ? unknown('API', 'LEDGER_DATA_DIR') : checkApi(api),
     examineStores(connections),
-    checkKafka(kafka, config),
+    checkKafka(addresses, config),
     issuer === null ? unknown('issuer', 'OIDC_ISSUER') : checkIssuer(issuer),
     checkMetrics(metrics),
     checkCollectors(config),
@@ -201,8 +201,8 @@ export const doctorCommand = new Command('doctor')
   .addHelpText(
     'after',
     '\nChecks the configuration, Node, the data directory and its disk, the API, the event store and the rights on it, Postgres,\n' +
-      'Kafka and its topics, the issuer, the metrics, versions, the builds that run, the clock, the locks, suspended tenants and those near their quota of bytes, whether\n' +
-      'tables and log belong together, and how far the projections, the processes and the publisher are behind the log. Exit code 1 if anything is down or behind.\n' +
+      'Kafka, its topics and whether their newest facts are in the log, the issuer, the metrics, versions, the builds that run, the\n' +
+      'clock, the locks, suspended tenants and those near their quota of bytes, whether tables and log belong together, and how far the projections, the processes and the publisher are behind the log. Exit code 1 if anything is down or behind.\n' +
       'addresses: {api, event_store, postgres, kafka, issuer, metrics}. A check that could not be made is printed as `not checked:`, which is no verdict; exit code 1.',
   )
   .action(async (options: Options) => {

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import type { Context, Ledger } from '../../src/commands/commandHandler.ts'
 import {
+  eraseLostTexts,
   erasePersonalTexts,
   type Erasure,
   type PersonalRecord,
@@ -19,6 +20,7 @@ type Options = {
   readonly customerReference?: string
   readonly paymentReference?: string
   readonly token?: string
+  readonly lost?: boolean
   readonly json: boolean
 }
 
@@ -48,8 +50,17 @@ const sentencesOf = ({ erased, erased_before }: Erasure): readonly string[] => [
   ...(erased.length + erased_before.length === 0 ? ['There is no such text.'] : []),
 ]
 
+const eraseLost = ({ customerReference, paymentReference, token, ...options }: Options): Promise<Erasure> => {
+  if ([customerReference, paymentReference, token].some(text => text !== undefined))
+    throw new StartupError('Name one text, or all that were lost by --lost.')
+  const tenant = checkedTenant(options.tenant)
+  return withStores('personal-data', ({ ledger, database }) =>
+    eraseLostTexts(database, ledger, tenant, operatorContext(tenant)),
+  )
+}
+
 const erase = async (options: Options): Promise<void> => {
-  const erasure = await execute(options, erasePersonalTexts)
+  const erasure = await (options.lost === true ? eraseLost(options) : execute(options, erasePersonalTexts))
   if (options.json) return printJson({ tenant: options.tenant, ...erasure })
   for (const sentence of sentencesOf(erasure)) print(sentence)
 }
@@ -91,7 +102,9 @@ export const personalDataCommand = new Command('personal-data')
       'erase',
       'Erases a text permanently; a repetition erases nothing more.',
       '{tenant, erased: [token], erased_before: [token]}',
-    ).action(erase),
+    )
+      .option('--lost', 'instead of one text: all that `ledger verify --only texts` finds lost, which no dump has')
+      .action(erase),
   )
   .addCommand(
     subcommand(

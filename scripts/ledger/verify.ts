@@ -4,13 +4,14 @@ import { StartupError } from '../../src/lib/startupError.ts'
 import { AnotherLog, checkLog, isMismatch, logIn, logOf } from '../../src/logIdentity/logIdentity.ts'
 import { relationExists } from '../../src/schema/existingRelations.ts'
 import { verifyFolder } from './evidence/folder.ts'
-import { interruptible } from './interruption.ts'
+import { commandLine, interruptible } from './interruption.ts'
 import { jsonOption, print, printJson } from './print.ts'
 import { progressFor } from './progress.ts'
 import { withStores } from './stores.ts'
 import { booksCheck } from './verify/books.ts'
 import { type Checked, nothingCompared, type Outcome, type Verified, type VerifyCheck } from './verify/check.ts'
 import { evidenceCheck } from './verify/evidence.ts'
+import { textsCheck } from './verify/texts.ts'
 
 /** The tables in Postgres are made from the log in the event store. */
 const logCheck: VerifyCheck = {
@@ -32,7 +33,7 @@ const logCheck: VerifyCheck = {
 }
 
 /** The checks of a running service or of the configured stores, in their order. */
-const CHECKS: readonly VerifyCheck[] = [logCheck, booksCheck, evidenceCheck]
+const CHECKS: readonly VerifyCheck[] = [logCheck, booksCheck, evidenceCheck, textsCheck]
 
 type Options = {
   readonly json: boolean
@@ -40,6 +41,7 @@ type Options = {
   readonly key?: readonly string[]
   readonly heads?: string
   readonly asOf?: number
+  readonly after?: string
 }
 
 const selected = (only: string | undefined): readonly VerifyCheck[] => {
@@ -90,12 +92,17 @@ const printOutcomes = (outcomes: readonly Checked[], isCompared: boolean, advice
 }
 
 /** An export of evidence needs no service; without a folder the stores of the service are verified. */
-const verify = (folder: string | undefined, { only, key, heads, asOf, json }: Options, signal: AbortSignal) => {
+const verify = (
+  folder: string | undefined,
+  { only, key, heads, asOf, json }: Options,
+  texts: Verified['texts'],
+  signal: AbortSignal,
+) => {
   const startProgress = progressFor({ json })
   if (folder === undefined) {
     const checks = selected(only)
     return withStores('verify', ({ ledger: { store, world }, database, config }) =>
-      runAll(checks, { store, world, database, config, startProgress, signal }),
+      runAll(checks, { store, world, database, config, startProgress, texts, signal }),
     )
   }
   return verifyFolder({ folder, keys: key, heads, asOfMs: asOf, startProgress, signal })
@@ -127,14 +134,27 @@ export const verifyCommand = new Command('verify')
     'with --heads: the time of the export, as you know it (RFC 3339); heads that were signed later may be beyond its end',
     timeFrom,
   )
+  .option(
+    '--after <id>',
+    'with --only texts: begin after the row with this id, where an interrupted run has ended; earlier rows are not counted',
+  )
   .addOption(jsonOption('print JSON: {ok, checks: [{check, detail, counts?, findings: [{kind, detail, place?}]}]}'))
   .addHelpText(
     'after',
-    '\nChanges nothing. The last line is the verdict: Intact, Not intact, or Nothing was compared. Each difference is named with its place: edited, missing, reordered, truncated, surplus. A check\n' +
+    '\nChanges nothing. The last line is the verdict: Intact, Not intact, or Nothing was compared. Each difference is named with its place: edited, missing, reordered, truncated, surplus, text_lost. A check\n' +
       'that compared nothing although the log has events is a finding: not_compared. Progress is on stderr. Exit code 1 if\n' +
       'anything is found, or nothing was compared; 2 if anything could not be read.',
   )
   .action(async (folder: string | undefined, options: Options) => {
-    const outcomes = await interruptible(signal => verify(folder, options, signal))
+    if (options.after !== undefined && options.only !== textsCheck.name)
+      throw new StartupError('--after goes with --only texts.')
+    const texts = { after: options.after ?? '' }
+    // The other checks have no place in which they could continue.
+    const rest = ['verify', '--only', textsCheck.name, ...(options.json ? ['--json'] : []), '--after']
+    const goOn = () =>
+      commandLine(
+        options.only === textsCheck.name && texts.after !== '' ? [...rest, texts.after] : process.argv.slice(2),
+      )
+    const outcomes = await interruptible(signal => verify(folder, options, texts, signal), goOn)
     if (outcomes !== undefined) report(outcomes, options, folder === undefined ? undefined : NEXT_FOR_FOLDER)
   })

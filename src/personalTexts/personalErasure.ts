@@ -1,6 +1,7 @@
 import type { Database, Sql } from '../ports.ts'
 import type { Context, Ledger } from '../commands/commandHandler.ts'
-import { digestOf, type PersonalKind, type PersonalToken } from './personalTexts.ts'
+import { digestOf, kindOf, type PersonalKind, type PersonalToken } from './personalTexts.ts'
+import { lostTokens } from './lostTexts.ts'
 import { recordAuditedDecision } from '../commands/recordAuditedDecision.ts'
 
 /** Commands of operators, which are audit records that name the token alone. */
@@ -40,7 +41,7 @@ const find = async (sql: Sql, ledger: Ledger, selector: PersonalSelector): Promi
 const record = async (
   ledger: Ledger,
   operation: 'show_personal_data' | 'erase_personal_data',
-  records: readonly PersonalRecord[],
+  records: readonly Pick<PersonalRecord, 'token'>[],
   context: Context,
 ): Promise<void> => {
   const resources = records.length === 0 ? [null] : records.map(({ token }) => token)
@@ -80,4 +81,38 @@ export const erasePersonalTexts = async (
   )
   const before = records.filter(({ erased_at }) => erased_at !== null).map(({ token }) => token)
   return { erased: present, erased_before: before }
+}
+
+const LOST_AT_ONCE = 500
+
+/**
+ * Records the tenant's texts that were lost as erased, so that no check finds them any more. Then nothing may bring them back.
+ * Throws Unavailable: repeat it.
+ */
+export const eraseLostTexts = async (
+  { sql }: Pick<Database, 'sql'>,
+  ledger: Ledger,
+  tenant: string,
+  context: Context,
+): Promise<Erasure> => {
+  const erased: PersonalToken[] = []
+  for (;;) {
+    const tokens = await lostTokens(sql, tenant, LOST_AT_ONCE)
+    if (tokens.length > 0)
+      await record(
+        ledger,
+        'erase_personal_data',
+        tokens.map(token => ({ token })),
+        context,
+      )
+    const kinds = tokens.map(kindOf)
+    const inserted = await sql(
+      `insert into personal_texts (token, tenant_id, kind, digest, text, erased_at)
+        select token, $1, kind, '', null, now() from unnest($2::text[], $3::text[]) as lost (token, kind)
+        on conflict do nothing returning token`,
+      [tenant, tokens, kinds],
+    )
+    if (inserted.length === 0) return { erased, erased_before: [] }
+    erased.push(...tokens)
+  }
 }

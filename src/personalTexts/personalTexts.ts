@@ -36,6 +36,9 @@ const isTokenOf = (kind: PersonalKind, value: unknown): value is PersonalToken =
 export const isPersonalToken = (value: unknown): value is PersonalToken =>
   isTokenOf('customer_reference', value) || isTokenOf('payment_reference', value)
 
+export const kindOf = (token: PersonalToken): PersonalKind =>
+  isTokenOf('customer_reference', token) ? 'customer_reference' : 'payment_reference'
+
 const MEMBERS = Object.entries(PERSONAL_MEMBERS)
 
 /** The members of the row that have a token. */

@@ -4,6 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { MANIFEST_TOPICS } from '../../projections/factTopics.ts'
 import type { Kafka } from '../../scripts/kafka/broker.ts'
+import { openCopy } from '../../scripts/ledger/consume/copy.ts'
+import { consumeKafka } from '../../scripts/ledger/consume/kafka.ts'
+import { findFreePort } from '../../src/embedded/freePorts.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
 import { openFactBus } from '../../src/adapters/kafka/factBus.ts'
 import { run, start } from '../scripts/cli.ts'
 import { breadth } from '../support/breadth.ts'
@@ -11,6 +15,8 @@ import { anOrder, aPayment, approvedInvoice, type Client, clientOf } from '../su
 import { inParallel, pay } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { describeWithOwnBroker, readTopic } from '../support/kafka.ts'
+import { NOT_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH, openKafkaProxy } from '../support/kafkaProxy.ts'
+import { rejectionOf } from '../support/rejection.ts'
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service.ts'
 import { startBroker } from '../support/preparedBroker.ts'
 import { removeFolder } from '../support/folders.ts'
@@ -46,12 +52,16 @@ describeWithOwnBroker('ledger consume, from Kafka', () => {
   let service: ServiceProcess
   let folder: string
   let copies = 0
+  let proxy: Awaited<ReturnType<typeof openKafkaProxy>>
   const clients: Client[] = []
 
   before(async () => {
     dataDir = await temporaryDirectory()
     await mkdir(join(dataDir, 'kafka'))
-    kafka = await startBroker({ dataDir: join(dataDir, 'kafka') })
+    proxy = await openKafkaProxy()
+    const port = await findFreePort('127.0.0.1')
+    proxy.lead(port)
+    kafka = await startBroker({ dataDir: join(dataDir, 'kafka'), port, advertisedPort: proxy.port })
     service = await startProcess(join(dataDir, 'ledger'), { KAFKA_BROKERS: kafka.brokers.join(',') })
     for (const tenant of TENANTS) clients.push(clientOf(service.api, await service.token({ tenant })))
     await trade(24)
@@ -60,6 +70,7 @@ describeWithOwnBroker('ledger consume, from Kafka', () => {
   after(async () => {
     await service?.end('SIGTERM')
     await kafka?.stop()
+    await proxy?.close()
     await removeFolder(dataDir)
   })
   beforeEach(() => {
@@ -165,6 +176,35 @@ describeWithOwnBroker('ledger consume, from Kafka', () => {
     expect([code, report.ok], JSON.stringify(report)).to.deep.equal([0, true])
     for (const { ranges, unproved } of report.topics) expect([ranges.length >= 2, unproved]).to.deep.equal([true, 0])
     expect(await copied()).to.deep.equal(await served())
+  })
+
+  it('waits for a broker that is not the coordinator of its group yet', async () => {
+    for (const request of [OFFSET_FETCH, OFFSET_COMMIT]) {
+      proxy.refuse(request, NOT_COORDINATOR, 3)
+      await consume()
+      expect(proxy.replaced(), `${request}`).to.equal(3)
+      expect(await copied()).to.deep.equal(await served())
+      folder = `${folder}-anew`
+    }
+  })
+
+  it('ends with one sentence when the broker does not become the coordinator of its group', async () => {
+    for (const [request, reason] of [
+      [OFFSET_FETCH, 'This is not the correct coordinator for this group'],
+      [OFFSET_COMMIT, 'it delivers nothing, or accepts no progress'],
+    ] as const) {
+      proxy.refuse(request, NOT_COORDINATOR, Number.POSITIVE_INFINITY)
+      const copy = await openCopy(`${folder}-${request}`, { from: 'kafka', topics: undefined }, MANIFEST_TOPICS)
+      const { signal } = new AbortController()
+      const consuming = { kafka: { brokers: kafka.brokers }, copy, follow: false, signal, onProgress: () => undefined }
+      const error = await rejectionOf(consumeKafka({ ...consuming, refusedMaxMs: 3_000 }))
+      await copy.close()
+      expect(error).to.be.instanceOf(StartupError)
+      expect(error.message).to.equal(
+        `Kafka has refused for 3 s: ${reason}. If its brokers are starting, wait until they have, then run this command again.`,
+      )
+    }
+    proxy.refuse(OFFSET_FETCH, NOT_COORDINATOR, 0)
   })
 
   it('drops duplicates', async () => {

@@ -43,10 +43,13 @@ describe('an export that was accepted', () => {
   })
 })
 
-describe('an export of 5,000 payments', () => {
+/** More rows than one batch of the query (500), in seven chunks. */
+const PAYMENTS = 1_500
+
+describe(`an export of ${PAYMENTS} payments`, () => {
   let worker: ExportWorker
   before(async () => {
-    worker = await openExportWorker(5_000)
+    worker = await openExportWorker(PAYMENTS)
   })
   after(() => worker?.close())
 

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { appendFile, cp, mkdir, mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { ensureJars } from '../../scripts/kafka/jars.ts'
@@ -185,5 +185,11 @@ describe('npm run kafka', () => {
     await ensureJars(copy, line => reports.push(line))
     expect(reports).to.have.length(1)
     expect(await readFile(join(copy, jar))).to.deep.equal(await readFile(join(LIBS, jar)))
+  })
+
+  it('fetches the jars into a folder that is relative to the working directory', async () => {
+    const libs = join(folder, 'fetched')
+    await ensureJars(relative(process.cwd(), libs), () => undefined)
+    expect(await readdir(libs)).to.deep.equal(await readdir(LIBS))
   })
 })

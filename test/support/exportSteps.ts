@@ -143,6 +143,8 @@ export const withTextsOf = async (postgres: PostgresClient, views: readonly Read
 }
 
 const CONCURRENCY = 64
+/** A chunk of an export has 256 KiB: with this note, 1,500 payments fill seven. */
+const NOTE = 'n'.repeat(500)
 
 /** Writes payments directly into the log, in numbers for which requests would take too long. */
 export const manyPayments = async (store: EventStore, tenant: string, count: number): Promise<void> => {
@@ -161,7 +163,7 @@ export const manyPayments = async (store: EventStore, tenant: string, count: num
     const reference_stream = randomId('ref', world)
     const claim = { key_hash: '', caller: { subject: 's', client: 'c' }, fingerprint: '', request: {}, expires_at: '' }
     const events: PaymentEvent[] = [
-      { type: 'PaymentInitiated', data: { ...terms, metadata: { n: String(n) }, claim, reference_stream } },
+      { type: 'PaymentInitiated', data: { ...terms, metadata: { n: String(n), first: NOTE, second: NOTE }, claim, reference_stream } },
       n % 11 === 0
         ? { type: 'PaymentFailed', data: { ...terms, code: 'declined', held_by: null } }
         : { type: 'PaymentSucceeded', data: terms },

@@ -25,6 +25,7 @@ export type Place = {
 export type Replacement = { readonly endedAfterMs: number; readonly readyAfterMs: number }
 
 const POLL_MS = 50
+const QUIET = ['--disable-warning=ExperimentalWarning', '--disable-warning=TimeoutNegativeWarning']
 const READY_MAX_MS = 180_000
 /** The service ends within 20 s. */
 const END_MAX_MS = 30_000
@@ -57,7 +58,7 @@ export const openPlace = async (options: PlaceOptions, cleanup: CleanupStack): P
     const { PATH, HOME } = process.env
     const places = { PORT: String(port), LEDGER_DATA_DIR: dataDir, LEDGER_ROLES: ROLES[role], LEDGER_PROCESSES: '1' }
     // In a process group of its own, so that Ctrl-C reaches the rehearsal only.
-    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', 'src/main.ts'], {
+    const child = spawn(process.execPath, [...QUIET, 'src/main.ts'], {
       cwd: build.root,
       env: { PATH, HOME, METRICS_PORT: 'off', ...UNLIMITED_SETTINGS, ...settings, ...places },
       detached: true,

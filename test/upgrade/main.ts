@@ -74,8 +74,9 @@ await new Command('npm run upgrade --')
   .addHelpText(
     'after',
     '\nRevisions are checked out with git worktree into a temporary folder, and run with the dependencies of this one. Ctrl-C\n' +
-      'removes everything. The exit code is 1 if anything was lost, doubled or refused; a connection that breaks off while an\n' +
-      'instance is replaced is no failure if the same request, with the same key, succeeds afterwards.',
+      'removes everything. The exit code is 1 if anything was lost, doubled or refused. The report counts what clients must\n' +
+      'survive while an instance is replaced: connections reset or refused, and answers with `shutting_down` or `overloaded`.\n' +
+      'They are no findings if the same request, with the same key, succeeds afterwards; every `other` failure is one.',
   )
   .action(async (options: Options) => {
     process.exitCode = await main(options, stopSignal())

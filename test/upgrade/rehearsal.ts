@@ -12,7 +12,7 @@ import type { Build } from '../support/builds.ts'
 import { runChecks } from './checks.ts'
 import { openPlace, type Place } from './instances.ts'
 import { type Load, startLoad } from './load.ts'
-import { createRequests, type Requests } from './requests.ts'
+import { createRequests, describeFailures } from './requests.ts'
 import { type Servers, startServers } from './servers.ts'
 
 /**
@@ -130,16 +130,6 @@ const followCopy = async (folder: string, api: string, { token }: Load, signal: 
   }
 }
 
-const countsLines = ({ counts }: Requests, { runs, streamed }: Load): readonly string[] => {
-  const { requests, refused, reset, deferred, failures } = counts
-  const told = [...deferred].map(([code, count]) => `, ${count} answered with ${code}`).join('')
-  return [
-    `${requests} requests for ${runs.length} invoices; the event stream was opened ${streamed.connections} times`,
-    `${reset} connections reset, ${refused} refused${told}; each resolved by the same request with the same key`,
-    ...[...failures].map(([what, count]) => `FAILED ${count} times: ${what}`),
-  ]
-}
-
 /** Resolves to the findings, none when all is well. */
 export const rehearse = async (rehearsal: Rehearsal, cleanup: CleanupStack): Promise<readonly string[]> => {
   const { from, to, folder, signal, report } = rehearsal
@@ -168,8 +158,12 @@ export const rehearse = async (rehearsal: Rehearsal, cleanup: CleanupStack): Pro
   await Promise.race([roll(), broken.promise, load.failed])
   await load.end()
   await endCopy()
-  for (const line of countsLines(requests, load)) report(line)
-  const findings = [...requests.counts.failures.keys()].map(what => `A request failed: ${what}.`)
+  const failures = describeFailures(requests.counts)
+  report(
+    `${requests.counts.requests} requests for ${load.runs.length} invoices; the event stream was opened ${load.streamed.connections} times`,
+  )
+  for (const line of failures.lines) report(line)
+  const findings = [...failures.findings]
   const { EVENTSTORE_URL: eventStoreUrl } = servers.settings
   const checked = { load, settings: commands, eventStoreUrl: String(eventStoreUrl), copies, api: first.api }
   for await (const check of runChecks({ ...checked, hasKafka: servers.hasKafka })) {

@@ -1,5 +1,7 @@
 import { type Admin, type EachBatchPayload, Kafka, type KafkaMessage, logLevel, type SASLOptions } from 'kafkajs'
+import { isTransient, repeatTransient } from '../../../src/adapters/kafka/transientErrors.ts'
 import { MANIFESTS_TOPIC } from '../../../src/commands/manifests.ts'
+import { reasonOf } from '../../../src/lib/connectionFailures.ts'
 import type { KafkaConfig as Settings } from '../../../src/settings/config.ts'
 import { StartupError } from '../../../src/lib/startupError.ts'
 import type { Copy } from './copy.ts'
@@ -11,6 +13,8 @@ type KafkaConsumer = {
   readonly follow: boolean
   readonly signal: AbortSignal
   readonly onProgress: () => void
+  /** How long transient refusals are waited for without progress; REFUSED_MAX_MS by default. */
+  readonly refusedMaxMs?: number
 }
 
 const CLIENT = 'ledger-consume'
@@ -19,6 +23,9 @@ const MAX_WAIT_MS = 250
 /** The session timeout, the shortest that brokers accept: a killed consumer keeps its partitions for this time. */
 const SESSION_MS = 6_000
 const HEARTBEAT_MS = 1_500
+/** Longer than a broker takes to start, or to move what it leads to another one. */
+const REFUSED_MAX_MS = 60_000
+const WATCH_EVERY_MS = 1_000
 
 const clientOf = ({ brokers, ssl, sasl }: KafkaConsumer['kafka']): Kafka =>
   new Kafka({
@@ -70,25 +77,34 @@ const endsOf = async (admin: Admin, { topics, group }: { topics: readonly string
   return ends
 }
 
-const remainingFor = async (client: Kafka, copy: Copy): Promise<Map<string, bigint>> => {
+const readRemaining = async (client: Kafka, copy: Copy): Promise<Map<string, bigint>> => {
   const admin = client.admin()
   try {
     await admin.connect()
     return await endsOf(admin, copy.state())
-  } catch (error) {
-    throw new StartupError(
-      `Kafka does not give what is asked for: ${error instanceof Error ? error.message : ''}`,
-      error,
-    )
   } finally {
     await admin.disconnect()
   }
 }
 
+const refusedFor = (ms: number, error: unknown): StartupError =>
+  new StartupError(
+    `Kafka has refused for ${ms / 1_000} s: ${reasonOf(error)}. If its brokers are starting, wait until they have, then run this ` +
+      'command again.',
+    error,
+  )
+
+const refusal = (error: unknown): StartupError =>
+  new StartupError(`Kafka does not give what is asked for: ${error instanceof Error ? error.message : ''}`, error)
+
 /** Long because the callbacks of one consumer share its progress and its end. */
-export const consumeKafka = async ({ kafka, copy, follow, signal, onProgress }: KafkaConsumer): Promise<void> => {
+export const consumeKafka = async (options: KafkaConsumer): Promise<void> => {
+  const { kafka, copy, follow, signal, onProgress, refusedMaxMs = REFUSED_MAX_MS } = options
   const client = clientOf(kafka)
-  const remaining = await remainingFor(client, copy)
+  const reading = repeatTransient(() => readRemaining(client, copy), refusedMaxMs, signal)
+  const remaining = await reading.catch((error: unknown) => {
+    throw isTransient(error) ? refusedFor(refusedMaxMs, error) : refusal(error)
+  })
   if (signal.aborted || (!follow && remaining.size === 0)) return
   const { topics, group } = copy.state()
   const consumer = client.consumer({
@@ -100,7 +116,16 @@ export const consumeKafka = async ({ kafka, copy, follow, signal, onProgress }: 
   const { promise: ended, resolve: end, reject: fail } = Promise.withResolvers<void>()
   signal.addEventListener('abort', () => end(), { once: true })
   ended.catch(() => undefined)
-  consumer.on(consumer.events.CRASH, ({ payload }) => void (payload.restart || fail(payload.error)))
+  let progressAtMs = performance.now()
+  let trouble: unknown = new Error('it delivers nothing, or accepts no progress')
+  consumer.on(consumer.events.CRASH, ({ payload: { restart, error } }) => {
+    trouble = error
+    if (!restart) fail(error)
+  })
+  // kafkajs repeats without limit, which is right for a consumer that follows.
+  const watch = setInterval(() => {
+    if (!follow && performance.now() - progressAtMs > refusedMaxMs) fail(refusedFor(refusedMaxMs, trouble))
+  }, WATCH_EVERY_MS)
   let isBroken = false
   const takeBatch = async (payload: EachBatchPayload): Promise<void> => {
     const { batch } = payload
@@ -116,6 +141,7 @@ export const consumeKafka = async ({ kafka, copy, follow, signal, onProgress }: 
     const offset = BigInt(batch.lastOffset()) + 1n
     await consumer.commitOffsets([{ topic, partition, offset: offset.toString() }])
     onProgress()
+    progressAtMs = performance.now()
     const place = `${topic}/${partition}`
     if (offset >= (remaining.get(place) ?? 0n)) remaining.delete(place)
     if (!follow && remaining.size === 0) end()
@@ -124,8 +150,10 @@ export const consumeKafka = async ({ kafka, copy, follow, signal, onProgress }: 
     await consumer.connect()
     await consumer.subscribe({ topics: [...topics], fromBeginning: true })
     await consumer.run({ autoCommit: false, eachBatch: takeBatch })
+    progressAtMs = performance.now()
     await ended
   } finally {
+    clearInterval(watch)
     await consumer.disconnect()
   }
 }

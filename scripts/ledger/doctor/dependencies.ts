@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { Admin } from 'kafkajs'
 import { z } from 'zod'
 import { MANIFEST_TOPICS, TOPIC_PARTITIONS } from '../../../projections/factTopics.ts'
+import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts'
 import { serverVersionOf } from '../../../src/adapters/eventstoredb/serverVersion.ts'
 import { openClient, refusalOf } from '../../../src/adapters/kafka/client.ts'
 import {
@@ -17,6 +18,7 @@ import { fetchJwksFrom } from '../../../src/identity/fetchJwks.ts'
 import type { Database, EventStore } from '../../../src/ports.ts'
 import { withoutPassword } from '../connections.ts'
 import { type Check, finding, notUsed, ok, orNotChecked, answered } from './finding.ts'
+import { checkPublishedFacts, type PublishedFacts } from './publishedFacts.ts'
 
 type Attempt<T> = { readonly value: T; readonly took: string } | { readonly failed: string; readonly error: unknown }
 
@@ -139,8 +141,27 @@ const checkTopics = async (admin: Admin): Promise<Check> => {
 
 const silent = { warn: () => undefined, info: () => undefined, debug: () => undefined }
 
-/** The checks of the broker and, if it responds, of the topics. */
-export const checkKafka = async (address: string | null, { kafka }: Config): Promise<readonly Check[]> => {
+/** None where the address of the event store is not known, of which there is a finding. */
+const checkFacts = async (
+  eventStore: string | null,
+  compared: Omit<PublishedFacts, 'store'>,
+): Promise<readonly Check[]> => {
+  if (eventStore === null) return []
+  const store = openEventStore({ connectionString: eventStore })
+  try {
+    return [await checkPublishedFacts({ ...compared, store })]
+  } finally {
+    await store.close()
+  }
+}
+
+type Addresses = { readonly kafka: string | null; readonly event_store: string | null }
+
+/** The checks of the broker and, if it responds, of the topics and the facts in them. */
+export const checkKafka = async (
+  { kafka: address, event_store }: Addresses,
+  { kafka }: Config,
+): Promise<readonly Check[]> => {
   if (address === null) return [notUsed('Kafka', 'not configured; the same facts are at GET /events')]
   const options = {
     brokers: address.split(','),
@@ -159,7 +180,8 @@ export const checkKafka = async (address: string | null, { kafka }: Config): Pro
     const tried = await attempt(describe)
     if ('value' in tried) {
       const broker = ok('Kafka', `${address}, brokers: ${tried.value}, ${tried.took}`)
-      return [broker, await orNotChecked('topics', () => checkTopics(admin))]
+      const topics = await orNotChecked('topics', () => checkTopics(admin))
+      return [broker, topics, ...(await checkFacts(event_store, { client, admin, options }))]
     }
     const refusal = refusalOf(tried.error, options)
     const error = refusal === undefined ? tried.error : new Error(refusal)

@@ -35,16 +35,16 @@ export const notChecked = (check: string, reason: string): Check => ({
 
 const CHECK_MAX_MS = 8_000
 
-/** Rejects if the work takes longer than CHECK_MAX_MS. */
-export const answered = <T>(work: Promise<T>): Promise<T> =>
-  within(work, CHECK_MAX_MS, () => {
-    throw new Error(`no answer in ${CHECK_MAX_MS / 1_000} s`)
+/** Rejects if the work takes longer. */
+export const answered = <T>(work: Promise<T>, maxMs: number = CHECK_MAX_MS): Promise<T> =>
+  within(work, maxMs, () => {
+    throw new Error(`no answer in ${maxMs / 1_000} s`)
   })
 
 /** A check that cannot be made keeps no other check from being made. */
-export const orNotChecked = async (check: string, work: () => Promise<Check>): Promise<Check> => {
+export const orNotChecked = async (check: string, work: () => Promise<Check>, maxMs?: number): Promise<Check> => {
   try {
-    return await answered(work())
+    return await answered(work(), maxMs)
   } catch (error) {
     return notChecked(check, reasonOf(error))
   }

@@ -32,6 +32,8 @@ export type Verified = {
   readonly config: Config
   readonly world: World
   readonly startProgress: StartProgress
+  /** The last row that the check of texts has read; where it begins, at first. */
+  readonly texts: { after: string }
   /** Aborts at Ctrl-C. */
   readonly signal: AbortSignal
 }

@@ -2,6 +2,7 @@ import { isIP, connect as openSocket, type Socket } from 'node:net'
 import { connect as openTls, type ConnectionOptions } from 'node:tls'
 import {
   type Admin,
+  type Consumer,
   type ISocketFactory,
   Kafka,
   type KafkaConfig,
@@ -38,6 +39,7 @@ export type FactBusOptions = {
 export type KafkaClient = {
   producer(): Producer
   admin(): Admin
+  consumer(groupId: string): Consumer
   /** Ends every connection at once, also a half-open one, for which kafkajs would wait without limit. */
   drop(): void
 }
@@ -50,6 +52,9 @@ const KEEP_ALIVE_MS = 30_000
 const RETRY_MIN_MS = 50
 const RETRY_MAX_MS = 500
 const ADMIN_RETRIES = 5
+/** The broker's wait for messages of a consumer that has read all, and what it sends of a partition at once. */
+const MAX_WAIT_MS = 250
+const READ_MAX_BYTES = 131_072
 
 const logTo =
   (logger: KafkaLogger): logCreator =>
@@ -103,8 +108,8 @@ export const openClient = (options: FactBusOptions): KafkaClient => {
     warn: (details, message) => void (connections.dropped || options.logger.warn(details, message)),
   }
   const kafka = new Kafka(configOf(options, unlessDropped, connections))
-  const opened: (Producer | Admin)[] = []
-  const keep = <T extends Producer | Admin>(client: T): T => {
+  const opened: (Producer | Admin | Consumer)[] = []
+  const keep = <T extends Producer | Admin | Consumer>(client: T): T => {
     opened.push(client)
     return client
   }
@@ -119,6 +124,8 @@ export const openClient = (options: FactBusOptions): KafkaClient => {
         }),
       ),
     admin: () => keep(kafka.admin({ retry: { retries: ADMIN_RETRIES, initialRetryTime: RETRY_MIN_MS } })),
+    consumer: groupId =>
+      keep(kafka.consumer({ groupId, maxWaitTimeInMs: MAX_WAIT_MS, maxBytesPerPartition: READ_MAX_BYTES })),
     drop() {
       connections.dropped = true
       for (const socket of connections.sockets) socket.destroy(new Error('The connection was given up.'))

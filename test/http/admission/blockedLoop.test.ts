@@ -11,7 +11,7 @@ const BLOCKED_MAX_MS = 30_000
 const ROUNDS = 3
 const NOTICED_AFTER = 4
 /** More than can begin while the loop is late, and fewer than one caller may have waiting. */
-const WHILE_BLOCKED = 400
+const WHILE_BLOCKED = 150
 
 /** Runs inside the service: blocks the loop at a signal, until another one. */
 const INJECTED = `

@@ -11,7 +11,7 @@ const DELAY_MAX_MS = 200
 /** More requests than may be in flight, from several callers, since the share of each caller is limited. */
 const FLOOD = 1_300
 const FLOODING = 8
-const FLOOD_MS = 2_500
+const FLOOD_MS = 1_500
 /** Few enough for all to be served: they measure the throughput of the service on this machine under its present load. */
 const USUAL_CLIENTS = 40
 const FLOOD_COST_MAX = 4

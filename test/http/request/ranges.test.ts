@@ -81,7 +81,7 @@ describe('the file of an export in parts', () => {
     service = await sharedService()
     client = clientOf(service.api, await service.token({ tenant: TENANT }))
     const store = openEventStore({ connectionString: service.addresses.event_store })
-    await manyPayments(store, TENANT, 2_000)
+    await manyPayments(store, TENANT, 700)
     await store.close()
     id = await askFor(client, { resource: 'payments', format: 'jsonl' })
     const { bytes, manifest } = await fetched(service, client, { id, tenant: TENANT })

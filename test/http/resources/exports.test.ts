@@ -18,6 +18,8 @@ import { sharedService, type TestService, writtenBy } from '../../support/servic
 
 const TENANT = 'exports'
 const MISSING = 'op_00000000000000000000000000'
+/** More rows than one batch of the query (500), in seven chunks. */
+const MANY = 1_500
 const DAY_MS = 24 * 60 * 60 * 1000
 /** The lifetime of an export that expires during a test. */
 const LIFE_MIN_MS = 4_000
@@ -322,7 +324,7 @@ describe('exports', () => {
 
     before(async () => {
       slow = clientOf(service.api, await service.token({ tenant: SLOW_TENANT }))
-      await manyPayments(store, SLOW_TENANT, 5_000)
+      await manyPayments(store, SLOW_TENANT, MANY)
       const complete = await askFor(slow, { resource: 'payments', format: 'jsonl' })
       await fetched(service, slow, { id: complete, tenant: SLOW_TENANT })
       chunksOfAll = await chunksOf(complete)
@@ -334,13 +336,13 @@ describe('exports', () => {
     afterEach(() => onChunk('null'))
     after(() => postgres.query('drop function if exists hold_up cascade'))
 
-    it('of 5,000 payments equal the streams in each format', async () => {
+    it(`of ${MANY} payments equal the streams in each format`, async () => {
       for (const format of EXPORT_FORMATS) {
         const id = await askFor(slow, { resource: 'payments', format })
         const { manifest, rows } = await fetched(service, slow, { id, tenant: SLOW_TENANT })
         const position = BigInt(manifest.to_position)
         const folded = await foldedUpTo(store, 'payments', { tenant: SLOW_TENANT, position })
-        expect(folded).to.have.length(5_000)
+        expect(folded).to.have.length(MANY)
         expect(rows).to.deep.equal(folded.map(view => inFormat(format, view)))
       }
     })
@@ -374,7 +376,7 @@ describe('exports', () => {
       expect(done).to.deep.equal(done.toSorted((a, b) => a - b))
       expect(stepsIn(seen)).to.be.at.least(3)
       const middle = seen.find(progress => progress.done > 0)
-      expect(middle).to.include({ total: 5_000, unit: 'rows' })
+      expect(middle).to.include({ total: MANY, unit: 'rows' })
       expect(middle?.rate).to.be.greaterThan(0)
       expect(middle?.eta_seconds).to.be.within(0, 60)
     })

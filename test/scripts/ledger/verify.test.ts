@@ -70,6 +70,7 @@ describe('npm run ledger -- verify', () => {
         ['log', ['not_compared']],
         ['books', ['not_compared']],
         ['evidence', ['not_compared']],
+        ['texts', ['not_compared']],
       ])
     }
   })
@@ -80,7 +81,7 @@ describe('npm run ledger -- verify', () => {
       const env = { EVENTSTORE_URL: node.address, DATABASE_URL: await newDatabase() }
       const { code, stdout, stderr } = await ledger(['verify'], await emptyFolder(), env)
       expect([code, stderr]).to.deep.equal([1, ''])
-      expect(stdout).to.match(/^- {2}log .*\n- {2}books .*\n- {2}evidence .*\nNothing was compared\.\n$/)
+      expect(stdout).to.match(/^- {2}log .*\n- {2}books .*\n- {2}evidence .*\n- {2}texts .*\nNothing was compared\.\n$/)
     } finally {
       await node.stop()
     }

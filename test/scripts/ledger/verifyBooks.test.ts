@@ -20,6 +20,7 @@ describe('ledger verify, books', () => {
 
   const verify = (of = log, store = of.open()): Promise<Outcome> =>
     booksCheck.run({
+      texts: { after: '' },
       store,
       database,
       config: undefined as never,

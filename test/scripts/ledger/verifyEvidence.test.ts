@@ -100,7 +100,8 @@ describe('the evidence check of ledger verify', () => {
     const startProgress = progressFor({ json: true })
     // The age of a leaf is compared with the real time of its head.
     const world = { ...realWorld(), sleep: () => Promise.resolve() }
-    const { findings } = await evidenceCheck.run({ store, database, config: config(), world, startProgress, signal })
+    const sources = { store, database, config: config(), world, texts: { after: '' } }
+    const { findings } = await evidenceCheck.run({ ...sources, startProgress, signal })
     return findings.map(({ kind, place }) => [kind, place?.['index'] ?? place?.['position'] ?? null])
   }
 
