@@ -12,6 +12,7 @@ import { planEntryOf } from './plan.ts'
 import { startProgressBar } from './progressBar.ts'
 import { busyMsBeside } from './replacements.ts'
 import { addReport, HOUR_MS, jsonOf, type Results, textOf } from './report.ts'
+import { loadBuild } from './simulatedBuilds.ts'
 import type { Job } from './worker.ts'
 import { runSeeds } from './workerPool.ts'
 
@@ -88,13 +89,16 @@ const run = async (options: CommandOptions, beside: Build | undefined): Promise<
   // The seeds in progress end first; the results of those that have run are printed.
   let isInterrupted = false
   process.once('SIGINT', () => (isInterrupted = true))
-  for await (const report of runSeeds(jobsOf(options), processes, bar.onProgress, { beside })) {
-    addReport(results, report)
-    bar.onEnd(report.seed)
-    if (report.failure) process.stderr.write(`\nseed ${report.seed} breaks a promise\n`)
-    if (isInterrupted || (failFast && results.failed.length > 0)) break
+  try {
+    for await (const report of runSeeds(jobsOf(options), processes, bar.onProgress, { beside })) {
+      addReport(results, report)
+      bar.onEnd(report.seed)
+      if (report.failure) process.stderr.write(`\nseed ${report.seed} breaks a promise\n`)
+      if (isInterrupted || (failFast && results.failed.length > 0)) break
+    }
+  } finally {
+    bar.stop()
   }
-  bar.stop()
   const isComplete = results.done >= SEEDS_FOR_ALL_FAULTS && defect === undefined
   const faultsNotSeen = isComplete ? neverHappened(results.counts) : []
   const seconds = (performance.now() - beganMs) / MS_PER_SECOND
@@ -113,7 +117,10 @@ const main = async (options: CommandOptions): Promise<void> => {
     if (options.beside === undefined) return await run(options, undefined)
     const folder = await mkdtemp(join(tmpdir(), 'ledger-beside-'))
     cleanup.defer(() => removeFolder(folder))
-    await run(options, await openBuild(options.beside, folder, cleanup))
+    const beside = await openBuild(options.beside, folder, cleanup)
+    // Refused here; each worker process loads its own.
+    await loadBuild(beside)
+    await run(options, beside)
   } catch (error) {
     complain(error)
     process.exitCode = 1

@@ -3,6 +3,7 @@ import { pathToFileURL } from 'node:url'
 import { expect } from 'chai'
 import { createCleanupStack } from '../../src/lib/cleanupStack.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
+import { run as runScript } from '../scripts/cli.ts'
 import { type Build, copyBuild, openBuild } from '../support/builds.ts'
 import { removeFolder } from '../support/folders.ts'
 import { rejectionOf } from '../support/rejection.ts'
@@ -86,5 +87,20 @@ describe('the simulation of two builds', () => {
     const error = await rejectionOf(loadBuild(other))
     expect(error).to.be.instanceOf(StartupError)
     expect(String(error)).to.include('src/ports.ts differ in').and.include('FactTooLarge')
+  })
+
+  it('refuses a build whose simulation has not the functions of this one', async () => {
+    const other = await copyBuild(folder, 'older', {
+      'test/simulation/http.ts': text => text.replace('export const principalOf', 'const principalOf'),
+    })
+    const error = await rejectionOf(loadBuild(other))
+    expect(error).to.be.instanceOf(StartupError)
+    expect(String(error)).to.include('test/simulation/http.ts has no function principalOf')
+  })
+
+  it('refuses a revision that Git does not know', async () => {
+    const { code, stdout, stderr } = await runScript('../test/simulation/main.ts', ['--beside', 'nonsense'], {})
+    expect({ code, stdout }).to.deep.equal({ code: 1, stdout: '' })
+    expect(stderr).to.match(/^Git knows no revision "nonsense" in .*\n$/)
   })
 })

@@ -46,7 +46,7 @@ export type WorkerSettings = {
 
 const { planner, beside, ...options } = JSON.parse(process.argv[2] ?? '{}') as WorkerSettings
 const other = beside && (await loadBuild(beside))
-const tablesOf = [...(other ? [other] : []), thisBuild].map(({ createTables }) => createTables)
+const tablesOf = [...(other ? [other] : []), thisBuild].map(({ createLedgerTables }) => createLedgerTables)
 const engine = await openEngine({ ...options, tablesOf })
 if (planner !== undefined) await engine.query(planner)
 
