@@ -1,6 +1,4 @@
-import { cp, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { mintDevToken } from '../../src/embedded/issuer/devToken.ts'
 import { SCOPES } from '../../src/identity/principal.ts'
@@ -12,7 +10,7 @@ import { eventually } from '../support/eventually.ts'
 import { removeFolder } from '../support/folders.ts'
 import { rejectionOf } from '../support/rejection.ts'
 import { temporaryDirectory } from '../support/service.ts'
-import type { Build } from '../upgrade/builds.ts'
+import { type Build, copyBuild } from '../support/builds.ts'
 import { openPlace, type Place } from '../upgrade/instances.ts'
 import { AUDIENCE, startServers } from '../upgrade/servers.ts'
 
@@ -20,26 +18,6 @@ import { AUDIENCE, startServers } from '../upgrade/servers.ts'
  * Two releases, of which the later one adds the event OrderCancelled in vocabulary 2: what happens when the API is replaced
  * before the feeds, and that nothing happens in the other order.
  */
-
-const root = fileURLToPath(new URL('../../', import.meta.url))
-
-/** The sources of this build with one change. */
-const buildWith = async (
-  folder: string,
-  name: string,
-  path: string,
-  change: (text: string) => string,
-): Promise<Build> => {
-  const to = join(folder, name)
-  for (const part of ['src', 'streams', 'projections', 'package.json'])
-    await cp(join(root, part), join(to, part), { recursive: true })
-  await symlink(join(root, 'node_modules'), join(to, 'node_modules'))
-  const text = await readFile(join(to, path), 'utf8')
-  const changed = change(text)
-  expect(changed).not.to.equal(text)
-  await writeFile(join(to, path), changed)
-  return { name, root: to }
-}
 
 describe('an upgrade to a build that adds an event', () => {
   let folder: string
@@ -53,12 +31,13 @@ describe('an upgrade to a build that adds an event', () => {
 
   before(async () => {
     folder = await temporaryDirectory()
-    older = await buildWith(folder, 'older', 'streams/order/events.ts', text =>
-      text.replace(/^ {2}OrderCancelled: .*\n/m, ''),
-    )
-    newer = await buildWith(folder, 'newer', 'streams/addedEvents.ts', text =>
-      text.replace(/(ADDED_EVENTS.*) = \{\}/, "$1 = { 'order/OrderCancelled.v1': 2 }"),
-    )
+    older = await copyBuild(folder, 'older', {
+      'streams/order/events.ts': text => text.replace(/^ {2}OrderCancelled: .*\n/m, ''),
+    })
+    newer = await copyBuild(folder, 'newer', {
+      'streams/addedEvents.ts': text =>
+        text.replace(/(ADDED_EVENTS.*) = \{\}/, "$1 = { 'order/OrderCancelled.v1': 2 }"),
+    })
   })
   after(() => removeFolder(folder))
 

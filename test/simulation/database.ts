@@ -1,5 +1,5 @@
 import { type Database, type Row, type Snapshot, type Sql, Unavailable } from '../../src/ports.ts'
-import { createLeases } from './leases.ts'
+import { createLeases, type Leases } from './leases.ts'
 import type { Machine } from './machine.ts'
 import type { Network } from './network.ts'
 import type { Engine } from './postgres.ts'
@@ -11,8 +11,7 @@ export type SimulatedDatabase = {
   readonly open: (machine: Machine) => Database
   /** Ends the sessions of the process, and with them its locks. The process notices it some time later. */
   readonly endSessions: (machine: Machine) => void
-  /** The number of leases that were acquired after another holder. */
-  readonly takeOvers: () => number
+  readonly takeOvers: Leases['takeOvers']
   /** Resolves when no statement is under way. */
   readonly idle: () => Promise<unknown>
   /**

@@ -1,5 +1,5 @@
 import type { Fault } from './faultActions.ts'
-import { send, type Sent } from './http.ts'
+import type { Sent } from './http.ts'
 
 /** A tenant with many callers, who each have several requests open all the time, some of which wait for long. */
 
@@ -27,7 +27,7 @@ export const greedyTenant: Fault = ({ service, timeline, history, random }) => {
       const instance = random.pick(service.instances())
       const correlationId = `greedy-${(requests += 1)}`
       const sent = { ...random.pick(REQUESTS), caller: { tenant: GREEDY, subject }, correlationId }
-      const answer = await Promise.race([send(instance, sent), instance.ended])
+      const answer = await Promise.race([instance.send(sent), instance.ended])
       answer?.close()
       history.count(`greedy ${answer?.status ?? 'no answer'}`)
       // Closes the loop in virtual time also when the answer needs none.

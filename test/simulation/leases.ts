@@ -8,7 +8,7 @@ export type Leases = {
   /** Releases the leases of the process at once. The process notices it some time later. */
   readonly endSessions: (machine: Machine) => void
   /** The number of leases that were acquired after another holder. */
-  readonly takeOvers: () => number
+  readonly takeOvers: () => TakeOvers
   /** Aborts the signals of all holders: a signal that is never aborted stays in memory until the simulation exits. */
   readonly end: () => void
 }
@@ -19,7 +19,13 @@ export type LeasesDependencies = {
   readonly request: <T>(machine: Machine, effect: () => Promise<T>) => Promise<T>
 }
 
-type Lease = { holder: Machine | undefined; epoch: bigint; lose: () => void }
+export type TakeOvers = {
+  readonly all: number
+  /** Those in which the holder before was of another build. */
+  readonly betweenBuilds: number
+}
+
+type Lease = { holder: Machine | undefined; lastBuild: string; epoch: bigint; lose: () => void }
 type OnWaiting = Parameters<Database['withLease']>[3]
 
 /** A process learns within this time that a lock was released. It also asks again at intervals, without any notice. */
@@ -119,10 +125,11 @@ export const createLeases = ({ random, request }: LeasesDependencies): Leases =>
 /** The holders and epochs of all leases, as the server knows them. */
 const createLeaseTable = () => {
   const leases = new Map<string, Lease>()
-  let takeOvers = 0
+  let all = 0
+  let betweenBuilds = 0
 
   const leaseOf = (name: string): Lease => {
-    const lease = leases.get(name) ?? { holder: undefined, epoch: 0n, lose: () => undefined }
+    const lease = leases.get(name) ?? { holder: undefined, lastBuild: '', epoch: 0n, lose: () => undefined }
     leases.set(name, lease)
     return lease
   }
@@ -135,14 +142,18 @@ const createLeaseTable = () => {
       const lease = leaseOf(name)
       // The session of a process that has ended is closed, so its earlier requests have no effect.
       if (lease.holder !== undefined || !machine.isAlive()) return undefined
-      if (lease.epoch > 0n) takeOvers += 1
+      if (lease.epoch > 0n) {
+        all += 1
+        if (lease.lastBuild !== machine.build) betweenBuilds += 1
+      }
       lease.holder = machine
+      lease.lastBuild = machine.build
       lease.epoch += 1n
       return lease.epoch
     },
     release: (lease: Lease): void => {
       lease.holder = undefined
     },
-    takeOvers: () => takeOvers,
+    takeOvers: () => ({ all, betweenBuilds }),
   }
 }

@@ -8,6 +8,8 @@ import type { Cancel, Timeline } from './timeline.ts'
  */
 export type Machine = {
   readonly name: string
+  /** The name of the build that runs in it. */
+  readonly build: string
   readonly isAlive: () => boolean
   readonly isPaused: () => boolean
   /** How often it has been paused. */
@@ -22,6 +24,8 @@ export type Machine = {
   readonly setClock: (offsetMs: number) => void
 }
 
+export const THIS_BUILD = 'this build'
+
 /** The wall-clock time at which every run begins. */
 export const EPOCH_MS = Date.parse('2026-03-01T08:00:00.000Z')
 /** The wall-clock time at this virtual time, on a clock without error. */
@@ -30,9 +34,9 @@ export const timeOf = (virtualMs: number): string => new Date(EPOCH_MS + virtual
 const DRIFT_MAX = 0.0005
 const UPTIME_MAX_MS = 1_000_000_000
 
-export type MachineDependencies = { readonly timeline: Timeline; readonly random: Random }
+export type MachineDependencies = { readonly timeline: Timeline; readonly random: Random; readonly build?: string }
 
-export const createMachine = (name: string, { timeline, random }: MachineDependencies): Machine => {
+export const createMachine = (name: string, { timeline, random, build = THIS_BUILD }: MachineDependencies): Machine => {
   const rate = 1 + (random.next() * 2 - 1) * DRIFT_MAX
   const bootMs = random.integer(0, UPTIME_MAX_MS)
   let offsetMs = 0
@@ -69,6 +73,7 @@ export const createMachine = (name: string, { timeline, random }: MachineDepende
 
   return {
     name,
+    build,
     isAlive: () => alive,
     isPaused: () => paused,
     pauses: () => pauses,

@@ -1,9 +1,16 @@
-import { availableParallelism } from 'node:os'
+import { mkdtemp } from 'node:fs/promises'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Command, InvalidArgumentError } from 'commander'
+import { createCleanupStack } from '../../src/lib/cleanupStack.ts'
+import { StartupError } from '../../src/lib/startupError.ts'
+import { type Build, openBuild } from '../support/builds.ts'
+import { removeFolder } from '../support/folders.ts'
 import { neverHappened } from './faults.ts'
 import { type Found, actual } from './bugs.ts'
 import { planEntryOf } from './plan.ts'
 import { startProgressBar } from './progressBar.ts'
+import { busyMsBeside } from './replacements.ts'
 import { addReport, HOUR_MS, jsonOf, type Results, textOf } from './report.ts'
 import type { Job } from './worker.ts'
 import { runSeeds } from './workerPool.ts'
@@ -15,6 +22,8 @@ const MS_PER_SECOND = 1_000
 const SEEDS_FOR_ALL_FAULTS = 500
 /** The exit code of a process that SIGINT ended. */
 const INTERRUPTED = 130
+/** To find the shortest run that fails takes up to hundreds of runs. */
+const SHRUNK_MAX_MS = 300_000
 
 type CommandOptions = {
   readonly seeds: number
@@ -24,6 +33,7 @@ type CommandOptions = {
   readonly json?: true
   readonly shrink: boolean
   readonly failFast?: true
+  readonly beside?: string
   readonly actual?: Found
 }
 
@@ -40,18 +50,28 @@ const defect = (bug: string): Found => {
   return defect
 }
 
-const jobsOf = ({ seeds, from, shrink, hours, actual: defect }: CommandOptions): readonly Job[] =>
-  Array.from({ length: seeds }, (_, index) => ({
+/** The duration of each run; undefined for the usual one of some seconds. */
+const busyMsOf = ({ hours, beside }: CommandOptions): number | undefined =>
+  beside === undefined ? hours && hours * HOUR_MS : busyMsBeside((hours ?? 1) * HOUR_MS)
+
+const jobsOf = (options: CommandOptions): readonly Job[] => {
+  const { seeds, from, shrink, actual: defect } = options
+  const busyMs = busyMsOf(options)
+  return Array.from({ length: seeds }, (_, index) => ({
     seed: from + index,
-    isShrunk: shrink,
-    ...(hours === undefined ? {} : { busyMs: hours * HOUR_MS }),
+    isShrunk: shrink && (busyMs ?? 0) <= SHRUNK_MAX_MS,
+    ...(busyMs === undefined ? {} : { busyMs }),
     ...(defect && { plan: defect.plan.map(planEntryOf) }),
   }))
+}
 
-const resultsBefore = ({ seeds, from, hours, actual: defect }: CommandOptions): Results => ({
+const resultsBefore = ({ seeds, from, hours, beside, actual: defect }: CommandOptions): Results => ({
   seeds,
   from,
-  repeatOptions: `${hours === undefined ? '' : ` --hours ${hours}`}${defect ? ` --found '${defect.bug}'` : ''}`,
+  repeatOptions:
+    (beside === undefined ? '' : ` --beside ${beside}`) +
+    (hours === undefined ? '' : ` --hours ${hours}`) +
+    (defect ? ` --found '${defect.bug}'` : ''),
   done: 0,
   virtualMs: 0,
   steps: 0,
@@ -60,15 +80,15 @@ const resultsBefore = ({ seeds, from, hours, actual: defect }: CommandOptions): 
   hashes: [],
 })
 
-const main = async (options: CommandOptions): Promise<void> => {
-  const { hours, processes, json, failFast, actual: defect } = options
+const run = async (options: CommandOptions, beside: Build | undefined): Promise<void> => {
+  const { processes, json, failFast, actual: defect } = options
   const beganMs = performance.now()
   const results = resultsBefore(options)
-  const bar = startProgressBar(results, hours && hours * HOUR_MS)
+  const bar = startProgressBar(results, busyMsOf(options))
   // The seeds in progress end first; the results of those that have run are printed.
   let isInterrupted = false
   process.once('SIGINT', () => (isInterrupted = true))
-  for await (const report of runSeeds(jobsOf(options), processes, bar.onProgress)) {
+  for await (const report of runSeeds(jobsOf(options), processes, bar.onProgress, { beside })) {
     addReport(results, report)
     bar.onEnd(report.seed)
     if (report.failure) process.stderr.write(`\nseed ${report.seed} breaks a promise\n`)
@@ -82,6 +102,26 @@ const main = async (options: CommandOptions): Promise<void> => {
   process.exitCode = results.failed.length + faultsNotSeen.length > 0 ? 1 : isInterrupted ? INTERRUPTED : 0
 }
 
+const complain = (error: unknown): void =>
+  void process.stderr.write(
+    `${error instanceof StartupError ? error.message : String((error as Error).stack ?? error)}\n`,
+  )
+
+const main = async (options: CommandOptions): Promise<void> => {
+  const cleanup = createCleanupStack(complain)
+  try {
+    if (options.beside === undefined) return await run(options, undefined)
+    const folder = await mkdtemp(join(tmpdir(), 'ledger-beside-'))
+    cleanup.defer(() => removeFolder(folder))
+    await run(options, await openBuild(options.beside, folder, cleanup))
+  } catch (error) {
+    complain(error)
+    process.exitCode = 1
+  } finally {
+    await cleanup.run()
+  }
+}
+
 await new Command('npm run simulate --')
   .description(
     'Runs the whole service in one process, on simulated servers and virtual time, with clients and faults that are drawn from ' +
@@ -90,6 +130,11 @@ await new Command('npm run simulate --')
   .option('--seeds <count>', 'number of seeds to run', positiveNumber, 100)
   .option('--from <seed>', 'the first seed', positiveNumber, 1)
   .option('--hours <hours>', 'virtual duration of each run, instead of some seconds', positiveNumber)
+  .option(
+    '--beside <revision>',
+    'run the service of this revision beside this one: processes are replaced forward and back, and both stay side by side for an ' +
+      'hour, or `--hours`',
+  )
   .option('--processes <count>', 'number of processes that run seeds', positiveNumber, availableParallelism())
   .option('--no-shrink', 'show the whole run of a failing seed instead of the shortest run that still fails')
   .option('--fail-fast', 'stop at the first failing seed')

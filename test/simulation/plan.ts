@@ -1,5 +1,6 @@
 import { faults, LEADERLESS } from './faults.ts'
 import type { Random } from './random.ts'
+import { drawReplacements } from './replacements.ts'
 
 /** The plan of a run: actions of clients and faults with their times, drawn by the seed or kept from an earlier run. */
 
@@ -27,6 +28,8 @@ const FAULTS_MAX = 6
 /** The number of actions and faults in a long run follows from its length. */
 const ACTION_EVERY_MS = 6_000
 const FAULT_EVERY_MS = 300_000
+/** Beside another build they are denser: most of a run's cost is that of idle processes. */
+const FAULT_EVERY_MS_BESIDE = 60_000
 
 type Weights = Readonly<Record<string, number>>
 
@@ -56,13 +59,24 @@ const ONCE_AT_MOST: readonly (readonly [name: string, chance: number, kind: Plan
 const timeOfOnce = (name: string, random: Random, busyMs: number): number =>
   name === RESTORED ? busyMs : name === LEADERLESS ? 0 : timeIn(random, busyMs)
 
-export const drawPlan = (random: Random, actionWeights: Weights, busyMs: number): Plan => {
+/** `hasOther`: whether another build runs beside this one, and processes are replaced. */
+export type Drawn = { readonly busyMs: number; readonly hasOther: boolean }
+
+const countsOf = (rng: Random, { busyMs, hasOther }: Drawn): readonly [actions: number, faults: number] => {
+  if (busyMs <= BUSY_MS) return [rng.integer(ACTIONS_MIN, ACTIONS_MAX), rng.integer(0, FAULTS_MAX)]
+  const [actions, faults] = [
+    Math.ceil(busyMs / ACTION_EVERY_MS),
+    Math.ceil(busyMs / (hasOther ? FAULT_EVERY_MS_BESIDE : FAULT_EVERY_MS)),
+  ]
+  return hasOther ? [Math.max(actions, ACTIONS_MAX), Math.max(faults, FAULTS_MAX)] : [actions, faults]
+}
+
+export const drawPlan = (random: Random, actionWeights: Weights, drawn: Drawn): Plan => {
+  const { busyMs, hasOther } = drawn
   const rng = random.fork('plan')
-  const isLong = busyMs > BUSY_MS
+  const [actionCount, faultCount] = countsOf(rng, drawn)
   const some = (count: number, kind: PlanEntry['kind'], from: Weights) =>
     Array.from({ length: count }, () => ({ atMs: timeIn(rng, busyMs), kind, name: drawName(rng, from) }))
-  const actionCount = isLong ? Math.ceil(busyMs / ACTION_EVERY_MS) : rng.integer(ACTIONS_MIN, ACTIONS_MAX)
-  const faultCount = isLong ? Math.ceil(busyMs / FAULT_EVERY_MS) : rng.integer(0, FAULTS_MAX)
   const many = [...some(actionCount, 'action', actionWeights), ...some(faultCount, 'fault', FAULT_WEIGHTS)].toSorted(
     (a, b) => a.atMs - b.atMs,
   )
@@ -70,5 +84,6 @@ export const drawPlan = (random: Random, actionWeights: Weights, busyMs: number)
     const apart = random.fork(`when ${name}`)
     return apart.chance(chance) ? [{ atMs: timeOfOnce(name, apart, busyMs), kind, name }] : []
   })
-  return [...many, ...once].map((one, number) => ({ ...one, number }))
+  const replacements = hasOther ? drawReplacements(random.fork('replacements'), busyMs) : []
+  return [...many, ...once, ...replacements].map((one, number) => ({ ...one, number }))
 }

@@ -117,8 +117,17 @@ const CLOCK = `
 /** The statements for which the time matters. To set the clock for each other one would take a third of a run's time. */
 const COMPARES_TIMES = /taken_at|reservations/
 
+export type EngineOptions = {
+  readonly statementsPerVacuum?: number
+  /** Create the tables of each build, one after the other. */
+  readonly tablesOf?: readonly ((database: Database) => Promise<void>)[]
+}
+
 /** Starts an engine, which takes a second or two. It serves any number of runs, one after the other. */
-export const openEngine = async ({ statementsPerVacuum = STATEMENTS_PER_VACUUM } = {}): Promise<Engine> => {
+export const openEngine = async ({
+  statementsPerVacuum = STATEMENTS_PER_VACUUM,
+  tablesOf = [createLedgerTables],
+}: EngineOptions = {}): Promise<Engine> => {
   const engine = await PGlite.create({ dataDir: 'memory://' })
   const runPrepared = createRunner(engine)
   let statements = 0
@@ -140,7 +149,7 @@ export const openEngine = async ({ statementsPerVacuum = STATEMENTS_PER_VACUUM }
     'set timezone = utc; set datestyle = iso; set synchronous_commit = off; set plan_cache_mode = force_generic_plan',
   )
   await run(CLOCK)
-  await createLedgerTables(asDatabase(run))
+  for (const createTables of tablesOf) await createTables(asDatabase(run))
   const actual = await run<{ name: string }>(
     `select tablename as name from pg_tables where schemaname = 'public' order by tablename`,
   )

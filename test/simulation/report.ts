@@ -1,6 +1,6 @@
 import { hashOf } from './history.ts'
 import { recordedEntryOf } from './plan.ts'
-import type { Report } from './worker.ts'
+import type { Beside, Report } from './worker.ts'
 
 /** The results of `npm run simulate`, as text and as JSON. */
 
@@ -15,10 +15,13 @@ export type Results = {
   steps: number
   readonly counts: Map<string, number>
   readonly failed: Report[]
+  /** About the other build of the runs, if they had one: the shortest time side by side, and the modules it consists of. */
+  beside?: Beside
   readonly hashes: (readonly [seed: number, hash: string])[]
 }
 
 export const HOUR_MS = 3_600_000
+const MS_PER_SECOND = 1_000
 const COLUMN_WIDTH = 44
 const HASHES_SHOWN_MAX = 20
 
@@ -29,6 +32,11 @@ export const addReport = (results: Results, report: Report): void => {
   for (const [name, count] of report.counts) results.counts.set(name, (results.counts.get(name) ?? 0) + count)
   results.hashes.push([report.seed, report.hash])
   if (report.failure) results.failed.push(report)
+  if (report.beside)
+    results.beside = {
+      sideBySideMs: Math.min(report.beside.sideBySideMs, results.beside?.sideBySideMs ?? Number.POSITIVE_INFINITY),
+      modules: Math.max(report.beside.modules, results.beside?.modules ?? 0),
+    }
 }
 
 const row = (name: string, value: string | number): string => `  ${name.padEnd(COLUMN_WIDTH)} ${value}`
@@ -66,6 +74,14 @@ const hashesText = (results: Results): readonly string[] => {
   ]
 }
 
+const besideText = ({ beside }: Results): readonly string[] =>
+  beside
+    ? [
+        `both builds ran side by side for at least ${Math.floor(beside.sideBySideMs / MS_PER_SECOND)} virtual seconds in each run; ` +
+          `of the other one, ${beside.modules} modules were loaded`,
+      ]
+    : []
+
 const summaryText = ({ done, from, virtualMs, steps, failed }: Results, seconds: number): string =>
   `${done} seeds from ${from} in ${seconds.toFixed(1)} s (${(done / seconds).toFixed(1)}/s): ` +
   `${(virtualMs / HOUR_MS).toFixed(1)} virtual hours, ${steps} steps, ${failed.length} failed`
@@ -76,7 +92,7 @@ export const textOf = (results: Results, faultsNotSeen: readonly string[], secon
   const lines = [...countsText(counts), ...failed.flatMap(report => failureText(report, repeatOptions))]
   if (faultsNotSeen.length > 0)
     lines.push('', `these faults never happened, which is a defect of the simulation: ${faultsNotSeen.join(', ')}`)
-  return [...lines, ...hashesText(results), '', summaryText(results, seconds)].join('\n')
+  return [...lines, ...hashesText(results), '', ...besideText(results), summaryText(results, seconds)].join('\n')
 }
 
 export const jsonOf = (results: Results, faultsNotSeen: readonly string[], seconds: number): string =>
@@ -86,6 +102,7 @@ export const jsonOf = (results: Results, faultsNotSeen: readonly string[], secon
     failed: results.failed.map(({ seed }) => seed),
     virtual_hours: results.virtualMs / HOUR_MS,
     steps: results.steps,
+    ...(results.beside && { side_by_side_seconds: results.beside.sideBySideMs / MS_PER_SECOND }),
     took_seconds: seconds,
     exercised: Object.fromEntries(results.counts),
     never_happened: faultsNotSeen,

@@ -4,8 +4,8 @@ import { createDuplicateRequests, type DuplicateRequests } from './duplicateRequ
 import { createLog, type SimulatedLog } from './eventStore.ts'
 import { createBroker, type SimulatedBroker } from './factBus.ts'
 import type { History } from './history.ts'
-import { principalOf } from './http.ts'
-import { type Instance, startInstance } from './instance.ts'
+import type { Answer, Sent } from './http.ts'
+import type { Instance } from './instance.ts'
 import { createMachine, type Machine } from './machine.ts'
 import { createFaultPoints, type FaultPoints, notifyingDatabase, notifyingStore } from './faultPoints.ts'
 import { createNetwork, type Network } from './network.ts'
@@ -13,6 +13,8 @@ import { createOperator, type Operator } from './operator.ts'
 import type { Engine } from './postgres.ts'
 import type { Random } from './random.ts'
 import { createRefusedRows, type RefusedRows } from './refusedRows.ts'
+import { createSideBySide } from './sideBySide.ts'
+import { type SimulatedBuild, thisBuild } from './simulatedBuilds.ts'
 import type { Timeline } from './timeline.ts'
 
 /** The time for which a request waited for its turn. */
@@ -35,6 +37,14 @@ export type Service = {
   readonly slotOf: (machine: Machine) => number
   /** Kills the process in this slot. Another one starts there after the pause. */
   readonly crash: (slot: number, restartAfterMs: number) => void
+  /** The build that runs in each slot, or will when a process starts there. */
+  readonly builds: readonly SimulatedBuild[]
+  /** The build beside this one, if there is one. */
+  readonly other: SimulatedBuild | undefined
+  /** Kills the process in this slot. One of the build starts there after the pause. */
+  readonly replaceBy: (build: SimulatedBuild, slot: number, startAfterMs: number) => void
+  /** The virtual time in which processes of both builds were alive. */
+  readonly sideBySideMs: () => number
   /** Kills every process. None starts before `startAll`. */
   readonly stopAll: () => void
   readonly startAll: () => void
@@ -56,6 +66,7 @@ export type Service = {
 export type RunningInstance = Instance & {
   /** Resolves when the process has ended. */
   readonly ended: Promise<void>
+  readonly send: (sent: Sent) => Promise<Answer>
 }
 
 export type ServiceDependencies = {
@@ -64,15 +75,19 @@ export type ServiceDependencies = {
   readonly engine: Engine
   readonly history: History
   readonly instanceCount: number
+  /** A build that runs beside this one: all instances begin with it, and faults replace them. */
+  readonly other?: SimulatedBuild | undefined
 }
 
 const BEARER_LENGTH = 'Bearer '.length
 const CONNECTION_END_MAX_MS = 200
 
-const authenticate: Authenticate = req => {
-  const [tenant = '', subject = ''] = String(req.headers.authorization).slice(BEARER_LENGTH).split('/')
-  return Promise.resolve(principalOf({ tenant, subject }))
-}
+const authenticateBy =
+  ({ principalOf }: SimulatedBuild): Authenticate =>
+  req => {
+    const [tenant = '', subject = ''] = String(req.headers.authorization).slice(BEARER_LENGTH).split('/')
+    return Promise.resolve(principalOf({ tenant, subject }))
+  }
 
 const messageOf = (fields: object): string => {
   const { error, ...others } = fields as { error?: unknown }
@@ -82,7 +97,7 @@ const messageOf = (fields: object): string => {
 }
 
 export const startService = (dependencies: ServiceDependencies): Service => {
-  const { timeline, random, engine, history, instanceCount } = dependencies
+  const { timeline, random, engine, history, instanceCount, other } = dependencies
   const network = createNetwork({ timeline, random: random.fork('network') })
   const log = createLog({ timeline, random: random.fork('log'), network })
   const database = createDatabase({ random: random.fork('database'), network, engine })
@@ -101,26 +116,31 @@ export const startService = (dependencies: ServiceDependencies): Service => {
     faultsUntilMs = Math.max(faultsUntilMs, timeline.nowMs() + forMs)
   }
 
-  const start = (): RunningInstance => {
+  const builds = Array.from({ length: instanceCount }, () => other ?? thisBuild)
+  const sideBySide = createSideBySide(timeline)
+
+  const start = (slot: number): RunningInstance => {
     const name = `instance-${(started += 1)}`
-    const machine = createMachine(name, { timeline, random: random.fork(name) })
+    const build = builds[slot] ?? thisBuild
+    const machine = createMachine(name, { timeline, random: random.fork(name), build: build.name })
+    sideBySide.begin(machine)
     const write = (fields: object, message: string): void => {
       if (!machine.isAlive()) return
       faultsLogged.push(`${name}: ${message} ${messageOf(fields)}`)
       history.note(`${name} logs: ${message} ${messageOf(fields)}`)
     }
-    const instance = startInstance({
+    const instance = build.startInstance({
       machine,
       store: notifyingStore(duplicates.store(log.open(machine)), machine, faultPoints),
       database: notifyingDatabase(refusals.wrap(database.open(machine)), machine, faultPoints),
       bus: duplicates.bus(broker.open(machine)),
-      authenticate,
+      authenticate: authenticateBy(build),
       onRefused: () => endMachine(machine),
       onWait: (tenant, waitedMs) => waits.push({ tenant, waitedMs }),
       logger: { info: () => undefined, warn: write, error: write },
     })
     const ended = Promise.withResolvers<void>()
-    const alive = { ...instance, ended: ended.promise }
+    const alive = { ...instance, ended: ended.promise, send: (sent: Sent) => build.send(instance, sent) }
     ends.set(alive, ended.resolve)
     return alive
   }
@@ -133,6 +153,7 @@ export const startService = (dependencies: ServiceDependencies): Service => {
     if (ending === undefined || !ending.machine.isAlive()) return
     history.note(`${ending.machine.name} is killed`)
     ending.machine.kill()
+    sideBySide.end(ending.machine)
     timeline.after(random.next() * CONNECTION_END_MAX_MS, () => {
       ends.get(ending)?.()
       database.endSessions(ending.machine)
@@ -140,10 +161,16 @@ export const startService = (dependencies: ServiceDependencies): Service => {
   }
   const begin = (slot: number): void => {
     if (isStopped || running[slot]?.machine.isAlive()) return
-    running[slot] = start()
-    history.note(`${running[slot]?.machine.name} starts`)
+    const { machine } = (running[slot] = start(slot))
+    history.note(`${machine.name} starts${other ? `, of ${machine.build}` : ''}`)
   }
-  for (let slot = 0; slot < instanceCount; slot += 1) running.push(start())
+  const crash = (slot: number, restartAfterMs: number): void => {
+    if (!running[slot]?.machine.isAlive()) return
+    extendFaults(restartAfterMs)
+    end(slot)
+    timeline.after(restartAfterMs, () => begin(slot))
+  }
+  for (let slot = 0; slot < instanceCount; slot += 1) running.push(start(slot))
   return {
     log,
     database,
@@ -160,12 +187,14 @@ export const startService = (dependencies: ServiceDependencies): Service => {
     extendFaults,
     faultsUntilMs: () => faultsUntilMs,
     slotOf: machine => running.findIndex(one => one.machine === machine),
-    crash: (slot, restartAfterMs) => {
-      if (!running[slot]?.machine.isAlive()) return
-      extendFaults(restartAfterMs)
-      end(slot)
-      timeline.after(restartAfterMs, () => begin(slot))
+    crash,
+    builds,
+    other,
+    replaceBy: (build, slot, startAfterMs) => {
+      builds[slot] = build
+      crash(slot, startAfterMs)
     },
+    sideBySideMs: sideBySide.totalMs,
     stopAll: () => {
       isStopped = true
       wasStopped = true

@@ -1,17 +1,17 @@
 import type { Engine } from './postgres.ts'
 import type { Plan } from './plan.ts'
-import { type Outcome, simulate } from './simulate.ts'
+import { type Options, type Outcome, simulate } from './simulate.ts'
 
 /**
  * Shrinks the plan of a failed run: leaves out halves, then ever smaller parts, and at last single entries, as long as the run
  * still breaks the same promise.
  */
-export const shrink = async (engine: Engine, failed: Outcome): Promise<Outcome> => {
+export const shrink = async (engine: Engine, failed: Outcome, options: Options): Promise<Outcome> => {
   const promise = failed.violations[0]?.promise
   let best = failed
   let kept = failed.plan
   const stillFails = async (plan: Plan): Promise<boolean> => {
-    const outcome = await simulate(engine, { seed: failed.seed, plan })
+    const outcome = await simulate(engine, { ...options, plan })
     const isBroken = outcome.violations.some(one => one.promise === promise)
     if (isBroken) best = outcome
     return isBroken

@@ -15,8 +15,10 @@ import { timeOf } from './machine.ts'
 import { createHistory, type History, onlyInternalErrors } from './history.ts'
 import type { Engine } from './postgres.ts'
 import { createRandom } from './random.ts'
+import { replacements } from './replacements.ts'
 import { checkRestored } from './restoredLog.ts'
 import { type Service, startService } from './service.ts'
+import type { SimulatedBuild } from './simulatedBuilds.ts'
 import { createTimeline } from './timeline.ts'
 
 /** One run of the whole service with one seed: draws the plan, runs it on virtual time and checks the guarantees of the service. */
@@ -27,6 +29,8 @@ export type Options = {
   readonly plan?: Plan
   /** The time during which clients send requests and faults begin, in virtual milliseconds. */
   readonly busyMs?: number
+  /** A build that runs beside this one. */
+  readonly other?: SimulatedBuild | undefined
 }
 export type Outcome = {
   readonly seed: number
@@ -35,6 +39,8 @@ export type Outcome = {
   readonly history: History
   readonly virtualMs: number
   readonly steps: number
+  /** The time in which processes of both builds were alive, in virtual milliseconds. */
+  readonly sideBySideMs: number
 }
 
 const INSTANCES = 2
@@ -64,7 +70,8 @@ const schedulePlan = (run: Run, plan: Plan): (() => number) => {
     const rng = random.fork(`${kind}/${number}`)
     if (kind === 'fault') {
       timeline.after(atMs, () => {
-        if (faults[name]?.begin({ service, timeline, history, random: rng })) history.count(`fault: ${name}`)
+        if ((faults[name] ?? replacements[name])?.begin({ service, timeline, history, random: rng }))
+          history.count(`fault: ${name}`)
       })
       continue
     }
@@ -109,13 +116,15 @@ const runPlan = async ({ timeline, history, service }: Run, busyMs: number, isOv
 
 /** Adds the state at the end of the run to its history. */
 const recordEnd = async ({ history, service }: Run): Promise<void> => {
-  const { log, engine, duplicates, refusals, database, network } = service
+  const { log, engine, duplicates, refusals, database, network, other } = service
   const ids = log.events.map(({ id }) => id).join()
   history.note(`the log has ${log.events.length} events, ${createHash('sha256').update(ids).digest('hex')}`)
   history.count('late facts', (await engine.query('select from late_facts')).length)
   history.count('requests sent twice', duplicates.count())
   history.count('keys of refused rows', refusals.count())
-  history.count('leases taken over', database.takeOvers())
+  const takeOvers = database.takeOvers()
+  history.count('leases taken over', takeOvers.all)
+  if (other) history.count('leases taken over from the other build', takeOvers.betweenBuilds)
   history.count('restores of the database', database.restoredTo() === undefined ? 0 : 1)
   history.count('lost answers', network.lostAnswers())
   for (const { machine, feedStates } of service.instances()) {
@@ -129,7 +138,7 @@ const PROGRESS_EVERY_MS = 1_000
 /** `onProgress` is called every second of real time, with the virtual milliseconds since the run began. */
 export const simulate = async (
   engine: Engine,
-  { seed, busyMs = BUSY_MS, plan: given }: Options,
+  { seed, busyMs = BUSY_MS, plan: given, other }: Options,
   onProgress: (virtualMs: number) => void = () => undefined,
 ): Promise<Outcome> => {
   await engine.reset()
@@ -138,9 +147,9 @@ export const simulate = async (
   engine.setClock(() => timeOf(timeline.nowMs()))
   const history = createHistory(timeline.nowMs)
   const hasSubscribers = random.fork('subscribers').chance(SUBSCRIBERS_CHANCE)
-  const service = startService({ timeline, random, engine, history, instanceCount: INSTANCES })
+  const service = startService({ timeline, random, engine, history, instanceCount: INSTANCES, other })
   const run = { timeline, history, service, random }
-  const plan = given ?? drawPlan(random, actionWeights(hasSubscribers), busyMs)
+  const plan = given ?? drawPlan(random, actionWeights(hasSubscribers), { busyMs, hasOther: other !== undefined })
   const openActions = schedulePlan(run, plan)
   const progress = setInterval(() => onProgress(timeline.nowMs()), PROGRESS_EVERY_MS)
   let isOver = false
@@ -154,7 +163,8 @@ export const simulate = async (
   const violations = actual.length === 0 && isRestored ? await checkRestored(run) : actual
   isOver = true
   await recordEnd(run)
+  const sideBySideMs = service.sideBySideMs()
   service.end()
   clearInterval(progress)
-  return { seed, plan, violations, history, virtualMs: timeline.nowMs(), steps: timeline.steps() }
+  return { seed, plan, violations, history, virtualMs: timeline.nowMs(), steps: timeline.steps(), sideBySideMs }
 }

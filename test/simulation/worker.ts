@@ -3,10 +3,12 @@ import { openEngine } from './postgres.ts'
 import type { Plan } from './plan.ts'
 import { shrink } from './shrink.ts'
 import { type Options, type Outcome, simulate } from './simulate.ts'
+import type { Build } from '../support/builds.ts'
+import { loadBuild, thisBuild } from './simulatedBuilds.ts'
 
 /** A worker process of the simulation: runs the seeds that it is sent, one after the other, and sends back a report of each. */
 
-export type Job = Options & { readonly isShrunk?: boolean }
+export type Job = Omit<Options, 'other'> & { readonly isShrunk?: boolean }
 export type Failure = {
   readonly violations: Outcome['violations']
   /** The history of the shortest run that still fails. */
@@ -24,19 +26,32 @@ export type Report = {
   readonly hash: string
   readonly counts: readonly (readonly [string, number])[]
   readonly failure?: Failure
+  readonly beside?: Beside
+}
+/** The other build of a run. */
+export type Beside = {
+  readonly sideBySideMs: number
+  /** The number of its modules that were loaded. */
+  readonly modules: number
 }
 /** Sent repeatedly during a run. */
 export type Progress = { readonly seed: number; readonly reachedMs: number }
 
 /** Settings of the engine; `planner` are statements that choose other query plans. */
-export type WorkerSettings = { readonly statementsPerVacuum?: number; readonly planner?: string }
+export type WorkerSettings = {
+  readonly statementsPerVacuum?: number
+  readonly planner?: string
+  readonly beside?: Build | undefined
+}
 
-const { planner, ...options } = JSON.parse(process.argv[2] ?? '{}') as WorkerSettings
-const engine = await openEngine(options)
+const { planner, beside, ...options } = JSON.parse(process.argv[2] ?? '{}') as WorkerSettings
+const other = beside && (await loadBuild(beside))
+const tablesOf = [...(other ? [other] : []), thisBuild].map(({ createTables }) => createTables)
+const engine = await openEngine({ ...options, tablesOf })
 if (planner !== undefined) await engine.query(planner)
 
-const failureOf = async (outcome: Outcome, isShrunk: boolean): Promise<Failure> => {
-  const shortest = isShrunk ? await shrink(engine, outcome) : outcome
+const failureOf = async (outcome: Outcome, { isShrunk, ...options }: Job): Promise<Failure> => {
+  const shortest = isShrunk ? await shrink(engine, outcome, { ...options, other }) : outcome
   return {
     violations: shortest.violations,
     lines: shortest.history.lines,
@@ -54,11 +69,18 @@ process.on('message', (job: Job) => {
   currentSeed = job.seed
   void (async () => {
     const onProgress = (virtualMs: number): void => void process.send?.({ seed: job.seed, reachedMs: virtualMs })
-    const outcome = await simulate(engine, job, onProgress)
-    const { seed, virtualMs, steps, history, violations } = outcome
-    const report: Report = { seed, virtualMs, steps, hash: hashOf(history.lines), counts: [...history.counts] }
+    const outcome = await simulate(engine, { ...job, other }, onProgress)
+    const { seed, virtualMs, steps, history, violations, sideBySideMs } = outcome
+    const report: Report = {
+      seed,
+      virtualMs,
+      steps,
+      hash: hashOf(history.lines),
+      counts: [...history.counts],
+      ...(other && { beside: { sideBySideMs, modules: other.modules.size } }),
+    }
     const failed = violations.length > 0
-    process.send?.(failed ? { ...report, failure: await failureOf(outcome, job.isShrunk === true) } : report)
+    process.send?.(failed ? { ...report, failure: await failureOf(outcome, job) } : report)
   })()
 })
 process.send?.('ready')

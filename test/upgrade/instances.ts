@@ -7,7 +7,7 @@ import { endProcess, hasEnded } from '../../src/childProcesses/endProcess.ts'
 import { findFreePort } from '../../src/embedded/freePorts.ts'
 import type { CleanupStack } from '../../src/lib/cleanupStack.ts'
 import { UNLIMITED_SETTINGS } from '../support/limits.ts'
-import type { Build } from './builds.ts'
+import type { Build } from '../support/builds.ts'
 
 /** The places of the instances. A place keeps its port and its data directory when its instance is replaced. */
 

@@ -7,7 +7,7 @@ import { createCleanupStack } from '../../src/lib/cleanupStack.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { duration } from '../../src/settings/values.ts'
 import { removeFolder } from '../support/folders.ts'
-import { lastRelease, openBuild } from './builds.ts'
+import { lastRelease, openBuild } from '../support/builds.ts'
 import { rehearse } from './rehearsal.ts'
 
 /** The command `npm run upgrade`: rehearses an upgrade, and the way back, on servers and data of its own. */

@@ -1,5 +1,5 @@
 import type { History } from '../history.ts'
-import { type Answer, type Sent, send } from '../http.ts'
+import type { Answer, Sent } from '../http.ts'
 import type { Random } from '../random.ts'
 import type { Service } from '../service.ts'
 import type { Timeline } from '../timeline.ts'
@@ -53,7 +53,7 @@ export const createClient = ({ service, timeline, history, random, action }: Cli
     const sent = { ...request, correlationId }
     const begun = history.begin({ action, instance: instance.machine.name, sent, beganMs: timeline.nowMs() })
     const answer = await Promise.race([
-      send(instance, sent),
+      instance.send(sent),
       instance.ended.then(() => undefined),
       sleep(ANSWER_TIMEOUT_MS).then(() => undefined),
     ])
