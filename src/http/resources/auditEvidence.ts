@@ -80,7 +80,6 @@ const listAuditHeads = route({
   description: 'The heads are also in a file outside the databases. Looking at them is an audit record.',
   tag: 'Audit',
   scope: 'audit:read',
-  rateClass: 'default',
   audited: 'none',
   query: z.object(pageQuery),
   order: ['-generation', '-tree_size'],
@@ -172,7 +171,6 @@ const readAuditProof = route({
     'withhold them. Looking at a proof is an audit record.',
   tag: 'Audit',
   scope: 'audit:read',
-  rateClass: 'default',
   audited: 'none',
   params: z.object({ event_id: z.uuid().meta({ description: 'The id of an event, as histories and facts have it.' }) }),
   query: z.object({

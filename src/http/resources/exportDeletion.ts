@@ -26,7 +26,6 @@ const endAndDelete = async ({ ledger, database, params, context }: Call<{ id: Op
 
 export const deleteExport = route({
   tag: 'Exports',
-  rateClass: 'default',
   method: 'DELETE',
   path: '/exports/{id}',
   operationId: 'delete_export',
@@ -38,7 +37,6 @@ export const deleteExport = route({
   scope: 'exports:write',
   params: z.object({ id: idSchema('op') }),
   responses: { 204: { description: 'The file is deleted.', headers: ['Ledger-Position'] } },
-  errors: [],
   handler: async call => {
     const { ledger, params, context } = call
     await visibleRow(call, operationEntity, params.id)

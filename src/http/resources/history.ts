@@ -64,7 +64,6 @@ const historyOf = <K extends Kind>(
     summary: `Everything that happened to the ${name}, oldest first; also after it was deleted`,
     tag: 'History',
     scope,
-    rateClass: 'default',
     params: z.object({ id: idSchema(prefix) }),
     query: z.object(pageQuery),
     order: ['revision'],

@@ -80,7 +80,7 @@ const render: (row: InvoiceRow) => z.input<typeof invoiceSchema> = invoiceResour
 
 const byId = z.object({ id: idSchema('inv') })
 const PATH = '/invoices'
-const common = { tag: 'Invoices', rateClass: 'default' } as const
+const common = { tag: 'Invoices' } as const
 const changed = { description: 'The invoice.', schema: invoiceSchema, headers: ['ETag', 'Ledger-Position'] } as const
 
 const raiseInvoice = route({

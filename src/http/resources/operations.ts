@@ -84,7 +84,7 @@ const representationOf = async (call: AnyCall, row: OperationRow) => {
 
 const byId = z.object({ id: idSchema('op') })
 const PATH = '/operations'
-const common = { tag: 'Operations', rateClass: 'default' } as const
+const common = { tag: 'Operations' } as const
 
 const readOperation = route({
   ...common,
@@ -162,7 +162,6 @@ const cancelOperation = route({
   responses: {
     200: { description: 'The operation.', schema: operationSchema, headers: ['ETag', 'Ledger-Position'] },
   },
-  errors: [],
   handler: async call => {
     const { ledger, params, context } = call
     await visibleRow(call, operationEntity, params.id)

@@ -29,7 +29,7 @@ import { pageQuery, listOf } from './paging.ts'
 
 const byId = z.object({ id: idSchema('ord') })
 const PATH = '/orders'
-const common = { tag: 'Orders', rateClass: 'default' } as const
+const common = { tag: 'Orders' } as const
 const changed = { description: 'The order.', schema: orderSchema, headers: ['ETag', 'Ledger-Position'] } as const
 
 /** The customer reference as a personal text of the caller's tenant; null where there is none. */
@@ -75,7 +75,6 @@ const createOrder = route({
   body: newOrder,
   idempotencyKey: 'honoured',
   responses: { 201: { ...changed, headers: CREATED_HEADERS } },
-  errors: [],
   handler: async call => replyToCreation(call, await createOnce(call), PATH, render),
   replay: async call => {
     const first = await replayed(call)

@@ -16,7 +16,7 @@ import { amountSchema, textSchema } from './commonSchemas.ts'
 
 const byId = z.object({ id: idSchema('pay') })
 const PATH = '/payments'
-const common = { tag: 'Payments', method: 'POST', rateClass: 'default', params: byId } as const
+const common = { tag: 'Payments', method: 'POST', params: byId } as const
 const changed = {
   description: 'The payment.',
   schema: paymentSchema,

@@ -30,7 +30,7 @@ const parkedOf = async ({ database: { sql } }: AnyCall): Promise<ReadonlyMap<str
   return new Map(rows.map(({ delivery, waiting }) => [delivery, waiting]))
 }
 
-const common = { tag: 'Projections', rateClass: 'default', scope: 'projections:operate' } as const
+const common = { tag: 'Projections', scope: 'projections:operate' } as const
 const PATH = '/projections'
 
 const listProjections = route({

@@ -40,7 +40,6 @@ const listPeriods = route({
   description: 'All days up to the last closed one are closed. No item: no period was ever closed.',
   tag: 'Books',
   scope: 'ledger:read',
-  rateClass: 'default',
   query: z.object(pageQuery),
   order: ['-closed_at'],
   responses: { 200: { description: 'A page of the list.', schema: pageSchema(closingSchema), headers: ['Link'] } },

@@ -36,7 +36,7 @@ const hasExpired = (key: ApiKeyState, nowMs: number): boolean =>
 
 const byId = z.object({ id: idSchema('key') })
 const PATH = '/api-keys'
-const common = { tag: 'API keys', rateClass: 'default', scope: 'keys:manage' } as const
+const common = { tag: 'API keys', scope: 'keys:manage' } as const
 const shown = { description: 'The API key with its secret.', schema: withSecretSchema } as const
 
 const issueApiKey = route({
@@ -210,7 +210,6 @@ const revokeApiKey = route({
   summary: 'Revoke an API key; it stops working within seconds',
   params: byId,
   responses: { 204: { description: 'The API key is revoked.', headers: ['Ledger-Position'] } },
-  errors: [],
   handler: async call => {
     const { ledger, context, params } = call
     const secrets = secretsOf(call)

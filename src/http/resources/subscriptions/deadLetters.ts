@@ -25,7 +25,6 @@ const cursorSchema = z.object({ after: z.string() })
 
 const listDeadLetters = route({
   tag: 'Subscriptions',
-  rateClass: 'default',
   scope: 'events:subscribe',
   method: 'GET',
   path: '/subscriptions/{id}/dead-letters',
@@ -62,7 +61,6 @@ const listDeadLetters = route({
 
 const action = {
   tag: 'Subscriptions',
-  rateClass: 'default',
   scope: 'events:subscribe',
   method: 'POST',
   audited: 'path',
@@ -109,7 +107,6 @@ const discardDeadLetters = route({
   summary: 'Discard the dead letters of a key, or one of them: the subscription never gets them',
   description: 'The facts stay in the ledger, at GET /events and in their histories.',
   body: discardRequest,
-  errors: [],
   handler: async call => {
     const row = await visibleRow(call, subscriptionEntity, call.params.id)
     call.requireScopes(scopesOfFacts(row.types))

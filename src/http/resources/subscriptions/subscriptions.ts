@@ -36,7 +36,7 @@ import {
 
 const byId = z.object({ id: idSchema('sub') })
 const PATH = '/subscriptions'
-const common = { tag: 'Subscriptions', rateClass: 'default', scope: 'events:subscribe' } as const
+const common = { tag: 'Subscriptions', scope: 'events:subscribe' } as const
 const emptyBody = z.strictObject({}).default({})
 
 const TOPIC_POLL_MS = 25
@@ -165,7 +165,6 @@ const deleteSubscription = route({
   summary: 'Delete a subscription together with its topics',
   params: byId,
   responses: { 204: { description: 'The resource is deleted.', headers: ['Ledger-Position'] } },
-  errors: [],
   handler: async call => {
     const { position } = await executeCommand(call, { type: 'DeleteSubscription' })
     return { status: 204, headers: { 'Ledger-Position': position } }
