@@ -14,7 +14,7 @@ import { recordLook } from './auditRecords.ts'
 import { PRIVATE_CACHING } from './commonReplies.ts'
 import { positionSchema } from '../request/position.ts'
 import { timeSchema } from './commonSchemas.ts'
-import { keyInCursor, pageQuery, pageReply, pageSchema } from './paging.ts'
+import { keyInCursor, pageQuery, pageReply, listFromLog } from './paging.ts'
 
 /** Tamper evidence (src/evidence): the signed heads of the tree over all events, and proofs of single events. */
 
@@ -83,8 +83,7 @@ const listAuditHeads = route({
   audited: 'none',
   query: z.object(pageQuery),
   order: ['-generation', '-tree_size'],
-  responses: { 200: { description: 'A page of the list.', schema: pageSchema(headSchema), headers: ['Link'] } },
-  errors: ['cursor_invalid', 'cursor_expired'],
+  ...listFromLog(headSchema),
   handler: async call => {
     const { sql } = call.database
     const { limit, cursor } = call.query

@@ -8,7 +8,7 @@ import { withTexts } from '../../personalTexts/personalTexts.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 import { textsFor } from './commonReplies.ts'
 import { type AnyRoute, route } from '../route.ts'
-import { keyInCursor, pageReply, pageQuery, pageSchema } from './paging.ts'
+import { keyInCursor, pageReply, pageQuery, listFromLog } from './paging.ts'
 import { timeSchema } from './commonSchemas.ts'
 
 const entrySchema = z
@@ -68,8 +68,7 @@ const historyOf = <K extends Kind>(
     query: z.object(pageQuery),
     order: ['revision'],
     showsDeleted: true,
-    responses: { 200: { description: 'A page of the list.', schema: pageSchema(entrySchema), headers: ['Link'] } },
-    errors: ['cursor_invalid', 'cursor_expired'],
+    ...listFromLog(entrySchema),
     handler: async call => {
       const { ledger, params, query, principal, path } = call
       const id: Id<IdPrefix> = params.id

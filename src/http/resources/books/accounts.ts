@@ -66,11 +66,7 @@ const readAccount = route({
   isList: true,
   ...resourceById(accountSchema, 'The account.'),
   errors: ['precondition_invalid', 'projection_behind'],
-  handler: call =>
-    readBooksItem(call, {
-      ...accountOf(call.params.code),
-      render: accountView,
-    }),
+  handler: call => readBooksItem(call, { ...accountOf(call.params.code), render: accountView }),
 })
 
 const listAccountEntries = route({

@@ -18,14 +18,7 @@ import { apiKeySchema, apiKeyView, newApiKey, rotation, withSecretSchema } from 
 import { readPage } from '../collection.ts'
 import { etagOf } from '../../request/entityTags.ts'
 import { bindKeyOf, idempotencyRecordIfKeyed, idempotencyRecordOf, isKeyBound } from '../../request/idempotencyKey.ts'
-import {
-  replyToCommand,
-  replyToCreation,
-  changedHeaders,
-  replyWithTag,
-  visibleRow,
-  visibleState,
-} from '../commonReplies.ts'
+import { replyToCommand, replyToCreation, replyWithTag, visibleRow, visibleState } from '../commonReplies.ts'
 import { type AnyRoute, route } from '../../route.ts'
 import type { AnyLogCall, LogCall } from '../../services.ts'
 import { CREATED_HEADERS, resourceById } from '../commonSchemas.ts'
@@ -216,7 +209,7 @@ const revokeApiKey = route({
     await visibleRow(call, apiKeyEntity, params.id)
     const handled = await handle(ledger, apiKeyEntity, params.id, { command: { type: 'RevokeApiKey' }, context })
     if (!handled.ok) return replyToCommand(call, handled, row => apiKeyView(secrets, row, context.at))
-    return { status: 204, headers: { 'Ledger-Position': changedHeaders(call, handled)['Ledger-Position'] } }
+    return { status: 204, headers: { 'Ledger-Position': handled.position.toString() } }
   },
 })
 
