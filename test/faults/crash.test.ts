@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { PAYMENT_CRASH_POINTS, type CrashPoint } from '../../src/lib/crashPoints.ts'
+import { PAYMENT_CRASH_POINTS } from '../../src/lib/crashPoints.ts'
 import { type Answer, aPayment, approvedInvoice, type Client, clientOf } from '../support/client.ts'
 import { newKey, pay } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
