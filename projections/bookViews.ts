@@ -1,7 +1,7 @@
 import { type EntryId, idFromBytes, type IdPrefix, isId, type Id, CROCKFORD } from '../streams/ids.ts'
 import { exponentOf } from '../streams/money.ts'
 import { ENTRY_KINDS, type EntryKind } from './bookings.ts'
-import { type AccountType, chartRow, type Direction } from './chartOfAccounts.ts'
+import { chartRow, type Direction } from './chartOfAccounts.ts'
 import type { AccountAt, EntryAt, PostingAt, TotalsAt } from './books/queries.ts'
 import { exactAmount } from './exactAmounts.ts'
 
@@ -30,25 +30,6 @@ export const eventIdOfEntry = (id: Id<IdPrefix>): string | undefined => {
 }
 
 /** Amounts in minor units, on the normal side of the account: a negative balance stands on the other side. */
-export type Balances = {
-  readonly currency: string
-  readonly exponent: number
-  readonly posted: number
-  readonly pending: number
-  readonly available: number
-}
-
-export type AccountView = {
-  readonly code: string
-  readonly name: string
-  readonly type: AccountType
-  readonly currency: string
-  readonly exponent: number
-  readonly customer_reference: string | null
-  readonly normal_side: Direction
-  readonly balances: Omit<Balances, 'currency'>
-}
-
 const balancesOf = ({ currency, debits, credits, pending }: AccountAt, side: Direction) => {
   const sign = side === 'debit' ? 1n : -1n
   const onSide = sign * pending
@@ -62,7 +43,7 @@ const balancesOf = ({ currency, debits, credits, pending }: AccountAt, side: Dir
   }
 }
 
-export const accountView = (row: AccountAt): AccountView => {
+export const accountView = (row: AccountAt) => {
   const { name, type, normal_side } = chartRow(row.kind)
   return {
     code: row.code,
@@ -76,60 +57,23 @@ export const accountView = (row: AccountAt): AccountView => {
   }
 }
 
-export type TrialBalanceRow = {
-  readonly account: string
-  readonly account_name: string
-  readonly customer_reference: string | null
-  readonly currency: string
-  readonly exponent: number
-  readonly debits: number
-  readonly credits: number
-}
-
-export const trialBalanceRow = (row: AccountAt): TrialBalanceRow => ({
+export const trialBalanceRow = (row: AccountAt) => ({
   account: row.code,
   account_name: chartRow(row.kind).name,
   customer_reference: row.customer_reference,
   ...totalView(row),
 })
 
-export type TotalView = {
-  readonly currency: string
-  readonly exponent: number
-  readonly debits: number
-  readonly credits: number
-}
-
-export const totalView = ({ currency, debits, credits }: TotalsAt): TotalView => ({
+export const totalView = ({ currency, debits, credits }: TotalsAt) => ({
   currency,
   exponent: exponentOf(currency),
   debits: exactAmount(debits),
   credits: exactAmount(credits),
 })
 
-export type EntryView = {
-  readonly id: EntryId
-  readonly at: string
-  readonly position: string
-  readonly event_id: string
-  readonly kind: EntryKind
-  readonly description: string
-  readonly order_id: string
-  readonly invoice_id: string
-  readonly payment_id: string | null
-  readonly reverses: EntryId | null
-  readonly reversed_by: EntryId | null
-  readonly postings: readonly {
-    readonly account: string
-    readonly direction: Direction
-    readonly amount: number
-    readonly currency: string
-  }[]
-}
-
 const linkTo = (eventId: string | null): EntryId | null => (eventId === null ? null : entryIdOf(eventId))
 
-export const entryView = (row: EntryAt): EntryView => ({
+export const entryView = (row: EntryAt) => ({
   id: entryIdOf(row.event_id),
   at: row.at,
   position: row.position.toString(),
@@ -149,25 +93,10 @@ export const entryView = (row: EntryAt): EntryView => ({
   })),
 })
 
-/** One posting, as the row of an exported journal or of the statement of an account. */
-export type PostingView = Omit<EntryView, 'id' | 'reversed_by' | 'postings'> & {
-  readonly entry_id: EntryId
-  /** The number of the posting in its entry, from 1. */
-  readonly line: number
-  readonly account: string
-  readonly direction: Direction
-  readonly amount: number
-  readonly currency: string
-  readonly exponent: number
-  /** The balance of the account after the entry, on the normal side of the account. */
-  readonly balance: number
-  readonly account_name: string
-  readonly customer_reference: string | null
-}
-
 const kindOfAccount = (code: string): string => code.slice(0, code.indexOf('.'))
 
-export const postingView = (row: PostingAt): PostingView => {
+/** One posting, as the row of an exported journal or of the statement of an account. */
+export const postingView = (row: PostingAt) => {
   const { account, currency, debits, credits, customer_reference } = row
   const { name: account_name, normal_side } = chartRow(kindOfAccount(account))
   const isDebitSide = normal_side === 'debit'
@@ -180,12 +109,14 @@ export const postingView = (row: PostingAt): PostingView => {
   return {
     entry_id,
     ...entry,
+    /** The number of the posting in its entry, from 1. */
     line: row.line + 1,
     account,
     direction: row.direction as Direction,
     amount: exactAmount(row.amount),
     currency,
     exponent: exponentOf(currency),
+    /** The balance of the account after the entry, on the normal side of the account. */
     balance: exactAmount(isDebitSide ? debits - credits : credits - debits),
     account_name,
     customer_reference,

@@ -35,16 +35,7 @@ export type ResourceRow = {
 }
 
 /** The first members of every view of a resource. */
-export type ResourceView = {
-  readonly version: number
-  readonly tenant_id: string
-  readonly created_at: string
-  readonly updated_at: string
-  readonly created_by: string
-  readonly metadata: Annotations
-}
-
-export const resourceView = (row: ResourceRow & { readonly metadata: Annotations }): ResourceView => ({
+export const resourceView = (row: ResourceRow & { readonly metadata: Annotations }) => ({
   version: Number(row.revision),
   tenant_id: row.tenant_id,
   created_at: row.created_at,

@@ -1,28 +1,11 @@
 import type { InvoiceId, OrderId } from '../../streams/ids.ts'
 import { exponentOf } from '../../streams/money.ts'
 import { type PageRequest, type PageRow, pageOf, type Query } from '../listQueries.ts'
-import { type ResourceView, resourceView } from '../projection.ts'
+import { resourceView } from '../projection.ts'
 import { type InvoiceRow, invoices } from './projection.ts'
 
 export const invoicePage = (request: PageRequest): Query<PageRow<InvoiceRow>> =>
   pageOf(invoices, request, { columns: ['order_id'], usualState: 'paid' })
-
-/** The row of an invoice in a file of an export. Files do not follow API-Version: their columns stay. */
-export type InvoiceView = ResourceView & {
-  readonly id: InvoiceId
-  readonly state: InvoiceRow['state']
-  readonly order_id: OrderId
-  readonly currency: string
-  readonly exponent: number
-  readonly amount_due: number
-  readonly amount_paid: number
-  readonly amount_pending: number
-  readonly amount_refunded: number
-  readonly due_date: string
-  readonly approved_by: string | null
-  readonly approved_at: string | null
-  readonly paid_at: string | null
-}
 
 const subjectOf = (row: InvoiceRow) => ({
   id: row.id as InvoiceId,
@@ -36,7 +19,8 @@ const datesOf = ({ due_date, approved_by, approved_at, paid_at }: InvoiceRow) =>
   ...{ due_date, approved_by, approved_at, paid_at },
 })
 
-export const invoiceView = (row: InvoiceRow): InvoiceView => ({
+/** The row of an invoice in a file of an export. Files do not follow API-Version: their columns stay. */
+export const invoiceView = (row: InvoiceRow) => ({
   ...subjectOf(row),
   amount_due: Number(row.amount_due),
   amount_paid: Number(row.amount_paid),
@@ -46,17 +30,12 @@ export const invoiceView = (row: InvoiceRow): InvoiceView => ({
 })
 
 /** An invoice over HTTP, in the newest version of the contract. */
-export type InvoiceResource = Omit<InvoiceView, 'amount_due'> & {
-  readonly total_amount: number
-  /** The most that a new payment may have. */
-  readonly amount_outstanding: number
-}
-
-export const invoiceResource = (row: InvoiceRow): InvoiceResource => ({
+export const invoiceResource = (row: InvoiceRow) => ({
   ...subjectOf(row),
   total_amount: Number(row.amount_due),
   amount_paid: Number(row.amount_paid),
   amount_pending: Number(row.amount_pending),
+  /** The most that a new payment may have. */
   amount_outstanding: row.state === 'voided' ? 0 : Number(row.amount_due - row.amount_paid - row.amount_pending),
   amount_refunded: Number(row.amount_refunded),
   ...datesOf(row),

@@ -1,3 +1,4 @@
+import type { DataOf } from '../../streams/codec.ts'
 import type { Annotations } from '../../streams/idempotencyRecord.ts'
 import type { OrderEvent } from '../../streams/order/index.ts'
 import { type Projection, RESOURCE_COLUMNS, type ResourceRow } from '../projection.ts'
@@ -15,8 +16,7 @@ export type OrderRow = ResourceRow & {
   readonly metadata: Annotations
 }
 
-type Lines = Extract<OrderEvent, { type: 'OrderCreated' }>['data']['lines']
-const linesOf = (lines: Lines): readonly OrderLine[] =>
+const linesOf = (lines: DataOf<OrderEvent, 'OrderCreated'>['lines']): readonly OrderLine[] =>
   lines.map(line => ({ ...line, unit_amount: Number(line.unit_amount) }))
 
 export const orders: Projection<OrderEvent, OrderRow> = {

@@ -1,28 +1,14 @@
 import type { InvoiceId, OrderId, PaymentId } from '../../streams/ids.ts'
 import { exponentOf } from '../../streams/money.ts'
 import { type PageRequest, type PageRow, pageOf, type Query } from '../listQueries.ts'
-import { type ResourceView, resourceView } from '../projection.ts'
+import { resourceView } from '../projection.ts'
 import { type PaymentRow, payments } from './projection.ts'
 
 export const paymentPage = (request: PageRequest): Query<PageRow<PaymentRow>> =>
   pageOf(payments, request, { columns: ['reference', 'invoice_id', 'order_id'], usualState: 'succeeded' })
 
 /** The view of a payment, over HTTP and in exports. */
-export type PaymentView = ResourceView & {
-  readonly id: PaymentId
-  readonly state: PaymentRow['state']
-  readonly invoice_id: InvoiceId
-  readonly order_id: OrderId
-  readonly amount: number
-  readonly currency: string
-  readonly exponent: number
-  readonly reference: string | null
-  readonly settlement: PaymentRow['settlement']
-  readonly failure: { readonly code: string } | null
-  readonly refunded_amount: number
-}
-
-export const paymentView = (row: PaymentRow): PaymentView => ({
+export const paymentView = (row: PaymentRow) => ({
   id: row.id as PaymentId,
   state: row.state,
   ...resourceView(row),

@@ -21,9 +21,10 @@ export const decisionOn = <K extends Kind>(
   before: Pick<Loaded<K>, 'state' | 'revision'>,
   command: K['command'],
 ): readonly K['event'][] | Rejection<K['code'] | GrowthCode> => {
-  const decided = aggregate.decider.decide(command, before.state)
+  const { decider } = aggregate
+  const decided = decider.decide(command, before.state)
   if (isRejection(decided) || decided.length === 0) return decided
-  return growthRefusal(limits, aggregate, before, command) ?? decided
+  return growthRefusal(limits, decider, before, command) ?? decided
 }
 
 /** The refusal of a command that would extend its stream; undefined while the stream may grow. */

@@ -113,7 +113,7 @@ const problemIn = async (response: Response): Promise<ApiError> =>
   )
 
 /** Resolves to the response if it is successful. Throws ApiError. An expired token is renewed once. */
-export const send = async (operation: string, input: Input = {}): Promise<Response> => {
+export const send = async (operation: string, input: Input): Promise<Response> => {
   for (const again of [false, true]) {
     const token = await accessToken(again)
     if (token === undefined) throw expired()
@@ -142,7 +142,7 @@ export const afterOwnWrites = (): Readonly<Record<string, string>> =>
   written === 0n ? {} : { 'If-Min-Position': written.toString(), Prefer: `wait=${LIST_WAIT_SECONDS}` }
 
 /** An operation whose name is known only when it is asked for, as that of a form. */
-export const requestAny = async <T>(operation: string, input: Input = {}): Promise<Answer<T>> => {
+export const requestAny = async <T>(operation: string, input: Input): Promise<Answer<T>> => {
   const { status, headers, ...response } = await send(operation, input).then(async answer => ({
     status: answer.status,
     headers: answer.headers,
@@ -154,12 +154,26 @@ export const requestAny = async <T>(operation: string, input: Input = {}): Promi
   return { status, headers, etag: headers.get('etag') ?? '', text: response.text, data }
 }
 
-export const request = <O extends OperationName>(operation: O, input: Input = {}): Promise<Answer<DataOf<O>>> =>
+export const request = <O extends OperationName>(operation: O, input: Input): Promise<Answer<DataOf<O>>> =>
   requestAny(operation, input)
 
 /** The body of a successful answer. Throws ApiError. */
 export const read = async <O extends OperationName>(operation: O, input: Input = {}): Promise<DataOf<O>> =>
   (await request(operation, input)).data
+
+const unless =
+  (isExpected: (error: ApiError) => boolean) =>
+  <T>(work: () => Promise<T>): Promise<T | undefined> =>
+    work().catch((error: unknown) => {
+      if (error instanceof ApiError && isExpected(error)) return undefined
+      throw error
+    })
+
+/** Undefined where the policy of the installation denies it, as to a tenant that does not operate it. */
+export const unlessDenied = unless(({ code }) => code === 'policy_denied')
+
+/** Undefined for what the caller may not see, or that was deleted. */
+export const unlessMissing = unless(({ status }) => status === 403 || status === 404)
 
 export type Page<T> = {
   readonly items: readonly T[]
@@ -172,8 +186,8 @@ const PAGE_MAX = 100
 /** The items of all pages up to `max`, and whether there are more. */
 export const readAll = async <O extends OperationName>(
   operation: O,
-  input: Input = {},
-  max = 2_000,
+  input: Input,
+  max: number,
 ): Promise<{ readonly items: readonly ItemOf<O>[]; readonly hasMore: boolean }> => {
   const items: ItemOf<O>[] = []
   for (let cursor: string | undefined; ; ) {
@@ -189,7 +203,7 @@ export const readAll = async <O extends OperationName>(
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
 /** The request as a command line, with the variable TOKEN in the place of the token. */
-export const curlOf = (operation: string, input: Input = {}): string => {
+export const curlOf = (operation: string, input: Input): string => {
   const method = methodOf(operation)
   const headers = Object.entries(headersOf(operation, input)).map(
     ([name, value]) => `-H ${quoted(`${name}: ${value}`)}`,

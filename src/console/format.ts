@@ -28,6 +28,9 @@ export const timeText = (at: string): string => dateTime.format(new Date(at))
 export const time = (at: string | null | undefined): TemplateResult | string =>
   at ? html`<time datetime=${at} title="${at.replace('T', ' ').replace('Z', ' UTC')}">${timeText(at)}</time>` : '–'
 
+/** A text that a person wrote, in its own direction. */
+export const personalText = (text: string | null): TemplateResult => html`<bdi class="text">${text ?? '–'}</bdi>`
+
 export const date = (at: string): TemplateResult =>
   html`<time datetime=${at} title="${at} (UTC)">${day.format(new Date(at))}</time>`
 
@@ -70,5 +73,4 @@ export const id = (value: string | null | undefined): TemplateResult | string =>
     : html`<span class="id">${value}</span>`
 }
 
-export const plural = (number: number, one: string, many = `${one}s`): string =>
-  `${count(number)} ${number === 1 ? one : many}`
+export const plural = (number: number, one: string): string => `${count(number)} ${one}${number === 1 ? '' : 's'}`

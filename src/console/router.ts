@@ -51,12 +51,7 @@ export const setQuery = (changes: Readonly<Record<string, string>>, how: How = '
     if (value === '') query.delete(name)
     else query.set(name, value)
   const search = query.toString()
-  history[how === 'push' ? 'pushState' : 'replaceState'](
-    null,
-    '',
-    `${location.pathname}${search === '' ? '' : `?${search}`}`,
-  )
-  window.dispatchEvent(new Event(CHANGED))
+  go(`${location.pathname}${search === '' ? '' : `?${search}`}`, how)
 }
 
 /** Follows links between pages without loading the page anew. */

@@ -70,7 +70,8 @@ export type Route<
   readonly orScopes?: readonly Scope[]
   /** The kinds of credential that are permitted; all when absent. */
   readonly kinds?: readonly PrincipalKind[]
-  readonly rateClass: CallerRate
+  /** `default` when absent. */
+  readonly rateClass?: CallerRate
   /** The time within which the request is answered; REQUEST_DEADLINE_MS when absent. */
   readonly deadlineMs?: number
   readonly params?: P
@@ -97,12 +98,14 @@ export type Route<
   readonly order?: readonly string[]
   readonly responses: Readonly<Record<number, ResponseSpec>>
   /** The error codes of the endpoint itself; those that follow from the declaration are added to them. */
-  readonly errors: readonly ErrorCode[]
+  readonly errors?: readonly ErrorCode[]
   readonly handler: (call: Call<z.output<P>, z.output<Q>, z.output<B>, K>) => Promise<Reply>
 }
 
 /** Any declaration, with its types erased. */
-export type AnyRoute = Omit<Route<z.ZodObject, z.ZodObject, z.ZodType>, 'audited'> & {
+export type AnyRoute = Omit<Route<z.ZodObject, z.ZodObject, z.ZodType>, 'audited' | 'rateClass' | 'errors'> & {
+  readonly rateClass: CallerRate
+  readonly errors: readonly ErrorCode[]
   readonly audited?: AuditedResource<Readonly<Record<string, unknown>>>
   readonly replay?: (call: LogCall<unknown, unknown, unknown, 'required'>) => Promise<Reply | undefined>
 }
@@ -110,4 +113,4 @@ export type AnyRoute = Omit<Route<z.ZodObject, z.ZodObject, z.ZodType>, 'audited
 /** Infers the types and erases them: the pipeline calls each handler with the values that it checked. */
 export const route = <P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType, K extends KeyUse = undefined>(
   declaration: Route<P, Q, B, K>,
-): AnyRoute => declaration as never
+): AnyRoute => ({ rateClass: 'default', errors: [], ...declaration }) as never

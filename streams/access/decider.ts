@@ -1,4 +1,4 @@
-import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
+import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { AccessCheck, AccessEvent } from './events.ts'
 
 /** The decider of access records: each is recorded once. */
@@ -29,10 +29,5 @@ export const accessDecider: Decider<AccessState, AccessCommand, AccessEvent, Acc
   initial: { status: 'none' },
   decide,
   evolve: () => ({ status: 'recorded' }),
-}
-
-/** A stream has a single event. */
-export const accessGrowth: Readonly<Record<AccessCommand['type'], StreamGrowth>> = {
-  GrantAccess: 'unlimited',
-  DenyAccess: 'unlimited',
+  growth: { GrantAccess: 'unlimited', DenyAccess: 'unlimited' },
 }

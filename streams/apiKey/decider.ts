@@ -1,34 +1,20 @@
-import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
-import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
+import type { DataOf } from '../codec.ts'
+import { decidedBy, type Decider, type Rejection, reject } from '../decider.ts'
 import { PersistentSet } from '../persistentMap.ts'
-import type { ApiKeyEvent, KeyQuota } from './events.ts'
+import type { ApiKeyEvent } from './events.ts'
 
 /** The terms that all secrets of a key share. */
-export type KeyTerms = {
-  readonly scopes: readonly string[]
-  readonly quota: KeyQuota | null
-  readonly lifetime_days: number
-}
-/** The stored part of a secret: the nonce that it is derived from and the hash that recognises it. */
-export type MintedSecret = { readonly nonce: string; readonly hash: string }
-/** `expires_at`: RFC 3339. */
-export type KeySecret = MintedSecret & { readonly expires_at: string }
+type KeyTerms = Pick<DataOf<ApiKeyEvent, 'ApiKeyIssued'>, 'scopes' | 'quota' | 'lifetime_days'>
+/** The stored part of a secret. */
+export type KeySecret = Pick<DataOf<ApiKeyEvent, 'ApiKeyIssued'>, 'nonce' | 'hash' | 'expires_at'>
 
 /** `at` is now. */
-export type IssueApiKey = KeyTerms &
-  MintedSecret & {
-    type: 'IssueApiKey'
-    at: string
-    name: string
-    metadata: Annotations
-    claim: IdempotencyRecord | null
-  }
+export type IssueApiKey = Omit<DataOf<ApiKeyEvent, 'ApiKeyIssued'>, 'expires_at'> & { type: 'IssueApiKey'; at: string }
 /** `overlap_seconds`: the time for which the old secret stays valid beside the new one. */
-export type RotateApiKey = MintedSecret & {
+export type RotateApiKey = Pick<DataOf<ApiKeyEvent, 'ApiKeyRotated'>, 'nonce' | 'hash' | 'claim'> & {
   type: 'RotateApiKey'
   at: string
   overlap_seconds: number
-  claim: IdempotencyRecord | null
 }
 export type RevokeApiKey = { type: 'RevokeApiKey' }
 export type ApiKeyCommand = IssueApiKey | RotateApiKey | RevokeApiKey
@@ -56,10 +42,10 @@ const DAY_MS = 24 * 60 * 60 * SECOND_MS
 const after = (at: string, timeMs: number): string => new Date(Date.parse(at) + timeMs).toISOString()
 const earlier = (a: string, b: string): string => (Date.parse(a) < Date.parse(b) ? a : b)
 
-const issue = ({ type: _, at, scopes, ...terms }: IssueApiKey, key: ApiKeyState): Decision => {
+const issue = ({ type: _, at, ...terms }: IssueApiKey, key: ApiKeyState): Decision => {
   if (key.status !== 'none') return reject('concurrent_modification')
   const expires_at = after(at, terms.lifetime_days * DAY_MS)
-  return [{ type: 'ApiKeyIssued', data: { ...terms, scopes: [...scopes], expires_at } }]
+  return [{ type: 'ApiKeyIssued', data: { ...terms, expires_at } }]
 }
 
 const rotate = ({ at, nonce, hash, overlap_seconds, claim }: RotateApiKey, key: ApiKeyState): Decision => {
@@ -74,19 +60,8 @@ const rotate = ({ at, nonce, hash, overlap_seconds, claim }: RotateApiKey, key: 
 }
 
 // Revoking a revoked key is "not found", as deleting a deleted order is.
-const revoke = (key: ApiKeyState): Decision =>
+const revoke = (_: RevokeApiKey, key: ApiKeyState): Decision =>
   key.status === 'active' ? [{ type: 'ApiKeyRevoked', data: {} }] : reject('resource_not_found')
-
-const decide = (command: ApiKeyCommand, state: ApiKeyState): Decision => {
-  switch (command.type) {
-    case 'IssueApiKey':
-      return issue(command, state)
-    case 'RotateApiKey':
-      return rotate(command, state)
-    case 'RevokeApiKey':
-      return revoke(state)
-  }
-}
 
 const evolve = (key: ApiKeyState, event: ApiKeyEvent): ApiKeyState => {
   if (event.type === 'ApiKeyIssued') {
@@ -111,12 +86,10 @@ const evolve = (key: ApiKeyState, event: ApiKeyEvent): ApiKeyState => {
 
 export const apiKeyDecider: Decider<ApiKeyState, ApiKeyCommand, ApiKeyEvent, ApiKeyCode> = {
   initial: { status: 'none' },
-  decide,
+  ...decidedBy<ApiKeyCommand, ApiKeyState, Decision>({
+    IssueApiKey: ['unlimited', issue],
+    RotateApiKey: ['limited', rotate],
+    RevokeApiKey: ['unlimited', revoke],
+  }),
   evolve,
-}
-
-export const apiKeyGrowth: Readonly<Record<ApiKeyCommand['type'], StreamGrowth>> = {
-  IssueApiKey: 'unlimited',
-  RotateApiKey: 'limited',
-  RevokeApiKey: 'unlimited',
 }

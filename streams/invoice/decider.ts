@@ -1,20 +1,12 @@
-import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
-import { type Decider, type Rejection, reject } from '../decider.ts'
+import type { DataOf } from '../codec.ts'
+import { decidedBy, type Decider, type Rejection, reject } from '../decider.ts'
 import type { OrderId, PaymentId, RefundId } from '../ids.ts'
 import { PersistentMap, PersistentSet } from '../persistentMap.ts'
 import type { InvoiceEvent } from './events.ts'
 
 /** The decider of invoices: approval, payments, refunds. */
 
-export type RaiseInvoice = {
-  type: 'RaiseInvoice'
-  order_id: OrderId
-  currency: string
-  amount_due: bigint
-  due_date: string
-  metadata: Annotations
-  claim: IdempotencyRecord | null
-}
+export type RaiseInvoice = DataOf<InvoiceEvent, 'InvoiceRaised'> & { type: 'RaiseInvoice' }
 export type ApproveInvoice = { type: 'ApproveInvoice'; approved_by: string; reason?: string }
 export type VoidInvoice = { type: 'VoidInvoice'; reason: string | null }
 /** `immediate` is paid with the same decision; `deferred` holds the amount until SettlePayment or ReleasePayment. */
@@ -28,7 +20,7 @@ export type PayInvoice = {
 export type SettlePayment = { type: 'SettlePayment'; payment_id: PaymentId }
 export type ReleasePayment = { type: 'ReleasePayment'; payment_id: PaymentId }
 /** Sent after the payment's stream has granted the refund. */
-export type ApplyRefund = { type: 'ApplyRefund'; payment_id: PaymentId; refund_id: RefundId; amount: bigint }
+export type ApplyRefund = DataOf<InvoiceEvent, 'RefundApplied'> & { type: 'ApplyRefund' }
 export type InvoiceCommand =
   | RaiseInvoice
   | ApproveInvoice
@@ -41,7 +33,7 @@ export type InvoiceCommand =
 export type InvoiceCode = 'resource_not_found' | 'invoice_state_conflict' | 'payment_state_conflict'
 
 /** Reasons to refuse a payment. The invoice decides; the payment's stream records the answer for the payer. */
-export type PaymentRefusal = 'payment_not_allowed' | 'payment_exceeds_due'
+export type PaymentRefusal = DataOf<InvoiceEvent, 'PaymentRefused'>['code']
 
 type Allocation =
   | { readonly amount: bigint; readonly status: 'reserved' | 'released' | 'applied' }
@@ -157,33 +149,17 @@ const applyRefund = ({ type: _, ...refund }: ApplyRefund, invoice: InvoiceState)
   return invoice.refunds.has(refund.refund_id) ? [] : [{ type: 'RefundApplied', data: refund }]
 }
 
-const decide = (command: InvoiceCommand, state: InvoiceState): Decision => {
-  switch (command.type) {
-    case 'RaiseInvoice':
-      return raiseInvoice(command, state)
-    case 'ApproveInvoice':
-      return approveInvoice(command, state)
-    case 'VoidInvoice':
-      return voidInvoice(command, state)
-    case 'PayInvoice':
-      return payInvoice(command, state)
-    case 'SettlePayment':
-      return settlePayment(command, state)
-    case 'ReleasePayment':
-      return releasePayment(command, state)
-    case 'ApplyRefund':
-      return applyRefund(command, state)
-  }
-}
-
 const withAllocation = (invoice: Raised, id: PaymentId, allocation: Allocation): Raised => ({
   ...invoice,
   payments: invoice.payments.with(id, allocation),
 })
 
-type Moved = { readonly payment_id: PaymentId; readonly amount: bigint }
 /** Adds the payment's amount to `pending` or `paid`, and subtracts it from `pending` if it was reserved. */
-const moved = (invoice: Raised, { payment_id, amount }: Moved, to: 'reserved' | 'released' | 'applied'): Raised => {
+const moved = (
+  invoice: Raised,
+  { payment_id, amount }: DataOf<InvoiceEvent, 'PaymentApplied'>,
+  to: 'reserved' | 'released' | 'applied',
+): Raised => {
   const from = invoice.payments.get(payment_id)?.status
   return {
     ...withAllocation(invoice, payment_id, { amount, status: to }),
@@ -235,8 +211,18 @@ const evolve = (invoice: InvoiceState, event: InvoiceEvent): InvoiceState => {
   return invoice.status === 'none' ? invoice : evolveRaised(invoice, event)
 }
 
+// The payment exists already when PayInvoice is sent, and the refund when ApplyRefund is, so their initiation checks the
+// length of the invoice's stream.
 export const invoiceDecider: Decider<InvoiceState, InvoiceCommand, InvoiceEvent, InvoiceCode> = {
   initial: { status: 'none' },
-  decide,
+  ...decidedBy<InvoiceCommand, InvoiceState, Decision>({
+    RaiseInvoice: ['unlimited', raiseInvoice],
+    ApproveInvoice: ['unlimited', approveInvoice],
+    VoidInvoice: ['unlimited', voidInvoice],
+    PayInvoice: ['unlimited', payInvoice],
+    SettlePayment: ['unlimited', settlePayment],
+    ReleasePayment: ['unlimited', releasePayment],
+    ApplyRefund: ['unlimited', applyRefund],
+  }),
   evolve,
 }

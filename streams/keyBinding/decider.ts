@@ -1,5 +1,5 @@
 import type { IdempotencyRecord } from '../idempotencyRecord.ts'
-import type { Decider, StreamGrowth } from '../decider.ts'
+import type { Decider } from '../decider.ts'
 import type { KeyBindingEvent } from './events.ts'
 
 export type BindKey = { type: 'BindKey'; claim: IdempotencyRecord }
@@ -18,9 +18,5 @@ export const keyBindingDecider: Decider<KeyBindingState, BindKey, KeyBindingEven
   initial: { status: 'none' },
   decide: ({ claim }, binding) => (binding.status === 'none' ? [{ type: 'KeyBound', data: { claim } }] : []),
   evolve: (_, { data: { claim } }) => ({ status: 'bound', claim }),
-}
-
-/** A stream has a single event. */
-export const keyBindingGrowth: Readonly<Record<BindKey['type'], StreamGrowth>> = {
-  BindKey: 'unlimited',
+  growth: { BindKey: 'unlimited' },
 }

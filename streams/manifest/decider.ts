@@ -1,19 +1,11 @@
-import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
+import type { DataOf } from '../codec.ts'
+import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { ManifestEvent } from './events.ts'
 
-/** A parked event that is a fact, or may be one if it cannot be decoded. */
-export type MissingFact = { readonly id: string; readonly position: bigint }
-
 /** The facts between two positions, both inclusive: their number, and the hash of their ids. */
-export type Manifest = {
-  readonly topic: string
-  readonly from_position: bigint
-  readonly to_position: bigint
-  readonly count: number
-  readonly sha256: string
-  /** Parked facts, which are not counted; absent when there are none. */
-  readonly missing?: readonly MissingFact[] | undefined
-}
+export type Manifest = DataOf<ManifestEvent, 'ManifestSealed'>
+/** A parked event that is a fact, or may be one if it cannot be decoded. */
+export type MissingFact = NonNullable<Manifest['missing']>[number]
 
 export type SealManifest = Manifest & { type: 'SealManifest' }
 export type ManifestCommand = SealManifest
@@ -38,7 +30,7 @@ const isSame = (last: Manifest | null, other: Manifest): boolean =>
   last.sha256 === other.sha256 &&
   idsOf(last) === idsOf(other)
 
-const seal = (
+const decide = (
   { type: _, ...sealed }: SealManifest,
   state: ManifestState,
 ): readonly ManifestEvent[] | Rejection<ManifestCode> => {
@@ -50,26 +42,9 @@ const seal = (
   return [{ type: 'ManifestSealed', data: sealed }]
 }
 
-const decide = (command: ManifestCommand, state: ManifestState) => {
-  switch (command.type) {
-    case 'SealManifest':
-      return seal(command, state)
-  }
-}
-
-const evolve = (_state: ManifestState, event: ManifestEvent): ManifestState => {
-  switch (event.type) {
-    case 'ManifestSealed':
-      return { last: event.data }
-  }
-}
-
 export const manifestDecider: Decider<ManifestState, ManifestCommand, ManifestEvent, ManifestCode> = {
   initial: { last: null },
   decide,
-  evolve,
-}
-
-export const manifestGrowth: Readonly<Record<ManifestCommand['type'], StreamGrowth>> = {
-  SealManifest: 'unlimited',
+  evolve: (_, { data }) => ({ last: data }),
+  growth: { SealManifest: 'unlimited' },
 }

@@ -1,31 +1,15 @@
-import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
-import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
-import type { ExportFormat, ExportResource, OperationEvent } from './events.ts'
+import type { DataOf } from '../codec.ts'
+import { decidedBy, type Decider, type Rejection, reject } from '../decider.ts'
+import type { OperationEvent } from './events.ts'
 
 /** The decider of operations: the attempts at an export and its end. */
 
-export type ExportTerms = {
-  readonly resource: ExportResource
-  readonly format: ExportFormat
-  readonly filters: Readonly<Record<string, string>>
-  /** RFC 3339. */
-  readonly expires_at: string
-}
+export type ExportTerms = Omit<DataOf<OperationEvent, 'ExportRequested'>, 'metadata' | 'claim'>
 
 /** The description of a finished file. */
-export type FileSummary = {
-  readonly row_count: number
-  readonly byte_count: number
-  readonly sha256: string
-  readonly from_position: bigint
-  readonly to_position: bigint
-}
+export type FileSummary = Omit<DataOf<OperationEvent, 'ExportCompleted'>, keyof ExportTerms | 'attempt' | 'run'>
 
-export type RequestExport = ExportTerms & {
-  type: 'RequestExport'
-  metadata: Annotations
-  claim: IdempotencyRecord | null
-}
+export type RequestExport = DataOf<OperationEvent, 'ExportRequested'> & { type: 'RequestExport' }
 export type StartAttempt = { type: 'StartAttempt'; run: string }
 export type FailAttempt = { type: 'FailAttempt'; run: string; code: string }
 export type CompleteExport = FileSummary & { type: 'CompleteExport'; run: string }
@@ -97,7 +81,7 @@ const complete = ({ type: _, run, ...summary }: CompleteExport, operation: Opera
 }
 
 // Cancelling an ended operation is no conflict: the answer shows how it ended.
-const cancel = (operation: OperationState): Decision => {
+const cancel = (_: CancelOperation, operation: OperationState): Decision => {
   if (operation.status === 'none') return reject('resource_not_found')
   const isOpen = operation.status === 'pending' || operation.status === 'running'
   return isOpen ? [{ type: 'OperationCancelled', data: {} }] : NOTHING
@@ -110,28 +94,9 @@ const expire = ({ at }: ExpireOperation, operation: OperationState): Decision =>
   return [{ type: 'OperationExpired', data: {} }]
 }
 
-const withdraw = (operation: OperationState): Decision => {
+const withdraw = (_: WithdrawFile, operation: OperationState): Decision => {
   if (operation.status === 'none') return reject('resource_not_found')
   return operation.status === 'succeeded' ? [{ type: 'OperationExpired', data: {} }] : NOTHING
-}
-
-const decide = (command: OperationCommand, state: OperationState): Decision => {
-  switch (command.type) {
-    case 'RequestExport':
-      return request(command, state)
-    case 'StartAttempt':
-      return start(command, state)
-    case 'FailAttempt':
-      return fail(command, state)
-    case 'CompleteExport':
-      return complete(command, state)
-    case 'CancelOperation':
-      return cancel(state)
-    case 'ExpireOperation':
-      return expire(command, state)
-    case 'WithdrawFile':
-      return withdraw(state)
-  }
 }
 
 const failuresOf = (operation: OperationState): number => (operation.status === 'running' ? operation.failures : 0)
@@ -165,19 +130,17 @@ const evolve = (operation: OperationState, event: OperationEvent): OperationStat
   }
 }
 
+/** ATTEMPTS_MAX bounds the stream. */
 export const operationDecider: Decider<OperationState, OperationCommand, OperationEvent, OperationCode> = {
   initial: { status: 'none' },
-  decide,
+  ...decidedBy<OperationCommand, OperationState, Decision>({
+    RequestExport: ['unlimited', request],
+    StartAttempt: ['unlimited', start],
+    FailAttempt: ['unlimited', fail],
+    CompleteExport: ['unlimited', complete],
+    CancelOperation: ['unlimited', cancel],
+    ExpireOperation: ['unlimited', expire],
+    WithdrawFile: ['unlimited', withdraw],
+  }),
   evolve,
-}
-
-/** ATTEMPTS_MAX bounds the stream. */
-export const operationGrowth: Readonly<Record<OperationCommand['type'], StreamGrowth>> = {
-  RequestExport: 'unlimited',
-  StartAttempt: 'unlimited',
-  FailAttempt: 'unlimited',
-  CompleteExport: 'unlimited',
-  CancelOperation: 'unlimited',
-  ExpireOperation: 'unlimited',
-  WithdrawFile: 'unlimited',
 }

@@ -1,23 +1,16 @@
-import type { Aggregate } from '../aggregate.ts'
+import { aggregateOf } from '../aggregate.ts'
 import { codecOf } from '../codec.ts'
-import {
-  type OperationCode,
-  type OperationCommand,
-  type OperationState,
-  operationDecider,
-  operationGrowth,
-} from './decider.ts'
-import { type OperationEvent, operationEvents } from './events.ts'
+import { operationDecider } from './decider.ts'
+import { operationEvents } from './events.ts'
 import { operationFacts } from './facts.ts'
 
-export const operation: Aggregate<OperationState, OperationCommand, OperationEvent, OperationCode> = {
+export const operation = aggregateOf({
   category: 'operation',
   prefix: 'op',
   decider: operationDecider,
-  growth: operationGrowth,
   codec: codecOf(operationEvents),
   facts: operationFacts,
-}
+})
 
 export { EXPORT_FORMATS, EXPORT_RESOURCES } from './events.ts'
 export type * from './decider.ts'

@@ -1,5 +1,6 @@
-import { type Annotations, ANNOTATIONS_MAX, type IdempotencyRecord } from '../idempotencyRecord.ts'
-import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
+import { type Annotations, ANNOTATIONS_MAX } from '../idempotencyRecord.ts'
+import type { DataOf } from '../codec.ts'
+import { decidedBy, type Decider, type Rejection, reject } from '../decider.ts'
 import type { InvoiceId } from '../ids.ts'
 import { mergePatch } from '../mergePatch.ts'
 import { PersistentMap, PersistentSet } from '../persistentMap.ts'
@@ -7,15 +8,7 @@ import type { InvoiceTerms, Line, OrderEvent } from './events.ts'
 
 /** The decider of orders: changes, invoicing, cancellation, deletion. */
 
-export type CreateOrder = {
-  type: 'CreateOrder'
-  customer_reference: string | null
-  description: string | null
-  currency: string
-  lines: readonly Line[]
-  metadata: Annotations
-  claim: IdempotencyRecord | null
-}
+export type CreateOrder = Omit<DataOf<OrderEvent, 'OrderCreated'>, 'total_amount'> & { type: 'CreateOrder' }
 /** `metadata`: a JSON merge patch. */
 export type ChangeOrder = {
   type: 'ChangeOrder'
@@ -24,13 +17,7 @@ export type ChangeOrder = {
   metadata?: Readonly<Record<string, string | null>> | null
   lines?: readonly Line[]
 }
-export type InvoiceOrder = {
-  type: 'InvoiceOrder'
-  invoice_id: InvoiceId
-  due_date: string
-  metadata: Annotations
-  claim: IdempotencyRecord | null
-}
+export type InvoiceOrder = Omit<InvoiceTerms, 'amount_due' | 'currency'> & { type: 'InvoiceOrder' }
 export type ReopenOrder = { type: 'ReopenOrder'; invoice_id: InvoiceId }
 export type CompleteOrder = { type: 'CompleteOrder'; invoice_id: InvoiceId }
 export type CancelOrder = { type: 'CancelOrder'; reason: string | null }
@@ -52,15 +39,10 @@ export type OrderCode =
   | 'order_has_invoices'
   | 'concurrent_modification'
 
-export type InvoiceRefusal = Extract<OrderEvent, { type: 'OrderInvoiceRefused' }>['data']['code']
+export type InvoiceRefusal = DataOf<OrderEvent, 'OrderInvoiceRefused'>['code']
 
-type Terms = {
-  readonly currency: string
-  readonly lines: readonly Line[]
+type Terms = Omit<DataOf<OrderEvent, 'OrderCreated'>, 'total_amount' | 'claim'> & {
   readonly total: bigint
-  readonly customer_reference: string | null
-  readonly description: string | null
-  readonly metadata: Annotations
   /** Invoices that were refused under a key, with the reasons. */
   readonly refused: PersistentMap<InvoiceId, InvoiceRefusal>
   /** Invoices that the order had, and that were voided. */
@@ -84,7 +66,7 @@ export const totalOf = (lines: readonly Line[]): bigint =>
 
 const createOrder = ({ type: _, ...order }: CreateOrder, state: OrderState): Decision => {
   if (state.status !== 'none') return reject('concurrent_modification')
-  return [{ type: 'OrderCreated', data: { ...order, lines: [...order.lines], total_amount: totalOf(order.lines) } }]
+  return [{ type: 'OrderCreated', data: { ...order, total_amount: totalOf(order.lines) } }]
 }
 
 // Both texts are made by the same schema with the same order of members, so equal text means equal content.
@@ -161,29 +143,10 @@ const cancelOrder = ({ reason }: CancelOrder, state: OrderState): Decision => {
   return [{ type: 'OrderCancelled', data: { reason, currency: state.currency, total_amount: state.total } }]
 }
 
-const deleteOrder = (state: OrderState): Decision => {
+const deleteOrder = (_: DeleteOrder, state: OrderState): Decision => {
   if (state.status === 'none' || state.status === 'deleted') return reject('resource_not_found')
   if ('invoice' in state) return reject('order_has_invoices', { invoice_id: state.invoice.invoice_id })
   return [{ type: 'OrderDeleted', data: {} }]
-}
-
-const decide = (command: OrderCommand, state: OrderState): Decision => {
-  switch (command.type) {
-    case 'CreateOrder':
-      return createOrder(command, state)
-    case 'ChangeOrder':
-      return changeOrder(command, state)
-    case 'InvoiceOrder':
-      return invoiceOrder(command, state)
-    case 'ReopenOrder':
-      return reopenOrder(command, state)
-    case 'CompleteOrder':
-      return completeOrder(command, state)
-    case 'CancelOrder':
-      return cancelOrder(command, state)
-    case 'DeleteOrder':
-      return deleteOrder(state)
-  }
 }
 
 const termsOf = (order: Created): Terms => {
@@ -191,8 +154,7 @@ const termsOf = (order: Created): Terms => {
   return { currency, lines, total, customer_reference, description, metadata, refused, voided }
 }
 
-type Changed = Extract<OrderEvent, { type: 'OrderChanged' }>['data']
-const withChanges = (order: Created, { total_amount, ...changed }: Changed): Created => {
+const withChanges = (order: Created, { total_amount, ...changed }: DataOf<OrderEvent, 'OrderChanged'>): Created => {
   const present = Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== undefined))
   return { ...order, ...present, total: total_amount ?? order.total }
 }
@@ -227,16 +189,14 @@ const evolve = (order: OrderState, event: OrderEvent): OrderState => {
 
 export const orderDecider: Decider<OrderState, OrderCommand, OrderEvent, OrderCode> = {
   initial: { status: 'none' },
-  decide,
+  ...decidedBy<OrderCommand, OrderState, Decision>({
+    CreateOrder: ['unlimited', createOrder],
+    ChangeOrder: ['limited', changeOrder],
+    InvoiceOrder: ['reserved', invoiceOrder],
+    ReopenOrder: ['unlimited', reopenOrder],
+    CompleteOrder: ['unlimited', completeOrder],
+    CancelOrder: ['unlimited', cancelOrder],
+    DeleteOrder: ['unlimited', deleteOrder],
+  }),
   evolve,
-}
-
-export const orderGrowth: Readonly<Record<OrderCommand['type'], StreamGrowth>> = {
-  CreateOrder: 'unlimited',
-  ChangeOrder: 'limited',
-  InvoiceOrder: 'reserved',
-  ReopenOrder: 'unlimited',
-  CompleteOrder: 'unlimited',
-  CancelOrder: 'unlimited',
-  DeleteOrder: 'unlimited',
 }

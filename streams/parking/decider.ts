@@ -1,4 +1,4 @@
-import type { Decider, StreamGrowth } from '../decider.ts'
+import type { Decider } from '../decider.ts'
 import { PersistentSet } from '../persistentMap.ts'
 import type { ParkingEvent } from './events.ts'
 
@@ -39,10 +39,6 @@ export const parkingDecider: Decider<ParkingState, ParkingCommand, ParkingEvent,
   initial: { parked: PersistentSet.of(), run: null },
   decide,
   evolve,
-}
-
-/** Parked events and starts of the projector are few, and a refusal would stop the read models. */
-export const parkingGrowth: Readonly<Record<ParkingCommand['type'], StreamGrowth>> = {
-  ParkFacts: 'unlimited',
-  BeginReplay: 'unlimited',
+  // Parked events and starts of the projector are few, and a refusal would stop the read models.
+  growth: { ParkFacts: 'unlimited', BeginReplay: 'unlimited' },
 }

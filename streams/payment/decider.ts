@@ -1,26 +1,14 @@
-import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
-import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
-import type { InvoiceId, OrderId, PaymentId, ReferenceId, RefundId } from '../ids.ts'
+import type { DataOf } from '../codec.ts'
+import { decidedBy, type Decider, type Rejection, reject } from '../decider.ts'
+import type { PaymentId, ReferenceId, RefundId } from '../ids.ts'
 import { PersistentMap } from '../persistentMap.ts'
 import type { PaymentEvent } from './events.ts'
 
 /** The decider of payments: outcome, settlement, refunds. */
 
-export type PaymentTerms = {
-  readonly invoice_id: InvoiceId
-  readonly order_id: OrderId
-  readonly amount: bigint
-  readonly currency: string
-  readonly reference: string | null
-  readonly settlement: 'immediate' | 'deferred'
-}
+export type PaymentTerms = DataOf<PaymentEvent, 'PaymentAccepted'>
 
-export type InitiatePayment = PaymentTerms & {
-  type: 'InitiatePayment'
-  metadata: Annotations
-  claim: IdempotencyRecord
-  reference_stream: ReferenceId | null
-}
+export type InitiatePayment = DataOf<PaymentEvent, 'PaymentInitiated'> & { type: 'InitiatePayment' }
 /** The invoice accepted the amount: a deferred payment becomes accepted, an immediate one succeeded. */
 export type ConfirmPayment = { type: 'ConfirmPayment' }
 export type RefusalCode = 'payment_not_allowed' | 'payment_exceeds_due' | 'payment_reference_conflict'
@@ -80,7 +68,7 @@ const conflict = ({ status }: PaymentState): Rejection<PaymentCode> =>
 const initiate = ({ type: _, ...terms }: InitiatePayment, payment: PaymentState): Decision =>
   payment.status === 'none' ? [{ type: 'PaymentInitiated', data: terms }] : reject('concurrent_modification')
 
-const confirm = (payment: PaymentState): Decision => {
+const confirm = (_: ConfirmPayment, payment: PaymentState): Decision => {
   if (payment.status === 'none') return reject('resource_not_found')
   if (payment.status === 'refused') return conflict(payment)
   if (payment.status !== 'initiated') return []
@@ -89,7 +77,7 @@ const confirm = (payment: PaymentState): Decision => {
 }
 
 /** Settling a settled payment changes nothing, because the settler may repeat after a lost answer. */
-const settle = (payment: PaymentState): Decision => {
+const settle = (_: SettlePayment, payment: PaymentState): Decision => {
   if (payment.status === 'none') return reject('resource_not_found')
   if (payment.status === 'succeeded' && payment.terms.settlement === 'deferred') return []
   if (payment.status !== 'accepted') return conflict(payment)
@@ -133,23 +121,6 @@ const fail = ({ code }: FailPayment, payment: PaymentState): Decision => {
   return [{ type: 'PaymentFailed', data: { ...payment.terms, code, held_by: null } }]
 }
 
-const decide = (command: PaymentCommand, state: PaymentState): Decision => {
-  switch (command.type) {
-    case 'InitiatePayment':
-      return initiate(command, state)
-    case 'ConfirmPayment':
-      return confirm(state)
-    case 'RefusePayment':
-      return refuse(command, state)
-    case 'SettlePayment':
-      return settle(state)
-    case 'FailPayment':
-      return fail(command, state)
-    case 'RefundPayment':
-      return refund(command, state)
-  }
-}
-
 const withRefund = (payment: PaymentState, id: RefundId, amount: bigint | null, refunded?: bigint): PaymentState => {
   if (payment.status !== 'succeeded') return payment
   const refunds = payment.refunds.with(id, amount)
@@ -177,18 +148,16 @@ const evolve = (payment: PaymentState, event: PaymentEvent): PaymentState => {
   }
 }
 
+/** The refund exists already when RefundPayment is sent, so its initiation checks the length. */
 export const paymentDecider: Decider<PaymentState, PaymentCommand, PaymentEvent, PaymentCode> = {
   initial: { status: 'none' },
-  decide,
+  ...decidedBy<PaymentCommand, PaymentState, Decision>({
+    InitiatePayment: ['unlimited', initiate],
+    ConfirmPayment: ['unlimited', confirm],
+    RefusePayment: ['unlimited', refuse],
+    SettlePayment: ['unlimited', settle],
+    FailPayment: ['unlimited', fail],
+    RefundPayment: ['unlimited', refund],
+  }),
   evolve,
-}
-
-/** The refund exists already when RefundPayment is sent, so its initiation checks the length. */
-export const paymentGrowth: Readonly<Record<PaymentCommand['type'], StreamGrowth>> = {
-  InitiatePayment: 'unlimited',
-  ConfirmPayment: 'unlimited',
-  RefusePayment: 'unlimited',
-  SettlePayment: 'unlimited',
-  FailPayment: 'unlimited',
-  RefundPayment: 'unlimited',
 }

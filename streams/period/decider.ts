@@ -1,10 +1,11 @@
-import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
+import type { DataOf } from '../codec.ts'
+import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { PeriodEvent } from './events.ts'
 
 /** The decider of accounting periods, which operators close. */
 
-export type Closing = { readonly through: string; readonly complete_to: bigint }
-export type ClosePeriod = Closing & { type: 'ClosePeriod'; reason: string }
+export type ClosePeriod = DataOf<PeriodEvent, 'PeriodClosed'> & { type: 'ClosePeriod' }
+export type Closing = Omit<DataOf<PeriodEvent, 'PeriodClosed'>, 'reason'>
 export type PeriodCommand = ClosePeriod
 export type PeriodCode = 'concurrent_modification'
 
@@ -13,7 +14,7 @@ export type PeriodCode = 'concurrent_modification'
  */
 export type PeriodState = { readonly last: Closing | null }
 
-const close = (
+const decide = (
   { through, complete_to, reason }: ClosePeriod,
   { last }: PeriodState,
 ): readonly PeriodEvent[] | Rejection<PeriodCode> => {
@@ -24,28 +25,9 @@ const close = (
   return [{ type: 'PeriodClosed', data: { through, complete_to, reason } }]
 }
 
-const decide = (command: PeriodCommand, state: PeriodState) => {
-  switch (command.type) {
-    case 'ClosePeriod':
-      return close(command, state)
-  }
-}
-
-const evolve = (_state: PeriodState, event: PeriodEvent): PeriodState => {
-  switch (event.type) {
-    case 'PeriodClosed': {
-      const { through, complete_to } = event.data
-      return { last: { through, complete_to } }
-    }
-  }
-}
-
 export const periodDecider: Decider<PeriodState, PeriodCommand, PeriodEvent, PeriodCode> = {
   initial: { last: null },
   decide,
-  evolve,
-}
-
-export const periodGrowth: Readonly<Record<PeriodCommand['type'], StreamGrowth>> = {
-  ClosePeriod: 'unlimited',
+  evolve: (_, { data: { through, complete_to } }) => ({ last: { through, complete_to } }),
+  growth: { ClosePeriod: 'unlimited' },
 }

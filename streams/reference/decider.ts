@@ -1,4 +1,4 @@
-import type { Decider, StreamGrowth } from '../decider.ts'
+import { decidedBy, type Decider } from '../decider.ts'
 import type { PaymentId } from '../ids.ts'
 import { PersistentMap, PersistentSet } from '../persistentMap.ts'
 import type { ReferenceEvent } from './events.ts'
@@ -34,15 +34,6 @@ const take = ({ payment_id }: TakeReference, state: ReferenceState): readonly Re
 const release = ({ payment_id }: ReleaseReference, { holder }: ReferenceState): readonly ReferenceEvent[] =>
   holder === payment_id ? [{ type: 'ReferenceReleased', data: { payment_id } }] : []
 
-const decide = (command: ReferenceCommand, state: ReferenceState): readonly ReferenceEvent[] => {
-  switch (command.type) {
-    case 'TakeReference':
-      return take(command, state)
-    case 'ReleaseReference':
-      return release(command, state)
-  }
-}
-
 const evolve = (state: ReferenceState, event: ReferenceEvent): ReferenceState => {
   switch (event.type) {
     case 'ReferenceTaken':
@@ -56,11 +47,9 @@ const evolve = (state: ReferenceState, event: ReferenceEvent): ReferenceState =>
 
 export const referenceDecider: Decider<ReferenceState, ReferenceCommand, ReferenceEvent, never> = {
   initial: { holder: null, refused: PersistentMap.of(), released: PersistentSet.of() },
-  decide,
+  ...decidedBy<ReferenceCommand, ReferenceState, readonly ReferenceEvent[]>({
+    TakeReference: ['limited', take],
+    ReleaseReference: ['unlimited', release],
+  }),
   evolve,
-}
-
-export const referenceGrowth: Readonly<Record<ReferenceCommand['type'], StreamGrowth>> = {
-  TakeReference: 'limited',
-  ReleaseReference: 'unlimited',
 }

@@ -1,10 +1,9 @@
-import type { IdempotencyRecord } from '../idempotencyRecord.ts'
-import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
-import type { PaymentId } from '../ids.ts'
+import type { DataOf } from '../codec.ts'
+import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { RefundEvent } from './events.ts'
 
-export type RefundTerms = { readonly payment_id: PaymentId; readonly amount: bigint | null; readonly reason: string }
-export type InitiateRefund = RefundTerms & { type: 'InitiateRefund'; claim: IdempotencyRecord }
+export type RefundTerms = Omit<DataOf<RefundEvent, 'RefundInitiated'>, 'claim'>
+export type InitiateRefund = DataOf<RefundEvent, 'RefundInitiated'> & { type: 'InitiateRefund' }
 export type RefundCommand = InitiateRefund
 
 export type RefundCode = 'concurrent_modification'
@@ -30,9 +29,5 @@ export const refundDecider: Decider<RefundState, RefundCommand, RefundEvent, Ref
   initial: { status: 'none' },
   decide,
   evolve,
-}
-
-/** A stream has a single event. */
-export const refundGrowth: Readonly<Record<RefundCommand['type'], StreamGrowth>> = {
-  InitiateRefund: 'unlimited',
+  growth: { InitiateRefund: 'unlimited' },
 }

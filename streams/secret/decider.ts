@@ -1,4 +1,4 @@
-import type { Decider, StreamGrowth } from '../decider.ts'
+import type { Decider } from '../decider.ts'
 import type { SecretEvent } from './events.ts'
 
 export type MakeSecret = { type: 'MakeSecret'; secret: string }
@@ -14,9 +14,5 @@ export const secretDecider: Decider<SecretState, MakeSecret, SecretEvent, never>
   // The first secret stays; a second process that makes one at the same time uses the first.
   decide: ({ secret }, { status }) => (status === 'none' ? [{ type: 'SecretMade', data: { secret } }] : []),
   evolve: (state, { data: { secret } }) => (state.status === 'none' ? { status: 'made', secret } : state),
-}
-
-/** A stream has a single event. */
-export const secretGrowth: Readonly<Record<MakeSecret['type'], StreamGrowth>> = {
-  MakeSecret: 'unlimited',
+  growth: { MakeSecret: 'unlimited' },
 }

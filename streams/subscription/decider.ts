@@ -1,26 +1,17 @@
-import type { Annotations, IdempotencyRecord } from '../idempotencyRecord.ts'
-import { type Decider, type Rejection, reject, type StreamGrowth } from '../decider.ts'
+import type { DataOf } from '../codec.ts'
+import { decidedBy, type Decider, type Rejection, reject } from '../decider.ts'
 import { PersistentSet } from '../persistentMap.ts'
 import type { SubscriptionEvent } from './events.ts'
 
-/** The start of delivery. `from_time`: RFC 3339, or null. */
-export type DeliveryStart = { readonly from_position: bigint; readonly from_time: string | null }
+type Created = DataOf<SubscriptionEvent, 'SubscriptionCreated'>
+/** The start of delivery. */
+export type DeliveryStart = Pick<Created, 'from_position' | 'from_time'>
 
-export type CreateSubscription = DeliveryStart & {
-  type: 'CreateSubscription'
-  types: readonly string[]
-  principal: string | null
-  scopes: readonly string[]
-  metadata: Annotations
-  claim: IdempotencyRecord | null
-}
+export type CreateSubscription = Created & { type: 'CreateSubscription' }
 export type PauseSubscription = { type: 'PauseSubscription' }
 export type ResumeSubscription = { type: 'ResumeSubscription' }
-/** `to_position`: the end of the log at the time of the request. */
-export type ReplaySubscription = DeliveryStart & {
+export type ReplaySubscription = Omit<DataOf<SubscriptionEvent, 'SubscriptionReplayed'>, 'replay'> & {
   type: 'ReplaySubscription'
-  to_position: bigint
-  claim: IdempotencyRecord | null
 }
 export type CompleteReplay = { type: 'CompleteReplay'; replay: number }
 export type StopSubscription = { type: 'StopSubscription'; reason: string }
@@ -63,16 +54,14 @@ type Decision = readonly SubscriptionEvent[] | Rejection<SubscriptionCode>
 type Existing = Extract<SubscriptionState, { readonly replays: number }>
 const NOTHING: readonly SubscriptionEvent[] = []
 
-const create = ({ type: _, types, scopes, ...terms }: CreateSubscription, { status }: SubscriptionState): Decision =>
-  status === 'none'
-    ? [{ type: 'SubscriptionCreated', data: { ...terms, types: [...types], scopes: [...scopes] } }]
-    : reject('concurrent_modification')
+const create = ({ type: _, ...terms }: CreateSubscription, { status }: SubscriptionState): Decision =>
+  status === 'none' ? [{ type: 'SubscriptionCreated', data: terms }] : reject('concurrent_modification')
 
 // A stopped subscription delivers nothing, so pausing it changes nothing: it stays stopped.
-const pause = ({ status }: Existing): Decision =>
+const pause = (_: PauseSubscription, { status }: Existing): Decision =>
   status === 'active' ? [{ type: 'SubscriptionPaused', data: {} }] : NOTHING
 
-const resume = ({ status }: Existing): Decision =>
+const resume = (_: ResumeSubscription, { status }: Existing): Decision =>
   status === 'active' ? NOTHING : [{ type: 'SubscriptionResumed', data: {} }]
 
 // A repeated key is the same replay; its number is found by the key.
@@ -87,24 +76,13 @@ const complete = ({ replay: number }: CompleteReplay, { replays, isReplaying }: 
 const stop = ({ reason }: StopSubscription, { status }: Existing): Decision =>
   status === 'stopped' ? NOTHING : [{ type: 'SubscriptionStopped', data: { reason } }]
 
-const decide = (command: SubscriptionCommand, state: SubscriptionState): Decision => {
-  if (command.type === 'CreateSubscription') return create(command, state)
-  if (state.status === 'none' || state.status === 'deleted') return reject('resource_not_found')
-  switch (command.type) {
-    case 'PauseSubscription':
-      return pause(state)
-    case 'ResumeSubscription':
-      return resume(state)
-    case 'ReplaySubscription':
-      return replay(command, state)
-    case 'CompleteReplay':
-      return complete(command, state)
-    case 'StopSubscription':
-      return stop(command, state)
-    case 'DeleteSubscription':
-      return [{ type: 'SubscriptionDeleted', data: {} }]
-  }
-}
+const remove = (): Decision => [{ type: 'SubscriptionDeleted', data: {} }]
+
+/** Any other command than the first needs a subscription that exists. */
+const onExisting =
+  <C>(decide: (command: C, subscription: Existing) => Decision) =>
+  (command: C, state: SubscriptionState): Decision =>
+    state.status === 'none' || state.status === 'deleted' ? reject('resource_not_found') : decide(command, state)
 
 const evolve = (subscription: SubscriptionState, event: SubscriptionEvent): SubscriptionState => {
   if (event.type === 'SubscriptionCreated')
@@ -130,20 +108,18 @@ const evolve = (subscription: SubscriptionState, event: SubscriptionEvent): Subs
   }
 }
 
+/** Pausing and stopping need a resumed subscription, and a completion its replay. */
 export const subscriptionDecider: Decider<SubscriptionState, SubscriptionCommand, SubscriptionEvent, SubscriptionCode> =
   {
     initial: { status: 'none' },
-    decide,
+    ...decidedBy<SubscriptionCommand, SubscriptionState, Decision>({
+      CreateSubscription: ['unlimited', create],
+      PauseSubscription: ['unlimited', onExisting(pause)],
+      ResumeSubscription: ['limited', onExisting(resume)],
+      ReplaySubscription: ['limited', onExisting(replay)],
+      CompleteReplay: ['unlimited', onExisting(complete)],
+      StopSubscription: ['unlimited', onExisting(stop)],
+      DeleteSubscription: ['unlimited', onExisting(remove)],
+    }),
     evolve,
   }
-
-/** Pausing and stopping need a resumed subscription, and a completion its replay. */
-export const subscriptionGrowth: Readonly<Record<SubscriptionCommand['type'], StreamGrowth>> = {
-  CreateSubscription: 'unlimited',
-  PauseSubscription: 'unlimited',
-  ResumeSubscription: 'limited',
-  ReplaySubscription: 'limited',
-  CompleteReplay: 'unlimited',
-  StopSubscription: 'unlimited',
-  DeleteSubscription: 'unlimited',
-}

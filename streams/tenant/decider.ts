@@ -1,4 +1,4 @@
-import type { Decider, StreamGrowth } from '../decider.ts'
+import type { Decider } from '../decider.ts'
 import { PersistentMap, PersistentSet } from '../persistentMap.ts'
 import type { TenantEvent } from './events.ts'
 
@@ -59,11 +59,10 @@ export const tenantDecider: Decider<TenantState, TenantCommand, TenantEvent, Ten
   initial: { isSuspended: false, revoked: PersistentMap.of() },
   decide,
   evolve,
-}
-
-export const tenantGrowth: Readonly<Record<TenantCommand['type'], StreamGrowth>> = {
-  SuspendTenant: 'unlimited',
-  ReinstateTenant: 'unlimited',
-  RevokeScope: 'unlimited',
-  RestoreScope: 'unlimited',
+  growth: {
+    SuspendTenant: 'unlimited',
+    ReinstateTenant: 'unlimited',
+    RevokeScope: 'unlimited',
+    RestoreScope: 'unlimited',
+  },
 }

@@ -1,17 +1,16 @@
-import type { Aggregate } from '../aggregate.ts'
+import { aggregateOf } from '../aggregate.ts'
 import { codecOf } from '../codec.ts'
-import { type TenantCode, type TenantCommand, type TenantState, tenantDecider, tenantGrowth } from './decider.ts'
-import { type TenantEvent, tenantEvents } from './events.ts'
+import { tenantDecider } from './decider.ts'
+import { tenantEvents } from './events.ts'
 import { tenantFacts } from './facts.ts'
 
-export const tenant: Aggregate<TenantState, TenantCommand, TenantEvent, TenantCode> = {
+export const tenant = aggregateOf({
   category: 'tenant',
   prefix: 'ten',
   decider: tenantDecider,
-  growth: tenantGrowth,
   codec: codecOf(tenantEvents),
   facts: tenantFacts,
-}
+})
 
 export type * from './decider.ts'
 export type * from './events.ts'

@@ -1,4 +1,4 @@
-import type { Decider, StreamGrowth } from '../decider.ts'
+import type { Decider } from '../decider.ts'
 import type { VocabularyEvent } from './events.ts'
 
 export type RaiseVocabulary = { type: 'RaiseVocabulary'; vocabulary: number }
@@ -8,9 +8,6 @@ export const vocabularyDecider: Decider<number, RaiseVocabulary, VocabularyEvent
   initial: 1,
   decide: ({ vocabulary }, needed) => (vocabulary > needed ? [{ type: 'VocabularyRaised', data: { vocabulary } }] : []),
   evolve: (needed, { data: { vocabulary } }) => Math.max(needed, vocabulary),
-}
-
-/** A stream has an event for each release that added events. */
-export const vocabularyGrowth: Readonly<Record<RaiseVocabulary['type'], StreamGrowth>> = {
-  RaiseVocabulary: 'unlimited',
+  // A stream has an event for each release that added events.
+  growth: { RaiseVocabulary: 'unlimited' },
 }

@@ -1,17 +1,16 @@
-import type { Aggregate } from '../aggregate.ts'
+import { aggregateOf } from '../aggregate.ts'
 import { codecOf } from '../codec.ts'
-import { type RaiseVocabulary, vocabularyDecider, vocabularyGrowth } from './decider.ts'
-import { type VocabularyEvent, vocabularyEvents } from './events.ts'
+import { vocabularyDecider } from './decider.ts'
+import { vocabularyEvents } from './events.ts'
 import { vocabularyFacts } from './facts.ts'
 
-export const vocabulary: Aggregate<number, RaiseVocabulary, VocabularyEvent, never> = {
+export const vocabulary = aggregateOf({
   category: 'vocabulary',
   prefix: 'voc',
   decider: vocabularyDecider,
-  growth: vocabularyGrowth,
   codec: codecOf(vocabularyEvents),
   facts: vocabularyFacts,
-}
+})
 
 export type * from './decider.ts'
 export type * from './events.ts'

@@ -3,7 +3,7 @@ import { holdsInOneOf } from '../support/comparedTimes.ts'
 import { measureBesideAttackers, median, quantile } from '../support/besideAttackers.ts'
 
 /** A short form of the soak test, which also measures the p99 and the memory. */
-const TURNS = { rounds: 3, roundMs: 1_000, settleMs: 500, recoveryMs: 0 }
+const TURNS = { rounds: 3, roundMs: 2_000, settleMs: 500, recoveryMs: 0 }
 const BULK = 0.9
 /** Medians of alternating phases are compared, because the machine may have other load. */
 const TIMES_MAX = 6

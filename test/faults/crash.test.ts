@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { PAYMENT_CRASH_POINTS, type CrashPoint } from '../../src/lib/crashPoints.ts'
+import { PAYMENT_CRASH_POINTS } from '../../src/lib/crashPoints.ts'
 import { type Answer, aPayment, approvedInvoice, type Client, clientOf } from '../support/client.ts'
 import { newKey, pay } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
@@ -15,77 +15,87 @@ type Seen = {
   readonly facts: number
 }
 
+/** Sends a payment to a process that kills itself at a point; `retry` sends it again to the process of `next`. */
+const crashIn = async (dying: ServiceProcess, next: () => Promise<Client>) => {
+  const { invoiceId } = await approvedInvoice(await clientTo(dying), AMOUNT)
+  const [key, reference] = [newKey(), `crash ${newKey()}`]
+  const payment = aPayment(invoiceId, { amount: AMOUNT, reference })
+  const answer = await pay(await clientTo(dying), payment, key).catch((error: unknown) => error)
+  expect(answer, 'the connection breaks before a response').to.be.instanceOf(TypeError)
+  expect(await dying.ended).to.equal('SIGKILL')
+  const client = await next()
+  const look = async (): Promise<Seen> => {
+    const { items } = (await client.get(`/payments?reference=${encodeURIComponent(reference)}`)).body
+    const facts = (await client.get(`/events?type=payment.succeeded&limit=100`)).body.items
+    const { amount_paid } = (await client.get(`/invoices/${invoiceId}`)).body
+    const ofIt = facts.filter(({ subject }: { subject: string }) => subject === items[0]?.id)
+    return { payments: items, paid: amount_paid, facts: ofIt.length }
+  }
+  /** Once the payment has succeeded. */
+  const atTheEnd = (): Promise<Seen> =>
+    eventually(async () => {
+      const seen = await look()
+      return seen.payments[0]?.state === 'succeeded' && seen.facts > 0 && seen
+    })
+  const retry = (): Promise<Answer> => pay(client, payment, key)
+  return { look, atTheEnd, retry }
+}
+
+const clientTo = async (service: ServiceProcess): Promise<Client> =>
+  clientOf(service.api, await service.token({ tenant: 'crash' }))
+
 describe('a process that is killed during a payment', () => {
   let dataDir: string
-  let running: ServiceProcess | undefined
+  let apiDir: string
+  /** With the event store and Postgres. */
+  let running: ServiceProcess
+  let dying: ServiceProcess | undefined
   before(async () => {
     dataDir = await temporaryDirectory()
+    apiDir = await temporaryDirectory()
+    running = await startProcess(dataDir)
   })
-  afterEach(async () => {
-    await running?.end('SIGKILL')
-    running = undefined
+  afterEach(() => dying?.end('SIGKILL'))
+  after(async () => {
+    await running.end('SIGKILL')
+    for (const folder of [dataDir, apiDir]) await removeFolder(folder)
   })
-  after(() => removeFolder(dataDir))
 
-  const start = async (env: Record<string, string> = {}): Promise<Client> => {
-    running = await startProcess(dataDir, env)
-    return clientOf(running.api, await running.token({ tenant: 'crash' }))
-  }
-
-  /** Sends the payment to a process that kills itself at this point, and starts another on the same data. */
-  const crashAt = async (point: CrashPoint) => {
-    const dying = await start({ CRASH_AT: point })
-    const { invoiceId } = await approvedInvoice(dying, AMOUNT)
-    const [key, reference] = [newKey(), `crash ${newKey()}`]
-    const payment = aPayment(invoiceId, { amount: AMOUNT, reference })
-    const answer = await pay(dying, payment, key).catch((error: unknown) => error)
-    expect(answer, 'the connection breaks before a response').to.be.instanceOf(TypeError)
-    expect(await running?.ended).to.equal('SIGKILL')
-    const client = await start()
-    const look = async (): Promise<Seen> => {
-      const { items } = (await client.get(`/payments?reference=${encodeURIComponent(reference)}`)).body
-      const facts = (await client.get(`/events?type=payment.succeeded&limit=100`)).body.items
-      const { amount_paid } = (await client.get(`/invoices/${invoiceId}`)).body
-      const ofIt = facts.filter(({ subject }: { subject: string }) => subject === items[0]?.id)
-      return { payments: items, paid: amount_paid, facts: ofIt.length }
-    }
-    const isDone = ({ payments, facts }: Seen) => payments[0]?.state === 'succeeded' && facts > 0
-    const retry = (): Promise<Answer> => pay(client, payment, key)
-    return { look, isDone, retry }
+  /** An API process beside the running one, on its stores. */
+  const startApi = (env: Readonly<Record<string, string>>): Promise<ServiceProcess> => {
+    const { event_store: EVENTSTORE_URL, postgres: DATABASE_URL } = running.addresses
+    return startProcess(apiDir, { LEDGER_ROLES: 'api', EVENTSTORE_URL, DATABASE_URL, ...env })
   }
 
   for (const point of PAYMENT_CRASH_POINTS)
-    it(`at ${point} has one payment after the retry with its key, charged once`, async () => {
-      const { look, isDone, retry } = await crashAt(point)
+    it(`at ${point} has one payment after the retry with its key at another process, charged once`, async () => {
+      dying = await startApi({ CRASH_AT: point })
+      const { look, atTheEnd, retry } = await crashIn(dying, () => clientTo(running))
+      if (point === 'before_initiation') expect(await look()).to.deep.equal({ payments: [], paid: 0, facts: 0 })
       const answer = await retry()
       expect(answer.status, answer.text).to.equal(201)
       expect(answer.headers.has('idempotent-replayed')).to.equal(point !== 'before_initiation')
       const again = await retry()
       expect([again.status, again.text]).to.deep.equal([201, answer.text])
-      const seen = await eventually(async () => {
-        const now = await look()
-        return isDone(now) && now
-      })
+      const seen = await atTheEnd()
       expect(seen.payments.map(({ id }) => id)).to.deep.equal([answer.body.id])
       expect(seen).to.include({ paid: AMOUNT, facts: 1 })
     })
 
   for (const point of ['after_initiation', 'after_reference', 'after_reservation'] as const)
     it(`at ${point} has its payment completed by the next process, without a retry`, async () => {
-      const { look, isDone, retry } = await crashAt(point)
-      // Payment recovery waits for the grace period of the request.
-      const seen = await eventually(async () => {
-        const now = await look()
-        return isDone(now) && now
+      await running.end('SIGKILL')
+      // This one has the stores too, which end with it.
+      dying = await startProcess(dataDir, { CRASH_AT: point })
+      const { atTheEnd, retry } = await crashIn(dying, async () => {
+        running = await startProcess(dataDir)
+        return clientTo(running)
       })
+      // Payment recovery waits for the grace period of the request.
+      const seen = await atTheEnd()
       expect(seen.payments).to.have.lengthOf(1)
       expect(seen).to.include({ paid: AMOUNT, facts: 1 })
       const late = await retry()
       expect([late.status, late.body.id]).to.deep.equal([201, seen.payments[0]?.id])
     })
-
-  it('before the idempotency record leaves nothing behind', async () => {
-    const { look } = await crashAt('before_initiation')
-    expect(await look()).to.deep.equal({ payments: [], paid: 0, facts: 0 })
-  })
 })

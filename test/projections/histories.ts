@@ -1,4 +1,4 @@
-import type { AnyEvent, Decider } from '../../streams/decider.ts'
+import type { AnyCommand, AnyEvent, Decider } from '../../streams/decider.ts'
 import { isRejection } from '../../streams/decider.ts'
 import type { Metadata, Recorded } from '../../streams/envelope.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
@@ -27,7 +27,7 @@ export const recordedAs = <E extends AnyEvent>(of: Id<IdPrefix>, events: readonl
   }))
 
 /** The events of the commands in order, and the state after each event. */
-export const decided = <S, C, E extends AnyEvent, Code extends string>(
+export const decided = <S, C extends AnyCommand, E extends AnyEvent, Code extends string>(
   { initial, decide, evolve }: Decider<S, C, E, Code>,
   commands: readonly C[],
 ): { events: E[]; states: S[] } => {

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { projections } from '../../projections/index.ts'
 import { fold, Gap, type Projection, type ResourceRow } from '../../projections/projection.ts'
 import type { SubscriptionRow } from '../../projections/subscriptions/projection.ts'
-import type { AnyEvent, Decider } from '../../streams/decider.ts'
+import type { AnyCommand, AnyEvent, Decider } from '../../streams/decider.ts'
 import type { Recorded } from '../../streams/envelope.ts'
 import { aggregates } from '../../streams/index.ts'
 import { apiKey } from '../../streams/apiKey/index.ts'
@@ -34,7 +34,7 @@ import { decided, metadataAt, recordedAs } from './histories.ts'
 type AnyProjection = Projection<AnyEvent, ResourceRow>
 type Folding<S> = { readonly histories: fc.Arbitrary<{ recorded: Recorded<AnyEvent>[]; states: S[] }> }
 
-const histories = <S, C, E extends AnyEvent>(
+const histories = <S, C extends AnyCommand, E extends AnyEvent>(
   decider: Decider<S, C, E, string>,
   first: C,
   anyCommand: fc.Arbitrary<C>,

@@ -1,11 +1,11 @@
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { expect } from 'chai'
+import type { Command } from 'commander'
 import { readAddresses } from '../../src/compose/addressesFile.ts'
 import { filesUnder } from '../architecture/repository.ts'
 import { eventually } from '../support/eventually.ts'
@@ -66,11 +66,16 @@ const FENCE = /^```(?<language>\w*).*\n[^]*?^```$/gm
 const COMMAND = /`(?:npm run (?:-s )?)?ledger (?:-- )?(?<words>[a-z][a-z- ]*[a-z])(?<rest>[^`]*)`/g
 const OPTION = /--[a-z-]+/g
 
-/** The help of the longest beginning of the words that is a command. */
-const helpOf = async (words: readonly string[]): Promise<string | undefined> => {
-  const cli = join(root, 'scripts/ledger.ts')
-  const run = await promisify(execFile)(process.execPath, [cli, ...words, '--help']).catch(() => undefined)
-  return run?.stdout.startsWith(`Usage: ledger ${words.join(' ')} `) ? run.stdout : undefined
+const camelCase = (name: string): string => name.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+
+/** The help of a command of scripts/ledger.ts, or of a part of it; undefined if there is none. */
+const helpOf = async ([name = '', part]: readonly string[]): Promise<string | undefined> => {
+  const module = `./ledger/${camelCase(name)}.ts`
+  if (!(await readFile(join(root, 'scripts/ledger.ts'), 'utf8')).includes(`import('${module}')`)) return undefined
+  const { [`${camelCase(name)}Command`]: command }: Readonly<Record<string, Command>> = await import(
+    `../../scripts/${module}`
+  )
+  return (part === undefined ? command : command?.commands.find(each => each.name() === part))?.helpInformation()
 }
 
 type Block = { readonly name: string; readonly code: string }

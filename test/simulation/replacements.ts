@@ -1,5 +1,4 @@
 import type { Fault, FaultContext, WeightedFaults } from './faultActions.ts'
-import type { PlanEntry } from './plan.ts'
 import type { Random } from './random.ts'
 import type { Service } from './service.ts'
 import { type SimulatedBuild, thisBuild } from './simulatedBuilds.ts'
@@ -72,7 +71,9 @@ const CHANGES_MIN = 3
 /** The duration of a run in which both builds run side by side for this time, although some processes are down meanwhile. */
 export const busyMsBeside = (sideBySideMs: number): number => sideBySideMs * 1.35
 
-export const drawReplacements = (random: Random, busyMs: number): readonly Omit<PlanEntry, 'number'>[] => {
+type Replacement = { readonly atMs: number; readonly kind: 'fault'; readonly name: string }
+
+export const drawReplacements = (random: Random, busyMs: number): readonly Replacement[] => {
   const [, beganShare] = STARTS[2]
   const halfWayMs = (FINALLY - beganShare) * busyMs
   const entry = (name: string, atMs: number) => ({ atMs: Math.floor(atMs), kind: 'fault' as const, name })

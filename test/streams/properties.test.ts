@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { type AnyEvent, type Decider, isRejection } from '../../streams/decider.ts'
+import { type AnyCommand, type AnyEvent, type Decider, isRejection } from '../../streams/decider.ts'
 import { apiKey, type ApiKeyCommand, type ApiKeyEvent } from '../../streams/apiKey/index.ts'
 import { invoice, type InvoiceCommand, type InvoiceEvent, type InvoiceState } from '../../streams/invoice/index.ts'
 import { operation, type OperationCommand, type OperationEvent } from '../../streams/operation/index.ts'
@@ -30,7 +30,7 @@ const COMMANDS_MAX = 40
 const SEQUENCE = { maxLength: COMMANDS_MAX }
 
 /** Executes the commands in order, and passes each step to `onStep`. */
-const execute = <S, C, E extends AnyEvent, Code extends string>(
+const execute = <S, C extends AnyCommand, E extends AnyEvent, Code extends string>(
   { initial, decide, evolve }: Decider<S, C, E, Code>,
   commands: readonly C[],
   onStep: (step: { before: S; command: C; events: readonly E[]; state: S }) => void,
@@ -43,9 +43,9 @@ const execute = <S, C, E extends AnyEvent, Code extends string>(
     return state
   }, initial)
 
-type AnyDecider<C, E extends AnyEvent> = Decider<unknown, C, E, string>
+type AnyDecider<C extends AnyCommand, E extends AnyEvent> = Decider<unknown, C, E, string>
 
-const commonProperties = <C extends { type: string }, E extends AnyEvent>(
+const commonProperties = <C extends AnyCommand, E extends AnyEvent>(
   decider: AnyDecider<C, E>,
   anyCommand: fc.Arbitrary<C>,
   anyEvent: fc.Arbitrary<E>,

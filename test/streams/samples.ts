@@ -5,7 +5,7 @@ import type { IdempotencyRecord } from '../../streams/idempotencyRecord.ts'
 import type { Id, IdPrefix } from '../../streams/ids.ts'
 import type { InvoiceEvent, PayInvoice, RaiseInvoice } from '../../streams/invoice/index.ts'
 import type { CompleteExport, OperationEvent, RequestExport } from '../../streams/operation/index.ts'
-import type { CreateOrder, InvoiceOrder, OrderEvent } from '../../streams/order/index.ts'
+import type { CreateOrder, InvoiceOrder, Line, OrderEvent } from '../../streams/order/index.ts'
 import type { InitiatePayment, PaymentEvent, PaymentTerms } from '../../streams/payment/index.ts'
 import type { CreateSubscription, ReplaySubscription, SubscriptionEvent } from '../../streams/subscription/index.ts'
 
@@ -24,10 +24,10 @@ type First<E, T extends string> = Extract<E, { type: T }>
 
 // --- An order over 25.00 USD -------------------------------------------------------------------------------------------
 
-export const lines = [
+export const lines: [Line, Line] = [
   { sku: 'tea', description: null, quantity: 2, unit_amount: 450n },
   { sku: 'cup', description: 'Blue', quantity: 1, unit_amount: 1600n },
-] as const
+]
 
 export const createOrder: CreateOrder = {
   type: 'CreateOrder',

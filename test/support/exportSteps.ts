@@ -163,7 +163,10 @@ export const manyPayments = async (store: EventStore, tenant: string, count: num
     const reference_stream = randomId('ref', world)
     const claim = { key_hash: '', caller: { subject: 's', client: 'c' }, fingerprint: '', request: {}, expires_at: '' }
     const events: PaymentEvent[] = [
-      { type: 'PaymentInitiated', data: { ...terms, metadata: { n: String(n), first: NOTE, second: NOTE }, claim, reference_stream } },
+      {
+        type: 'PaymentInitiated',
+        data: { ...terms, metadata: { n: String(n), first: NOTE, second: NOTE }, claim, reference_stream },
+      },
       n % 11 === 0
         ? { type: 'PaymentFailed', data: { ...terms, code: 'declined', held_by: null } }
         : { type: 'PaymentSucceeded', data: terms },

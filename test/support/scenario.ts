@@ -1,5 +1,11 @@
 import { expect } from 'chai'
-import { type AnyEvent, type Decider, isRejection, type RejectionParams } from '../../streams/decider.ts'
+import {
+  type AnyCommand,
+  type AnyEvent,
+  type Decider,
+  isRejection,
+  type RejectionParams,
+} from '../../streams/decider.ts'
 
 /** Expectations of a decision. Events are compared completely and in order. */
 export type Outcome<Event, Code extends string> = {
@@ -23,7 +29,7 @@ export const stateAfter = <State, Event extends AnyEvent>(
 ): State => events.reduce((state, event) => evolve(state, event), initial)
 
 /** Specs of a decider: given events, when command, expect events or a rejection. */
-export const scenario = <State, Command, Event extends AnyEvent, Code extends string>(
+export const scenario = <State, Command extends AnyCommand, Event extends AnyEvent, Code extends string>(
   decider: Decider<State, Command, Event, Code>,
 ) => ({
   given: (...history: readonly Event[]): Given<Command, Event, Code> => ({

@@ -2,7 +2,7 @@ import { Task, TaskStatus } from '@lit/task'
 import { html, nothing, type PropertyValues } from 'lit'
 import { curlOf, type Input, type OperationName, type Page, readAll, requestAny } from '../api.ts'
 import { type Cell, downloadCsv } from '../csv.ts'
-import { words } from '../format.ts'
+import { money, words } from '../format.ts'
 import { place, setQuery } from '../router.ts'
 import { copyButton, define, PlacedView, shown } from './view.ts'
 
@@ -24,6 +24,12 @@ export type Filter = {
   readonly options?: readonly string[]
   readonly isTime?: boolean
 }
+
+/** An amount in minor units, with the currency of its row. */
+export const moneyColumn = <T extends { readonly currency: string; readonly exponent: number }>(
+  label: string,
+  cell: (row: T) => number,
+): Column<T> => ({ label, isNumber: true, show: row => money(cell(row), row.currency, row.exponent), cell })
 
 /** Everything that a grid shows of one kind of item. */
 export type GridOf<T> = {

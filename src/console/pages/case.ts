@@ -1,10 +1,10 @@
 import { Task, TaskStatus } from '@lit/task'
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import type { Payment } from '../../../scripts/client/src/generated.ts'
-import { type Column, grid } from '../elements/grid.ts'
+import { type Column, grid, moneyColumn } from '../elements/grid.ts'
 import { stateDiagram } from '../elements/states.ts'
 import { copyButton, define, failure, PlacedView, raw, shown } from '../elements/view.ts'
-import { date, eventWords, id, money, moneyText, plural, state, time } from '../format.ts'
+import { date, eventWords, id, money, moneyText, personalText, plural, state, time } from '../format.ts'
 import { go, hrefOf, place, setQuery } from '../router.ts'
 import { may } from '../session.ts'
 import { type Case, caseAt, type CaseEvent, find, type Found, kindOf, readCase, type Resource } from './caseData.ts'
@@ -14,19 +14,9 @@ import { type Case, caseAt, type CaseEvent, find, type Found, kindOf, readCase, 
 const invoiceColumns: readonly Column<Extract<Resource, { kind: 'invoice' }>['now']>[] = [
   { label: 'Invoice', show: row => id(row.id), cell: row => row.id },
   { label: 'State', show: row => state(row.state), cell: row => row.state },
-  {
-    label: 'Total',
-    isNumber: true,
-    show: row => money(row.total_amount, row.currency, row.exponent),
-    cell: row => row.total_amount,
-  },
+  moneyColumn('Total', row => row.total_amount),
   { label: 'Currency', show: row => row.currency, cell: row => row.currency },
-  {
-    label: 'Outstanding',
-    isNumber: true,
-    show: row => money(row.amount_outstanding, row.currency, row.exponent),
-    cell: row => row.amount_outstanding,
-  },
+  moneyColumn('Outstanding', row => row.amount_outstanding),
   { label: 'Due', show: row => date(row.due_date), cell: row => row.due_date },
   { label: 'Created', show: row => time(row.created_at), cell: row => row.created_at },
   { label: 'By', show: row => row.created_by, cell: row => row.created_by },
@@ -35,18 +25,9 @@ const invoiceColumns: readonly Column<Extract<Resource, { kind: 'invoice' }>['no
 const paymentColumns: readonly Column<Payment>[] = [
   { label: 'Payment', show: row => id(row.id), cell: row => row.id },
   { label: 'State', show: row => state(row.state), cell: row => row.state },
-  {
-    label: 'Amount',
-    isNumber: true,
-    show: row => money(row.amount, row.currency, row.exponent),
-    cell: row => row.amount,
-  },
+  moneyColumn('Amount', row => row.amount),
   { label: 'Currency', show: row => row.currency, cell: row => row.currency },
-  {
-    label: 'Reference',
-    show: row => html`<bdi class="text">${row.reference ?? '–'}</bdi>`,
-    cell: row => row.reference,
-  },
+  { label: 'Reference', show: row => personalText(row.reference), cell: row => row.reference },
   { label: 'Created', show: row => time(row.created_at), cell: row => row.created_at },
   { label: 'By', show: row => row.created_by, cell: row => row.created_by },
 ]
@@ -66,18 +47,9 @@ const LISTS = {
       columns: [
         { label: 'Order', show: row => id(row.id), cell: row => row.id },
         { label: 'State', show: row => state(row.state), cell: row => row.state },
-        {
-          label: 'Total',
-          isNumber: true,
-          show: row => money(row.total_amount, row.currency, row.exponent),
-          cell: row => row.total_amount,
-        },
+        moneyColumn('Total', row => row.total_amount),
         { label: 'Currency', show: row => row.currency, cell: row => row.currency },
-        {
-          label: 'Customer',
-          show: row => html`<bdi class="text">${row.customer_reference ?? '–'}</bdi>`,
-          cell: row => row.customer_reference,
-        },
+        { label: 'Customer', show: row => personalText(row.customer_reference), cell: row => row.customer_reference },
         { label: 'Created', show: row => time(row.created_at), cell: row => row.created_at },
         { label: 'By', show: row => row.created_by, cell: row => row.created_by },
       ],
@@ -119,7 +91,7 @@ const factsOf = (resource: Resource): unknown => {
   if (kind === 'order')
     return [
       fact('Total', of(now.total_amount)),
-      fact('Customer', html`<bdi class="text">${now.customer_reference ?? '–'}</bdi>`),
+      fact('Customer', personalText(now.customer_reference)),
       fact('Lines', now.lines.length),
     ]
   if (kind === 'invoice')
@@ -133,7 +105,7 @@ const factsOf = (resource: Resource): unknown => {
   return [
     fact('Amount', of(now.amount)),
     fact('Refunded', of(now.refunded_amount)),
-    fact('Reference', html`<bdi class="text">${now.reference ?? '–'}</bdi>`),
+    fact('Reference', personalText(now.reference)),
     ...(now.failure ? [fact('Failure', now.failure.code)] : []),
   ]
 }

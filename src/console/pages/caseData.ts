@@ -6,7 +6,7 @@ import type {
   Order,
   Payment,
 } from '../../../scripts/client/src/generated.ts'
-import { afterOwnWrites, ApiError, read, readAll } from '../api.ts'
+import { afterOwnWrites, read, readAll, unlessMissing } from '../api.ts'
 import { may } from '../session.ts'
 
 /** What belongs to a case: an order with its invoices and payments, and everything that happened to each of them. */
@@ -36,16 +36,9 @@ const historyOf = async ({ kind, now: { id } }: Resource): Promise<readonly Case
   return items.map(entry => ({ ...entry, kind, resource: id }))
 }
 
-const isMissing = (error: unknown): boolean => error instanceof ApiError && [403, 404].includes(error.status)
-
 /** The order of the resource; undefined if the caller may not see it, or it was deleted. */
-const orderOf = async (id: string): Promise<Order | undefined> => {
-  if (!may('orders:read')) return undefined
-  return read('GET /orders/{id}', { path: { id } }).catch((error: unknown) => {
-    if (isMissing(error)) return undefined
-    throw error
-  })
-}
+const orderOf = async (id: string): Promise<Order | undefined> =>
+  may('orders:read') ? unlessMissing(() => read('GET /orders/{id}', { path: { id } })) : undefined
 
 const orderIdOf = async (kind: Kind, id: string): Promise<string> => {
   if (kind === 'order') return id
@@ -105,10 +98,7 @@ const ENTRY = /^ent_[0-9A-HJKMNP-TV-Z]{26}$/
 /** The case that an event belongs to, as the proof of the event names its stream. */
 const caseOfEvent = async (event: string): Promise<Found['only']> => {
   if (!may('audit:read')) return undefined
-  const proof = await read('GET /audit/proof/{event_id}', { path: { event_id: event } }).catch((error: unknown) => {
-    if (isMissing(error)) return undefined
-    throw error
-  })
+  const proof = await unlessMissing(() => read('GET /audit/proof/{event_id}', { path: { event_id: event } }))
   const { stream = '' } = JSON.parse(proof?.event ?? '{}') as { readonly stream?: string }
   const [, id] = STREAM.exec(stream) ?? []
   return id === undefined ? undefined : { id, event }

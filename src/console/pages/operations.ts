@@ -1,11 +1,11 @@
 import { Task } from '@lit/task'
 import { html, nothing } from 'lit'
 import type { AuditRecord, Installation, Operation, Projection } from '../../../scripts/client/src/generated.ts'
-import { ApiError, type Input, type OperationName, read, request, send } from '../api.ts'
+import { type Input, type OperationName, read, request, send, unlessDenied } from '../api.ts'
 import { download } from '../csv.ts'
 import { grid } from '../elements/grid.ts'
 import { define, failure, shown, View } from '../elements/view.ts'
-import { count, duration, id, plural, state, time, words } from '../format.ts'
+import { count, duration, id, personalText, plural, state, time, words } from '../format.ts'
 import { hrefOf } from '../router.ts'
 import { may } from '../session.ts'
 
@@ -45,11 +45,7 @@ const installationRecords = (): unknown =>
       { label: 'On', show: row => row.resource ?? '–', cell: row => row.resource },
       { label: 'By', show: row => html`<bdi>${row.subject}</bdi>`, cell: row => row.subject },
       { label: 'Decision', show: row => state(row.decision), cell: row => row.decision },
-      {
-        label: 'Reason',
-        show: row => html`<bdi class="text">${row.reason ?? '–'}</bdi>`,
-        cell: row => row.reason,
-      },
+      { label: 'Reason', show: row => personalText(row.reason), cell: row => row.reason },
     ],
     filters: [
       { name: 'operation', label: 'Operation' },
@@ -66,14 +62,7 @@ export class ReadModels extends View {
 
   private readonly list = new Task(this, {
     args: () => [],
-    task: async () => {
-      try {
-        return (await read('GET /projections')).items
-      } catch (error) {
-        if (error instanceof ApiError && error.code === 'policy_denied') return undefined
-        throw error
-      }
-    },
+    task: () => unlessDenied(async () => (await read('GET /projections')).items),
   })
 
   override connectedCallback(): void {
@@ -162,15 +151,11 @@ export class InstallationState extends View {
   private records: readonly AuditRecord[] = []
   private readonly state = new Task(this, {
     args: () => [],
-    task: async () => {
-      try {
+    task: () =>
+      unlessDenied(async () => {
         if (may('audit:installation')) this.records = (await read('GET /installation/audit-records')).items
-        return await read('GET /installation')
-      } catch (error) {
-        if (error instanceof ApiError && error.code === 'policy_denied') return undefined
-        throw error
-      }
-    },
+        return read('GET /installation')
+      }),
   })
 
   private tables({ processes, leases, api_versions: uses }: Installation): unknown {

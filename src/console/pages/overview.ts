@@ -1,7 +1,7 @@
 import { Task } from '@lit/task'
 import { html, nothing } from 'lit'
 import type { CloudEvent } from '../../../scripts/client/src/generated.ts'
-import { ApiError, read, readAll } from '../api.ts'
+import { read, readAll, unlessDenied } from '../api.ts'
 import '../elements/plot.ts'
 import type { Plotted } from '../elements/plot.ts'
 import { define, shown, View } from '../elements/view.ts'
@@ -37,13 +37,9 @@ let isOperator = true
 
 const asOperator = async <T>(scope: string, ask: () => Promise<readonly T[]>): Promise<readonly T[]> => {
   if (!may(scope) || !isOperator) return []
-  try {
-    return await ask()
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.code !== 'policy_denied') throw error
-    isOperator = false
-    return []
-  }
+  const answer = await unlessDenied(ask)
+  isOperator = answer !== undefined
+  return answer ?? []
 }
 
 const projections = () => asOperator('projections:operate', async () => (await read('GET /projections')).items)

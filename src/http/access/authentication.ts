@@ -46,9 +46,7 @@ export type Verifiers = {
 }
 
 export const noApiKeys = (): Problem =>
-  new Problem('dependency_unavailable', {
-    detail: 'API keys are not enabled: the setting API_KEY_PEPPER is missing.',
-  })
+  new Problem('dependency_unavailable', { detail: 'API keys are not enabled: the setting API_KEY_PEPPER is missing.' })
 
 /** Resolves to the caller that the credential authenticates; nothing else of the request counts. */
 export const createAuthentication = ({ tokens, apiKeys, onRefused = () => {} }: Verifiers): Authenticate => {

@@ -197,9 +197,7 @@ const readAsyncApi = route({
   summary: 'Read the contract of the published facts (AsyncAPI): topics, messages, guarantees',
   tag: 'Contract',
   scope: 'none',
-  rateClass: 'default',
   responses: { 200: { description: 'The AsyncAPI 3.0 document.', schema: z.record(z.string(), z.unknown()) } },
-  errors: [],
   handler: async ({ apiVersion }) => ({
     status: 200,
     body: asyncApiOf(apiVersion),

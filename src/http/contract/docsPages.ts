@@ -49,7 +49,7 @@ const pageOf = (version: Version, isEmbedded: boolean): string => `<!doctype htm
 </html>
 `
 
-const common = { method: 'GET', tag: 'Contract', scope: 'none', rateClass: 'default', errors: [] } as const
+const common = { method: 'GET', tag: 'Contract', scope: 'none' } as const
 
 /** Without API-Version a request has the oldest version that is served; an older one is retired. */
 const shownVersion = (requested: Version, served: Version): Version =>

@@ -72,7 +72,7 @@ export const schemaDocuments: ReadonlyMap<string, JsonObject> = new Map([
 const names = [...schemaDocuments.keys()].map(path => path.slice('/schemas/'.length))
 const isName = (text: string): boolean => schemaDocuments.has(`/schemas/${text}`)
 
-const common = { method: 'GET', tag: 'Contract', scope: 'none', rateClass: 'default' } as const
+const common = { method: 'GET', tag: 'Contract', scope: 'none' } as const
 // For an hour only, since a schema version may still gain members.
 const headers = { 'Cache-Control': 'public, max-age=3600' }
 
@@ -90,7 +90,6 @@ const readSchema = route({
       contentType: OFFERS,
     },
   },
-  errors: [],
   handler: async ({ params: { name }, accept }) => {
     const body = schemaDocuments.get(`/schemas/${name}`)
     if (body === undefined) throw new Problem('resource_not_found')
@@ -108,7 +107,6 @@ const listSchemas = route({
   operationId: 'list_schemas',
   summary: 'List the schemas of the published facts',
   responses: { 200: { description: 'All schemas.', schema: indexSchema } },
-  errors: [],
   handler: async () => ({
     status: 200,
     body: {

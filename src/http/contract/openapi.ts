@@ -170,9 +170,7 @@ export const openApiRoute = (routes: readonly AnyRoute[]): AnyRoute => {
     summary: 'Read this contract (OpenAPI)',
     tag: 'Contract',
     scope: 'none',
-    rateClass: 'default',
     responses: { 200: { description: 'The OpenAPI 3.1 document.', schema: z.record(z.string(), z.unknown()) } },
-    errors: [],
     handler: async ({ apiVersion }) => ({
       status: 200,
       body: documentOf(apiVersion),

@@ -32,11 +32,9 @@ const readProblem = route({
   summary: 'Read the page of an error code: its meaning and its recovery',
   tag: 'Contract',
   scope: 'none',
-  rateClass: 'default',
   offers: ['text/html'],
   params: z.object({ code: z.string().refine(isErrorCode) }),
   responses: { 200: { description: 'The page as HTML.', schema: z.string(), contentType: 'text/html' } },
-  errors: [],
   handler: async ({ params: { code } }) => {
     if (!isErrorCode(code)) throw new Problem('resource_not_found')
     const headers = {

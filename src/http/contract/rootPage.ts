@@ -62,10 +62,8 @@ const readRoot = route({
   summary: 'Read what this service is, and where to continue',
   tag: 'Contract',
   scope: 'none',
-  rateClass: 'default',
   offers: ['application/json', 'text/html'],
   responses: { 200: { description: 'The links; a page for browsers.', schema: rootSchema } },
-  errors: [],
   handler: async ({ accept }) => {
     const headers = { 'Cache-Control': 'public, max-age=300', Vary: 'Accept' }
     if (accept !== 'text/html') return { status: 200, body, headers }

@@ -43,11 +43,9 @@ const readVersion = route({
   summary: 'Read the changes of an API version and its migration guide',
   tag: 'Contract',
   scope: 'none',
-  rateClass: 'default',
   offers: ['text/html'],
   params: z.object({ version: z.iso.date() }),
   responses: { 200: { description: 'A page.', schema: z.string(), contentType: 'text/html' } },
-  errors: [],
   handler: async ({ params: { version } }) => {
     if (!isVersion(version) || version === OLDEST_VERSION)
       throw new Problem('resource_not_found', {

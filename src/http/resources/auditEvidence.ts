@@ -14,7 +14,7 @@ import { recordLook } from './auditRecords.ts'
 import { PRIVATE_CACHING } from './commonReplies.ts'
 import { positionSchema } from '../request/position.ts'
 import { timeSchema } from './commonSchemas.ts'
-import { keyInCursor, pageQuery, pageReply, pageSchema } from './paging.ts'
+import { keyInCursor, pageQuery, pageReply, listFromLog } from './paging.ts'
 
 /** Tamper evidence (src/evidence): the signed heads of the tree over all events, and proofs of single events. */
 
@@ -80,12 +80,10 @@ const listAuditHeads = route({
   description: 'The heads are also in a file outside the databases. Looking at them is an audit record.',
   tag: 'Audit',
   scope: 'audit:read',
-  rateClass: 'default',
   audited: 'none',
   query: z.object(pageQuery),
   order: ['-generation', '-tree_size'],
-  responses: { 200: { description: 'A page of the list.', schema: pageSchema(headSchema), headers: ['Link'] } },
-  errors: ['cursor_invalid', 'cursor_expired'],
+  ...listFromLog(headSchema),
   handler: async call => {
     const { sql } = call.database
     const { limit, cursor } = call.query
@@ -172,7 +170,6 @@ const readAuditProof = route({
     'withhold them. Looking at a proof is an audit record.',
   tag: 'Audit',
   scope: 'audit:read',
-  rateClass: 'default',
   audited: 'none',
   params: z.object({ event_id: z.uuid().meta({ description: 'The id of an event, as histories and facts have it.' }) }),
   query: z.object({

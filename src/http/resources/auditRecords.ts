@@ -62,7 +62,6 @@ export const recordLook = ({ ledger, context }: Looking, operation: LookedAt, re
 const list = {
   method: 'GET',
   tag: 'Audit',
-  rateClass: 'default',
   audited: 'none',
   query: z.object({
     ...pageQuery,

@@ -123,30 +123,25 @@ type HandledRow<R> =
   | (Rejection & { readonly ok: false })
   | { readonly ok: false; readonly stale: { readonly row: R | undefined } }
 
+/** What a command without If-Match did to its resource. Throws Problem: it was rejected. */
+export const executed = <R>(handled: HandledRow<R>): { readonly row: R; readonly position: bigint } => {
+  if ('rejected' in handled) throw problemOfRejection(handled)
+  if (!handled.ok || handled.row === undefined) throw new Error('A command on a resource left no resource.')
+  return { row: handled.row, position: handled.position }
+}
+
 /** The reply to a command on an existing resource: the resource after the command. */
 export const replyToCommand = async <R extends ResourceRow>(
   call: AnyLogCall,
   handled: HandledRow<R>,
   render: Render<R>,
 ): Promise<Reply> => {
-  if (handled.ok && handled.row) {
-    const texts = await textsFor(call, [handled.row])
-    const body = render(withTexts(handled.row, texts))
-    return { status: 200, body, headers: changedHeaders(call, handled, texts) }
-  }
   if ('stale' in handled) throw await preconditionFailed(call, handled.stale.row)
-  if ('rejected' in handled) throw problemOfRejection(handled)
-  throw new Error('A command on a resource left no resource.')
+  const { row, position } = executed(handled)
+  const texts = await textsFor(call, [row])
+  const headers = { ETag: etagFor(call, row, texts), 'Ledger-Position': position.toString() }
+  return { status: 200, body: render(withTexts(row, texts)), headers }
 }
-
-export const changedHeaders = (
-  call: AnyLogCall,
-  { row, position }: Pick<Loaded<Kind>, 'row' | 'position'>,
-  texts = NO_TEXTS,
-) => ({
-  ...(row ? { ETag: etagFor(call, row, texts) } : {}),
-  'Ledger-Position': position.toString(),
-})
 
 const preconditionFailed = async (call: AnyLogCall, row: ResourceRow | undefined): Promise<Problem> => {
   const readAgain = 'Read the resource again before you decide whether to repeat the request.'

@@ -122,6 +122,13 @@ export const NOT_MODIFIED = { description: 'The caller’s copy is current.', he
 /** The headers of every response to the creation of a resource. */
 export const CREATED_HEADERS = ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] as const
 
+/** The declared response to a command on a resource. */
+export const changedResource = <T extends z.ZodType>(schema: T, description: string) =>
+  ({ description, schema, headers: ['ETag', 'Ledger-Position'] }) as const
+
+/** The body of a command without members. */
+export const emptyBody = z.strictObject({}).default({})
+
 /** The declared responses and errors of every GET by id. */
 export const resourceById = <T extends z.ZodType>(schema: T, description: string) =>
   ({

@@ -95,7 +95,6 @@ const headersOf = ({ id, format, resource, sha256 }: OperationRow, { first, end 
 
 export const readContent = route({
   tag: 'Exports',
-  rateClass: 'default',
   method: 'GET',
   path: '/exports/{id}/content',
   operationId: 'read_export',

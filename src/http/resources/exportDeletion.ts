@@ -5,10 +5,9 @@ import { operationEntity } from '../../commands/entities.ts'
 import { deleteFile } from '../../processes/exports/exportFiles.ts'
 import { recordAuditedDecision } from '../../commands/recordAuditedDecision.ts'
 import { unlessUnavailable } from '../../ports.ts'
-import { problemOfRejection } from '../problems/problemCatalogue.ts'
 import { route } from '../route.ts'
 import type { Call } from '../services.ts'
-import { visibleRow } from './commonReplies.ts'
+import { executed, visibleRow } from './commonReplies.ts'
 
 /** Ends the export in any state, and deletes its file. The worker deletes what cannot be deleted now. */
 const endAndDelete = async ({ ledger, database, params, context }: Call<{ id: OperationId }, unknown, unknown>) => {
@@ -16,9 +15,7 @@ const endAndDelete = async ({ ledger, database, params, context }: Call<{ id: Op
   // Only one of the two has an effect: the first on an export that is running, the second on one that has a file.
   for (const type of ['CancelOperation', 'WithdrawFile'] as const) {
     const handled = await handle(ledger, operationEntity, params.id, { command: { type }, context })
-    if ('rejected' in handled) throw problemOfRejection(handled)
-    if (!handled.ok) throw new Error('A command on an operation left no operation.')
-    position = handled.position
+    position = executed(handled).position
   }
   await unlessUnavailable(deleteFile(database.sql, params.id))
   return position
@@ -26,7 +23,6 @@ const endAndDelete = async ({ ledger, database, params, context }: Call<{ id: Op
 
 export const deleteExport = route({
   tag: 'Exports',
-  rateClass: 'default',
   method: 'DELETE',
   path: '/exports/{id}',
   operationId: 'delete_export',
@@ -38,7 +34,6 @@ export const deleteExport = route({
   scope: 'exports:write',
   params: z.object({ id: idSchema('op') }),
   responses: { 204: { description: 'The file is deleted.', headers: ['Ledger-Position'] } },
-  errors: [],
   handler: async call => {
     const { ledger, params, context } = call
     await visibleRow(call, operationEntity, params.id)

@@ -45,7 +45,7 @@ const newExport = z
   ])
   .meta({ id: 'NewExport' })
 
-const common = { tag: 'Exports', rateClass: 'default' } as const
+const common = { tag: 'Exports' } as const
 const OPERATIONS = '/operations'
 
 const createExport = route({

@@ -8,10 +8,8 @@ const live = route({
   summary: 'Check that this process runs',
   tag: 'Health',
   scope: 'none',
-  rateClass: 'default',
   underAnyLoad: true,
   responses: { 200: { description: 'The process runs.', schema: z.object({ status: z.literal('ok') }) } },
-  errors: [],
   handler: async () => ({ status: 200, body: { status: 'ok' } }),
 })
 
@@ -42,14 +40,12 @@ const ready = route({
   summary: 'Check that this process can serve requests',
   tag: 'Health',
   scope: 'none',
-  rateClass: 'default',
   underAnyLoad: true,
   query,
   responses: {
     200: { description: 'The process can serve requests.', schema: readiness },
     503: { description: 'The process cannot serve requests; the checks name the cause.', schema: readiness },
   },
-  errors: [],
   handler: async ({ health, query: { for: purpose }, draining }) => {
     // A probe for traffic does not wait for dependencies that do not answer.
     const report = purpose === 'traffic' ? { ready: true, checks: {} } : await health()

@@ -8,7 +8,7 @@ import { withTexts } from '../../personalTexts/personalTexts.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 import { textsFor } from './commonReplies.ts'
 import { type AnyRoute, route } from '../route.ts'
-import { keyInCursor, pageReply, pageQuery, pageSchema } from './paging.ts'
+import { keyInCursor, pageReply, pageQuery, listFromLog } from './paging.ts'
 import { timeSchema } from './commonSchemas.ts'
 
 const entrySchema = z
@@ -64,13 +64,11 @@ const historyOf = <K extends Kind>(
     summary: `Everything that happened to the ${name}, oldest first; also after it was deleted`,
     tag: 'History',
     scope,
-    rateClass: 'default',
     params: z.object({ id: idSchema(prefix) }),
     query: z.object(pageQuery),
     order: ['revision'],
     showsDeleted: true,
-    responses: { 200: { description: 'A page of the list.', schema: pageSchema(entrySchema), headers: ['Link'] } },
-    errors: ['cursor_invalid', 'cursor_expired'],
+    ...listFromLog(entrySchema),
     handler: async call => {
       const { ledger, params, query, principal, path } = call
       const id: Id<IdPrefix> = params.id

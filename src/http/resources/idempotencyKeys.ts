@@ -23,7 +23,6 @@ const readKey = route({
   summary: 'Read the outcome of the caller’s own Idempotency-Key',
   tag: 'Payments',
   scope: 'payments:read',
-  rateClass: 'default',
   params: z.object({
     key: z
       .string()

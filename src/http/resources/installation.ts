@@ -148,7 +148,6 @@ const readInstallation = route({
   tag: 'Projections',
   scope: 'audit:installation',
   orScopes: ['projections:operate'],
-  rateClass: 'default',
   responses: { 200: { description: 'The installation.', schema: installationSchema } },
   errors: ['policy_denied'],
   handler: async call => {

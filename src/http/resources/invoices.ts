@@ -20,6 +20,7 @@ import {
   CREATED_HEADERS,
   amountSchema,
   asOfQuery,
+  changedResource,
   currencySchema,
   exponentSchema,
   metadataSchema,
@@ -80,8 +81,8 @@ const render: (row: InvoiceRow) => z.input<typeof invoiceSchema> = invoiceResour
 
 const byId = z.object({ id: idSchema('inv') })
 const PATH = '/invoices'
-const common = { tag: 'Invoices', rateClass: 'default' } as const
-const changed = { description: 'The invoice.', schema: invoiceSchema, headers: ['ETag', 'Ledger-Position'] } as const
+const common = { tag: 'Invoices' } as const
+const changed = changedResource(invoiceSchema, 'The invoice.')
 
 const raiseInvoice = route({
   ...common,
@@ -99,11 +100,8 @@ const raiseInvoice = route({
     const id = idempotency ? idOfKey('inv', idempotency) : randomId('inv', ledger.world)
     const idempotencyRecord = idempotencyRecordIfKeyed(call, body as JsonObject)
     const due_date = body.due_date ?? new Date(ledger.world.now() + TERM_DAYS * DAY_MS).toISOString().slice(0, 10)
-    const raised = await raise(
-      ledger,
-      { id, idempotencyRecord, due_date, order_id: body.order_id, metadata: body.metadata },
-      context,
-    )
+    const { order_id, metadata } = body
+    const raised = await raise(ledger, { id, idempotencyRecord, due_date, order_id, metadata }, context)
     return replyToCreation(call, raised, PATH, render)
   },
   replay: async call => {

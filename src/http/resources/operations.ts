@@ -10,13 +10,13 @@ import { handle } from '../../commands/commandHandler.ts'
 import { unlessUnavailable } from '../../ports.ts'
 import { readPage } from './collection.ts'
 import { etagOf } from '../request/entityTags.ts'
-import { insufficientScope, isErrorCode, Problem, problemOfRejection } from '../problems/problemCatalogue.ts'
+import { insufficientScope, isErrorCode, Problem } from '../problems/problemCatalogue.ts'
 import { documentOf } from '../problems/problemDocument.ts'
-import { readOne, replyWithTag, visible, visibleRow } from './commonReplies.ts'
+import { executed, readOne, replyWithTag, visible, visibleRow } from './commonReplies.ts'
 import { replayView } from './subscriptions/replayView.ts'
 import { type AnyRoute, type Reply, route } from '../route.ts'
 import type { AnyCall } from '../services.ts'
-import { resourceById } from './commonSchemas.ts'
+import { changedResource, emptyBody, resourceById } from './commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from './paging.ts'
 import { operationSchema, type OperationView } from './operationSchema.ts'
 import { tickOf } from './subscriptions/subscriptionSchemas.ts'
@@ -84,7 +84,7 @@ const representationOf = async (call: AnyCall, row: OperationRow) => {
 
 const byId = z.object({ id: idSchema('op') })
 const PATH = '/operations'
-const common = { tag: 'Operations', rateClass: 'default' } as const
+const common = { tag: 'Operations' } as const
 
 const readOperation = route({
   ...common,
@@ -158,20 +158,15 @@ const cancelOperation = route({
   summary: 'Cancel an export; one that has ended is returned unchanged',
   scope: 'exports:write',
   params: byId,
-  body: z.strictObject({}).default({}),
-  responses: {
-    200: { description: 'The operation.', schema: operationSchema, headers: ['ETag', 'Ledger-Position'] },
-  },
-  errors: [],
+  body: emptyBody,
+  responses: { 200: changedResource(operationSchema, 'The operation.') },
   handler: async call => {
     const { ledger, params, context } = call
     await visibleRow(call, operationEntity, params.id)
     const command = { type: 'CancelOperation' as const }
-    const handled = await handle(ledger, operationEntity, params.id, { command, context })
-    if ('rejected' in handled) throw problemOfRejection(handled)
-    if (!handled.ok || !handled.row) throw new Error('A command on an operation left no operation.')
-    const { body, etag } = await representationOf(call, handled.row)
-    return { status: 200, body, headers: { ETag: etag, 'Ledger-Position': handled.position.toString() } }
+    const { row, position } = executed(await handle(ledger, operationEntity, params.id, { command, context }))
+    const { body, etag } = await representationOf(call, row)
+    return { status: 200, body, headers: { ETag: etag, 'Ledger-Position': position.toString() } }
   },
 })
 

@@ -12,25 +12,24 @@ import { decisionOn } from '../../commands/streamGrowth.ts'
 import { readPage } from './collection.ts'
 import { idempotencyRecordIfKeyed, idempotencyRecordOf } from '../request/idempotencyKey.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
-import {
-  replyToCommand,
-  replyToCreation,
-  changedHeaders,
-  ifMatchOf,
-  readOne,
-  textsFor,
-  visibleState,
-} from './commonReplies.ts'
+import { replyToCommand, replyToCreation, ifMatchOf, readOne, textsFor, visibleState } from './commonReplies.ts'
 import { type AnyRoute, type Reply, route } from '../route.ts'
 import type { AnyLogCall, Call, LogCall } from '../services.ts'
-import { CREATED_HEADERS, asOfQuery, resourceById, textSchema, TOO_MANY_KEYS } from './commonSchemas.ts'
+import {
+  CREATED_HEADERS,
+  asOfQuery,
+  changedResource,
+  resourceById,
+  textSchema,
+  TOO_MANY_KEYS,
+} from './commonSchemas.ts'
 import { newOrder, orderFilters, orderPatch, orderSchema, render, storedLines } from './orderSchemas.ts'
 import { pageQuery, listOf } from './paging.ts'
 
 const byId = z.object({ id: idSchema('ord') })
 const PATH = '/orders'
-const common = { tag: 'Orders', rateClass: 'default' } as const
-const changed = { description: 'The order.', schema: orderSchema, headers: ['ETag', 'Ledger-Position'] } as const
+const common = { tag: 'Orders' } as const
+const changed = changedResource(orderSchema, 'The order.')
 
 /** The customer reference as a personal text of the caller's tenant; null where there is none. */
 const referenceOf = ({ principal }: AnyLogCall, text: string | null | undefined): PersonalText | null =>
@@ -75,7 +74,6 @@ const createOrder = route({
   body: newOrder,
   idempotencyKey: 'honoured',
   responses: { 201: { ...changed, headers: CREATED_HEADERS } },
-  errors: [],
   handler: async call => replyToCreation(call, await createOnce(call), PATH, render),
   replay: async call => {
     const first = await replayed(call)
@@ -203,14 +201,11 @@ const deleteOrder = route({
   errors: ['order_has_invoices'],
   handler: async call => {
     const { texts } = await beforeCommand(call)
-    const request = {
-      command: { type: 'DeleteOrder' as const },
-      context: call.context,
-      ifMatch: ifMatchOf(call, texts),
-    }
+    const command = { type: 'DeleteOrder' as const }
+    const request = { command, context: call.context, ifMatch: ifMatchOf(call, texts) }
     const handled = await handle(call.ledger, orderEntity, call.params.id, request)
     if (!handled.ok) return replyToCommand(call, handled, render)
-    return { status: 204, headers: { 'Ledger-Position': changedHeaders(call, handled)['Ledger-Position'] } }
+    return { status: 204, headers: { 'Ledger-Position': handled.position.toString() } }
   },
 })
 

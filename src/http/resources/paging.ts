@@ -50,6 +50,13 @@ export const listOf = <T extends z.ZodType>(item: T) =>
     errors: ['cursor_invalid', 'cursor_expired', 'projection_behind'],
   }) as const
 
+/** The same for a list that no read model is behind. */
+export const listFromLog = <T extends z.ZodType>(item: T) =>
+  ({
+    responses: { 200: { description: 'A page of the list.', schema: pageSchema(item), headers: ['Link'] } },
+    errors: ['cursor_invalid', 'cursor_expired'],
+  }) as const
+
 /** The tenant, list and filters that a cursor is valid for; a request with others is refused. */
 export type CursorBinding = object
 type PagingCall = Pick<AnyCall, 'cursors' | 'path'>

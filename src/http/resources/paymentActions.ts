@@ -12,16 +12,12 @@ import { paymentSchema, renderPayment } from './payments.ts'
 import { replyToCommand, replyToCreation, textsFor } from './commonReplies.ts'
 import { type AnyRoute, type Reply, route } from '../route.ts'
 import type { AnyLogCall, Call, LogCall } from '../services.ts'
-import { amountSchema, textSchema } from './commonSchemas.ts'
+import { amountSchema, changedResource, emptyBody, textSchema } from './commonSchemas.ts'
 
 const byId = z.object({ id: idSchema('pay') })
 const PATH = '/payments'
-const common = { tag: 'Payments', method: 'POST', rateClass: 'default', params: byId } as const
-const changed = {
-  description: 'The payment.',
-  schema: paymentSchema,
-  headers: ['ETag', 'Ledger-Position'],
-} as const
+const common = { tag: 'Payments', method: 'POST', params: byId } as const
+const changed = changedResource(paymentSchema, 'The payment.')
 
 type ById = Call<{ id: PaymentId }, unknown, unknown>
 
@@ -54,7 +50,7 @@ const settlePayment = route({
   summary: 'Settle a deferred payment; a repetition has no further effect',
   scope: 'payments:settle',
   kinds: ['workload'],
-  body: z.strictObject({}).default({}),
+  body: emptyBody,
   responses: { 200: changed },
   errors: ['payment_state_conflict'],
   handler: async call => {

@@ -170,7 +170,6 @@ const readPayment = route({
   operationId: 'read_payment',
   summary: 'Read a payment',
   scope: 'payments:read',
-  rateClass: 'default',
   params: z.object({ id: idSchema('pay') }),
   query: asOfQuery,
   ...resourceById(paymentSchema, 'The payment.'),
@@ -184,7 +183,6 @@ const listPayments = route({
   operationId: 'list_payments',
   summary: 'List payments, newest first',
   scope: 'payments:read',
-  rateClass: 'default',
   query: z.object({ ...pageQuery, ...paymentFilters }),
   ...listOf(paymentSchema),
   handler: async call => {

@@ -18,6 +18,7 @@ import { permitOperator } from '../access/operators.ts'
 import { Problem } from '../problems/problemCatalogue.ts'
 import { type AnyRoute, type Reply, route } from '../route.ts'
 import type { AnyCall } from '../services.ts'
+import { emptyBody } from './commonSchemas.ts'
 import { projectionSchema, rebuildRequest, rebuildSchema, rebuildView } from './projectionSchemas.ts'
 
 /** The endpoints of read models: their lag and their rebuilds, for the operators of the installation. */
@@ -30,7 +31,7 @@ const parkedOf = async ({ database: { sql } }: AnyCall): Promise<ReadonlyMap<str
   return new Map(rows.map(({ delivery, waiting }) => [delivery, waiting]))
 }
 
-const common = { tag: 'Projections', rateClass: 'default', scope: 'projections:operate' } as const
+const common = { tag: 'Projections', scope: 'projections:operate' } as const
 const PATH = '/projections'
 
 const listProjections = route({
@@ -120,7 +121,6 @@ const action = {
   responses: { 202: { description: 'Accepted. GET /projections shows the progress.', schema: rebuildSchema } },
   errors: ['policy_denied', 'projection_state_conflict'],
 } as const
-const emptyBody = z.strictObject({}).default({})
 
 const rebuildProjection = route({
   ...action,

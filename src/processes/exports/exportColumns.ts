@@ -1,13 +1,13 @@
-import type { PostingView } from '../../../projections/bookViews.ts'
-import type { InvoiceView } from '../../../projections/invoices/queries.ts'
-import type { OrderView } from '../../../projections/orders/queries.ts'
-import type { PaymentView } from '../../../projections/payments/queries.ts'
-import type { ResourceView } from '../../../projections/projection.ts'
+import type { postingView } from '../../../projections/bookViews.ts'
+import type { invoiceView } from '../../../projections/invoices/queries.ts'
+import type { orderView } from '../../../projections/orders/queries.ts'
+import type { paymentView } from '../../../projections/payments/queries.ts'
+import type { resourceView } from '../../../projections/projection.ts'
 
 /** The columns of exported files, in their order, with their types: one for each member of the view of a resource. */
 
 /** The column type of each member of a view: an amount stays a number, a list is JSON. */
-type ColumnsOf<View> = {
+type ColumnsOf<F extends (row: never) => object, View = ReturnType<F>> = {
   readonly [K in keyof View]-?: NonNullable<View[K]> extends string
     ? 'text' | 'timestamptz' | 'date'
     : NonNullable<View[K]> extends number
@@ -22,9 +22,9 @@ const VIEW_COLUMNS = {
   updated_at: 'timestamptz',
   created_by: 'text',
   metadata: 'json',
-} as const satisfies ColumnsOf<ResourceView>
+} as const satisfies ColumnsOf<typeof resourceView>
 
-export const orderColumns: ColumnsOf<OrderView> = {
+export const orderColumns: ColumnsOf<typeof orderView> = {
   id: 'text',
   state: 'text',
   ...VIEW_COLUMNS,
@@ -36,7 +36,7 @@ export const orderColumns: ColumnsOf<OrderView> = {
   total_amount: 'bigint',
 }
 
-export const invoiceColumns: ColumnsOf<InvoiceView> = {
+export const invoiceColumns: ColumnsOf<typeof invoiceView> = {
   id: 'text',
   state: 'text',
   ...VIEW_COLUMNS,
@@ -53,7 +53,7 @@ export const invoiceColumns: ColumnsOf<InvoiceView> = {
   paid_at: 'timestamptz',
 }
 
-export const paymentColumns: ColumnsOf<PaymentView> = {
+export const paymentColumns: ColumnsOf<typeof paymentView> = {
   id: 'text',
   state: 'text',
   ...VIEW_COLUMNS,
@@ -69,7 +69,7 @@ export const paymentColumns: ColumnsOf<PaymentView> = {
 }
 
 /** The journal has one row for each posting, so a spreadsheet can sum debits and credits. */
-export const postingColumns: ColumnsOf<PostingView> = {
+export const postingColumns: ColumnsOf<typeof postingView> = {
   entry_id: 'text',
   at: 'timestamptz',
   position: 'text',

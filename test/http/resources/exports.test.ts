@@ -5,6 +5,7 @@ import { openEventStore } from '../../../src/adapters/eventstoredb/eventStore.ts
 import { operationEntity } from '../../../src/commands/entities.ts'
 import { createLedger, handle } from '../../../src/commands/commandHandler.ts'
 import { randomId } from '../../../src/lib/identifiers.ts'
+import { DAY_MS } from '../../../src/lib/time.ts'
 import type { EventStore } from '../../../src/ports.ts'
 import { realWorld } from '../../../src/lib/clockAndRandomness.ts'
 import { EXPORT_FORMATS } from '../../../streams/operation/index.ts'
@@ -20,11 +21,8 @@ const TENANT = 'exports'
 const MISSING = 'op_00000000000000000000000000'
 /** More rows than one batch of the query (500), in seven chunks. */
 const MANY = 1_500
-const DAY_MS = 24 * 60 * 60 * 1000
-/** The lifetime of an export that expires during a test. */
-const LIFE_MIN_MS = 4_000
+const SHORT_LIFE_MIN_MS = 4_000
 const LIFE_TIMES = 6
-/** Longer than the writing of one chunk that a test slows down. */
 const LONGER_THAN_CHUNK_MS = 1_500
 
 describe('exports', () => {
@@ -473,7 +471,7 @@ describe('exports', () => {
     // The lifetime is a multiple of the measured duration of another export, so that the file is read before it expires.
     const startedAtMs = performance.now()
     await fetched(service, client, { id: await askFor(client, { resource: 'orders', format: 'csv' }), tenant: TENANT })
-    const lifeMs = Math.max(LIFE_MIN_MS, LIFE_TIMES * (performance.now() - startedAtMs))
+    const lifeMs = Math.max(SHORT_LIFE_MIN_MS, LIFE_TIMES * (performance.now() - startedAtMs))
     const expires_at = new Date(Date.now() + lifeMs).toISOString()
     const command = { type: 'RequestExport' as const, resource: 'orders' as const, format: 'csv' as const, filters: {} }
     const context = {

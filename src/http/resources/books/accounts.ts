@@ -22,7 +22,7 @@ import {
 } from './bookSchemas.ts'
 import { type BookFilters, type PageAt, readBooksItem, readBooksPage } from './booksPage.ts'
 
-const common = { method: 'GET', tag: 'Books', scope: 'ledger:read', rateClass: 'default' } as const
+const common = { method: 'GET', tag: 'Books', scope: 'ledger:read' } as const
 const byCode = z.object({ code: accountCodeSchema })
 
 type Listing = Call<unknown, { readonly customer_reference?: string | undefined }, unknown>
@@ -66,11 +66,7 @@ const readAccount = route({
   isList: true,
   ...resourceById(accountSchema, 'The account.'),
   errors: ['precondition_invalid', 'projection_behind'],
-  handler: call =>
-    readBooksItem(call, {
-      ...accountOf(call.params.code),
-      render: accountView,
-    }),
+  handler: call => readBooksItem(call, { ...accountOf(call.params.code), render: accountView }),
 })
 
 const listAccountEntries = route({

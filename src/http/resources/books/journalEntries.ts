@@ -9,7 +9,7 @@ import { listOf, pageQuery } from '../paging.ts'
 import { accountCodeSchema, booksQuery, entrySchema } from './bookSchemas.ts'
 import { type BookFilters, type PageAt, readBooksItem, readBooksPage } from './booksPage.ts'
 
-const common = { method: 'GET', tag: 'Books', scope: 'ledger:read', rateClass: 'default' } as const
+const common = { method: 'GET', tag: 'Books', scope: 'ledger:read' } as const
 
 const listEntries = route({
   ...common,

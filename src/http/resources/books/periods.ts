@@ -6,7 +6,7 @@ import { periodIdOf } from '../../../commands/periods.ts'
 import { positionSchema } from '../../request/position.ts'
 import { type AnyRoute, route } from '../../route.ts'
 import { timeSchema } from '../commonSchemas.ts'
-import { keyInCursor, pageQuery, pageReply, pageSchema } from '../paging.ts'
+import { keyInCursor, pageQuery, pageReply, listFromLog } from '../paging.ts'
 
 /** GET /periods: the closings of the tenant's books. `ledger periods` closes them. */
 
@@ -40,11 +40,9 @@ const listPeriods = route({
   description: 'All days up to the last closed one are closed. No item: no period was ever closed.',
   tag: 'Books',
   scope: 'ledger:read',
-  rateClass: 'default',
   query: z.object(pageQuery),
   order: ['-closed_at'],
-  responses: { 200: { description: 'A page of the list.', schema: pageSchema(closingSchema), headers: ['Link'] } },
-  errors: ['cursor_invalid', 'cursor_expired'],
+  ...listFromLog(closingSchema),
   handler: async call => {
     const { ledger, query, principal, path } = call
     const binding = { tenant: principal.tenant, path }

@@ -18,14 +18,7 @@ import { apiKeySchema, apiKeyView, newApiKey, rotation, withSecretSchema } from 
 import { readPage } from '../collection.ts'
 import { etagOf } from '../../request/entityTags.ts'
 import { bindKeyOf, idempotencyRecordIfKeyed, idempotencyRecordOf, isKeyBound } from '../../request/idempotencyKey.ts'
-import {
-  replyToCommand,
-  replyToCreation,
-  changedHeaders,
-  replyWithTag,
-  visibleRow,
-  visibleState,
-} from '../commonReplies.ts'
+import { replyToCommand, replyToCreation, replyWithTag, visibleRow, visibleState } from '../commonReplies.ts'
 import { type AnyRoute, route } from '../../route.ts'
 import type { AnyLogCall, LogCall } from '../../services.ts'
 import { CREATED_HEADERS, resourceById } from '../commonSchemas.ts'
@@ -36,7 +29,7 @@ const hasExpired = (key: ApiKeyState, nowMs: number): boolean =>
 
 const byId = z.object({ id: idSchema('key') })
 const PATH = '/api-keys'
-const common = { tag: 'API keys', rateClass: 'default', scope: 'keys:manage' } as const
+const common = { tag: 'API keys', scope: 'keys:manage' } as const
 const shown = { description: 'The API key with its secret.', schema: withSecretSchema } as const
 
 const issueApiKey = route({
@@ -210,14 +203,13 @@ const revokeApiKey = route({
   summary: 'Revoke an API key; it stops working within seconds',
   params: byId,
   responses: { 204: { description: 'The API key is revoked.', headers: ['Ledger-Position'] } },
-  errors: [],
   handler: async call => {
     const { ledger, context, params } = call
     const secrets = secretsOf(call)
     await visibleRow(call, apiKeyEntity, params.id)
     const handled = await handle(ledger, apiKeyEntity, params.id, { command: { type: 'RevokeApiKey' }, context })
     if (!handled.ok) return replyToCommand(call, handled, row => apiKeyView(secrets, row, context.at))
-    return { status: 204, headers: { 'Ledger-Position': changedHeaders(call, handled)['Ledger-Position'] } }
+    return { status: 204, headers: { 'Ledger-Position': handled.position.toString() } }
   },
 })
 

@@ -7,7 +7,7 @@ import { type AnyRoute, route } from '../../route.ts'
 /** Discovery documents for clients: RFC 9728, RFC 8414 and OpenID Connect Discovery. */
 
 const document = z.record(z.string(), z.union([z.string(), z.boolean(), z.array(z.string())]))
-const common = { method: 'GET', tag: 'Identity', scope: 'none', rateClass: 'default' } as const
+const common = { method: 'GET', tag: 'Identity', scope: 'none' } as const
 const headers = { 'Cache-Control': 'public, max-age=300' }
 
 const issuerMetadata = (path: string, operationId: string): AnyRoute =>
@@ -33,7 +33,6 @@ const protectedResource = route({
   operationId: 'read_protected_resource',
   summary: 'Read the metadata of the protected resource: its issuers and scopes',
   responses: { 200: { description: 'Protected resource metadata (RFC 9728).', schema: document } },
-  errors: [],
   handler: async ({ issuer, publicUrl }) => ({
     status: 200,
     body: {

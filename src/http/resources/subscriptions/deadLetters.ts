@@ -7,7 +7,7 @@ import { recordAuditedDecision } from '../../../commands/recordAuditedDecision.t
 import { type DeadLetterRequest, requestForDeadLetters } from '../../../feeds/deadLetters.ts'
 import { scopesOfFacts } from '../../../identity/resourceScopes.ts'
 import { statusOf } from './replayView.ts'
-import { keyInCursor, pageReply, pageQuery, pageSchema } from '../paging.ts'
+import { keyInCursor, pageReply, pageQuery, listFromLog } from '../paging.ts'
 import { PRIVATE_CACHING, visibleRow } from '../commonReplies.ts'
 import { type AnyRoute, type Reply, route } from '../../route.ts'
 import type { Call } from '../../services.ts'
@@ -25,7 +25,6 @@ const cursorSchema = z.object({ after: z.string() })
 
 const listDeadLetters = route({
   tag: 'Subscriptions',
-  rateClass: 'default',
   scope: 'events:subscribe',
   method: 'GET',
   path: '/subscriptions/{id}/dead-letters',
@@ -34,8 +33,7 @@ const listDeadLetters = route({
   params: z.object({ id: idSchema('sub') }),
   query: z.object(pageQuery),
   order: ['position'],
-  responses: { 200: { description: 'A page of the list.', schema: pageSchema(deadLetterSchema), headers: ['Link'] } },
-  errors: ['cursor_invalid', 'cursor_expired'],
+  ...listFromLog(deadLetterSchema),
   handler: async call => {
     const { params, query, principal, path, lists, requireScopes } = call
     const row = await visibleRow(call, subscriptionEntity, params.id)
@@ -62,7 +60,6 @@ const listDeadLetters = route({
 
 const action = {
   tag: 'Subscriptions',
-  rateClass: 'default',
   scope: 'events:subscribe',
   method: 'POST',
   audited: 'path',
@@ -109,7 +106,6 @@ const discardDeadLetters = route({
   summary: 'Discard the dead letters of a key, or one of them: the subscription never gets them',
   description: 'The facts stay in the ledger, at GET /events and in their histories.',
   body: discardRequest,
-  errors: [],
   handler: async call => {
     const row = await visibleRow(call, subscriptionEntity, call.params.id)
     call.requireScopes(scopesOfFacts(row.types))

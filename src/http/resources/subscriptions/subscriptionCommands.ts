@@ -5,8 +5,8 @@ import type { Loaded } from '../../../commands/aggregateRepository.ts'
 import { type KindOf, subscriptionEntity } from '../../../commands/entities.ts'
 import { handle } from '../../../commands/commandHandler.ts'
 import { allowanceBy } from '../../../commands/subscriptions/permission.ts'
-import { insufficientScope, Problem, scopesText, problemOfRejection } from '../../problems/problemCatalogue.ts'
-import { changedHeaders, visibleState } from '../commonReplies.ts'
+import { insufficientScope, Problem, scopesText } from '../../problems/problemCatalogue.ts'
+import { executed, visibleState } from '../commonReplies.ts'
 import type { AnyLogCall, LogCall } from '../../services.ts'
 import type { Start } from './subscriptionSchemas.ts'
 
@@ -48,8 +48,6 @@ export const executeCommand = async (call: ById, command: SubscriptionCommand, p
   const { ledger, context, params } = call
   const before = await visibleState(call, subscriptionEntity, params.id)
   await permit?.(before.row, before)
-  const handled = await handle(ledger, subscriptionEntity, params.id, { command, context })
-  if ('rejected' in handled) throw problemOfRejection(handled)
-  if (!handled.ok || !handled.row) throw new Error('A command on a subscription left no subscription.')
-  return { row: handled.row, position: changedHeaders(call, handled)['Ledger-Position'] }
+  const { row, position } = executed(await handle(ledger, subscriptionEntity, params.id, { command, context }))
+  return { row, position: position.toString() }
 }

@@ -22,7 +22,7 @@ import { statusOf } from './replayView.ts'
 import { replyToCreation, replyWithTag, visibleRow } from '../commonReplies.ts'
 import { type AnyRoute, route } from '../../route.ts'
 import type { AnyCall, LogCall } from '../../services.ts'
-import { CREATED_HEADERS, resourceById } from '../commonSchemas.ts'
+import { CREATED_HEADERS, changedResource, emptyBody, resourceById } from '../commonSchemas.ts'
 import { createdQuery, pageQuery, listOf } from '../paging.ts'
 import { executeCommand, permitDelivery, permitTypes, deliveryStartOf } from './subscriptionCommands.ts'
 import {
@@ -36,8 +36,7 @@ import {
 
 const byId = z.object({ id: idSchema('sub') })
 const PATH = '/subscriptions'
-const common = { tag: 'Subscriptions', rateClass: 'default', scope: 'events:subscribe' } as const
-const emptyBody = z.strictObject({}).default({})
+const common = { tag: 'Subscriptions', scope: 'events:subscribe' } as const
 
 const TOPIC_POLL_MS = 25
 
@@ -88,15 +87,8 @@ const createSubscription = route({
     await takeSlot(call, id)
     const idempotencyRecord = idempotencyRecordIfKeyed(call, request)
     const deliveryStart = await deliveryStartOf(call, start)
-    const command = {
-      type: 'CreateSubscription' as const,
-      types,
-      ...deliveryStart,
-      principal,
-      scopes,
-      metadata,
-      claim: idempotencyRecord,
-    }
+    const terms = { types, ...deliveryStart, principal, scopes, metadata }
+    const command = { type: 'CreateSubscription' as const, ...terms, claim: idempotencyRecord }
     const created = await create(ledger, subscriptionEntity, id, { command, context, idempotencyRecord })
     if (created.kind === 'created')
       await keepReservation(call.database, { kind: 'subscriptions', tenant: call.principal.tenant, id })
@@ -165,7 +157,6 @@ const deleteSubscription = route({
   summary: 'Delete a subscription together with its topics',
   params: byId,
   responses: { 204: { description: 'The resource is deleted.', headers: ['Ledger-Position'] } },
-  errors: [],
   handler: async call => {
     const { position } = await executeCommand(call, { type: 'DeleteSubscription' })
     return { status: 204, headers: { 'Ledger-Position': position } }
@@ -188,9 +179,7 @@ const switchRoute = (name: 'pause' | 'resume', command: SubscriptionCommand, sum
     summary,
     params: byId,
     body: emptyBody,
-    responses: {
-      200: { description: 'The subscription.', schema: subscriptionSchema, headers: ['ETag', 'Ledger-Position'] },
-    },
+    responses: { 200: changedResource(subscriptionSchema, 'The subscription.') },
     errors: name === 'resume' ? ['too_many_changes'] : [],
     handler: async call => {
       const permit = (row: SubscriptionRow) => permitAndConfirm(call, row)
