@@ -16,9 +16,20 @@ import { rebuildTables } from './operator.ts'
 
 /** Processes check the log every three seconds, and compare several times within four seconds. */
 const NOTICED_MS = 10_000
-const REBUILD_MAX_MS = 10_000
-const REBUILD_MAX_MS_PER_EVENT = 2
 const CHECK_EVERY_MS = 500
+const REBUILD_MAX_MS = 20_000
+/** A batch with an event that cannot be read is applied event by event. In the log of an hour these are most batches. */
+const MAX_MS_PER_EVENT = { emptied: 2, read: 20 }
+
+/** Waits until the processes that were stopped for a rebuild or restore have started, and a projector has read the whole log. */
+export const untilRebuilt = async ({ timeline, service }: Pick<Run, 'timeline' | 'service'>): Promise<void> => {
+  const { length } = service.log.events
+  const isRead = (): boolean =>
+    service.instances().some(({ feedStates }) => feedStates().get('projector')?.state === 'live')
+  const startedMs = timeline.nowMs() + REBUILD_MAX_MS + MAX_MS_PER_EVENT.emptied * length
+  await timeline.advance(startedMs, () => !service.isStoppedByOperator())
+  await timeline.advance(timeline.nowMs() + MAX_MS_PER_EVENT.read * length, isRead)
+}
 
 /**
  * A log that has grown is recognised by a lost fact that a process saw at its last check. Facts may be newer than that check, so
@@ -53,10 +64,7 @@ export const checkRestored = async (run: Run): Promise<readonly Violation[]> => 
   const left = service.instances().map(({ machine }) => machine.name)
   if (left.length > 0) return [violation('a restored log is noticed', `${left.join()} still run`)]
   void rebuildTables(operator, service)
-  await timeline.advance(
-    timeline.nowMs() + REBUILD_MAX_MS + REBUILD_MAX_MS_PER_EVENT * log.events.length,
-    () => !service.isStoppedByOperator(),
-  )
+  await untilRebuilt(run)
   const untilMs = timeline.nowMs() + RECOVERED_WITHIN_MS
   for (;;) {
     await timeline.advance(timeline.nowMs() + CHECK_EVERY_MS)

@@ -16,7 +16,7 @@ import { createHistory, type History, onlyInternalErrors } from './history.ts'
 import type { Engine } from './postgres.ts'
 import { createRandom } from './random.ts'
 import { replacements } from './replacements.ts'
-import { checkRestored } from './restoredLog.ts'
+import { checkRestored, untilRebuilt } from './restoredLog.ts'
 import { type Service, startService } from './service.ts'
 import type { SimulatedBuild } from './simulatedBuilds.ts'
 import { createTimeline } from './timeline.ts'
@@ -46,8 +46,6 @@ export type Outcome = {
 const INSTANCES = 2
 const SUBSCRIBERS_CHANCE = 0.25
 const STREAMS_CHANCE = 0.4
-const REBUILD_MAX_MS = 20_000
-const REBUILD_MAX_MS_PER_EVENT = 2
 
 const newestPaymentIdOf =
   (service: Service) =>
@@ -110,8 +108,7 @@ const runPlan = async ({ timeline, history, service }: Run, busyMs: number, isOv
   endFaults({ service, history })
   void replayParkedRegularly(service.operator, isOver)
   await timeline.advance(service.faultsUntilMs())
-  const rebuildMaxMs = REBUILD_MAX_MS + REBUILD_MAX_MS_PER_EVENT * service.log.events.length
-  await timeline.advance(timeline.nowMs() + rebuildMaxMs, () => !service.isStoppedByOperator())
+  if (service.wasStoppedByOperator()) await untilRebuilt({ timeline, service })
 }
 
 /** Adds the state at the end of the run to its history. */
