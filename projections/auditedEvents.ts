@@ -44,7 +44,6 @@ const granted =
   ({ id }: { readonly id: string }): Verdict =>
     grant(operation, check_name, id)
 
-/** The same with the reason that the event has. */
 const withReason =
   <E extends AnyEvent & { readonly data: { readonly reason?: string | null | undefined } }>(
     verdict: (recorded: { readonly id: string }) => Verdict,
@@ -159,7 +158,6 @@ const VERDICTS: Readonly<Record<string, unknown>> = {
   ...ON_SUBSCRIPTION,
 }
 
-/** The decision that the event records; undefined for an event that is no audit record. */
 export const verdictOf = (recorded: Recorded<AnyEvent>): Verdict | undefined => {
   const verdict = VERDICTS[recorded.event.type]
   return typeof verdict === 'function' ? (verdict as (recorded: Recorded<AnyEvent>) => Verdict)(recorded) : undefined

@@ -76,7 +76,6 @@ const customerOf = ({ customers }: EarlierEntries, id: string): string | null =>
   return customer
 }
 
-/** The customer that an event of an order sets; undefined for other events. */
 const customerIn = (recorded: Recorded<AnyEvent>, earlier: EarlierEntries): CustomerRow | undefined => {
   const event = recorded.event as OrderEvent
   const { id } = recorded

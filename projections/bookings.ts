@@ -31,7 +31,6 @@ export const ENTRY_KINDS = {
 } as const satisfies Readonly<Record<string, string>>
 export type EntryKind = keyof typeof ENTRY_KINDS
 
-/** One line of an entry, for a kind of account. */
 export type BookingLine = { readonly account: AccountKind; readonly direction: Direction; readonly amount: bigint }
 
 /** An entry whose customer is not known yet. */
@@ -141,7 +140,6 @@ const ON_PAYMENT: BookingMap<PaymentEvent> = {
 
 const BOOKINGS: Readonly<Record<string, unknown>> = { ...ON_INVOICE, ...ON_PAYMENT }
 
-/** The booking of the event; undefined for an event that moves no money. */
 export const bookingOf = (recorded: Recorded<AnyEvent>): Booking | undefined => {
   const book = BOOKINGS[recorded.event.type]
   if (typeof book !== 'function') return undefined

@@ -24,7 +24,6 @@ const DAY_MS = 24 * 60 * 60 * 1_000
 /** The first moment after a day in UTC. */
 export const endOfDay = (day: string): string => new Date(Date.parse(`${day}T00:00:00Z`) + DAY_MS).toISOString()
 
-/** The closings among the events. */
 export const closingsOf = (events: readonly Recorded<AnyEvent>[]): ClosingRow[] =>
   (events as readonly Recorded<PeriodEvent>[]).flatMap(({ event, position, metadata }) =>
     event.type === 'PeriodClosed'

@@ -3,7 +3,6 @@ import type { Columns } from './projection.ts'
 
 /** Queries of lists: filters, order, and pages that examine a bounded number of rows. */
 
-/** One SQL statement and its parameters. */
 export type Query<_Row extends QueryResultRow = QueryResultRow> = {
   readonly text: string
   readonly values: readonly unknown[]
@@ -43,7 +42,6 @@ const BOUNDS: Readonly<Record<string, string>> = {
  */
 const WORD = /^[a-z_]+$/
 
-/** The condition for rows of the tenant that match the filters. */
 const conditionsOf = <R extends ListedRow>({ name: table, columns }: Listed<R>, tenant: string, filters: Filters) => {
   const values: unknown[] = [tenant]
   const bind = (value: unknown): string => `$${values.push(value)}`

@@ -144,7 +144,6 @@ export type FactMessage = {
 type TopicRetention = { readonly retentionMs: number; readonly retentionBytes?: number }
 export type TopicSettings = TopicRetention & { readonly topic: string; readonly partitions: number }
 
-/** Publishes facts. */
 export type FactProducer = {
   /** Creates missing topics and corrects retentions; throws for another number of partitions. */
   ensureTopics(topics: readonly TopicSettings[]): Promise<void>

@@ -3,8 +3,6 @@ import type { AnyCommand, AnyEvent, Decider } from './decider.ts'
 import type { FactMap } from './facts.ts'
 import type { Id, IdPrefix } from './ids.ts'
 
-/** The form of an aggregate, and the names of its streams. */
-
 /** One kind of stream: its category, decider, codec and facts. */
 export type Aggregate<State, Command extends AnyCommand, Event extends AnyEvent, Code extends string> = {
   /** The first part of a stream's name, `invoice` in `invoice-inv_…`. It contains no hyphen. */

@@ -10,7 +10,6 @@ export type EventOf<S extends EventSchemas> = {
   [T in keyof S & string]: { readonly type: T; readonly data: z.output<S[T]> }
 }[keyof S & string]
 
-/** The data of one type of event. */
 export type DataOf<E extends AnyEvent, T extends E['type']> = Readonly<Extract<E, { readonly type: T }>['data']>
 
 /** Converts stored data of one version to the next. */

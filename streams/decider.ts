@@ -56,8 +56,6 @@ export type StreamGrowth = 'limited' | 'reserved' | 'unlimited'
 /** The refusal of a command because of the length of its stream, the same for every aggregate. */
 export type GrowthCode = 'too_many_changes'
 
-/** The shape of every command. */
 export type AnyCommand = { readonly type: string }
 
-/** The shape of every event. */
 export type AnyEvent = { readonly type: string; readonly data: object }

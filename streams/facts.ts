@@ -68,7 +68,6 @@ export const factOf = <E extends AnyEvent>(facts: FactMap<E>, recorded: Recorded
   return { type, version, data: data(recorded) }
 }
 
-/** All descriptions of facts in a map. */
 export const kindsIn = (facts: Readonly<Record<string, 'internal' | FactKind>>): readonly FactKind[] =>
   Object.values(facts).filter(fact => fact !== 'internal')
 

@@ -15,7 +15,6 @@ import { subscription } from './subscription/index.ts'
 import { tenant } from './tenant/index.ts'
 import { vocabulary } from './vocabulary/index.ts'
 
-/** All aggregates by category. */
 export const aggregates = {
   order,
   invoice,

@@ -1,7 +1,5 @@
 import { z } from 'zod'
 
-/** Currencies, minor units and limits of amounts. */
-
 /**
  * ISO 4217 codes by the number of digits after the decimal point. Codes without a minor unit (XAU, XXX, XTS …) are not
  * supported.

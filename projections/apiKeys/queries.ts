@@ -1,8 +1,6 @@
 import { type Filters, type PageRequest, type PageRow, pageOf, type Query } from '../listQueries.ts'
 import { type ApiKeyRow, apiKeys } from './projection.ts'
 
-/** The queries of API keys, with the state that follows from the clock. */
-
 /** The view of an API key. `expired` follows from the clock; there is no event for it. */
 export const API_KEY_STATES = ['active', 'revoked', 'expired'] as const
 export type ShownState = (typeof API_KEY_STATES)[number]

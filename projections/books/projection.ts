@@ -95,7 +95,6 @@ export type AccountRow = {
   /** The position of its first entry. */
   readonly position: bigint
 }
-/** The sums of an account after an entry. */
 export type Sums = {
   readonly debits: bigint
   readonly credits: bigint
@@ -137,7 +136,6 @@ const signed = ({ direction, amount }: EntryLine): bigint => (direction === 'deb
 const sumOf = (lines: readonly EntryLine[], account: string, value: (line: EntryLine) => bigint): bigint =>
   lines.reduce((sum, line) => (line.account === account ? sum + value(line) : sum), 0n)
 
-/** Adds the effect of the entry to the sums of each account that it changes. */
 const balancesAfter = (entry: Entry, { sums }: EarlierSums): readonly BalanceRow[] => {
   const { tenant_id, position, lines, pending } = entry
   const accounts = new Set([...lines, ...pending].map(({ account }) => account))

@@ -109,7 +109,6 @@ export type TailFact = FeedPlace &
     readonly is_elsewhere: boolean
   }
 
-/** The facts of all tenants after a place, in the order of arrival. */
 export const factsAfter = ({ arrival, seq }: FeedPlace, limit: number): Query<TailFact> => ({
   text: feedOf(false, ['tenant_id', 'type', 'subject', 'event']),
   values: [arrival, seq, limit],
@@ -171,7 +170,6 @@ export const missingFacts = ({ tenant, from, to, prefix, limit }: MissingRequest
   values: [from, to, `${prefix}_`, INTERNAL_TYPES, limit, ...(tenant === undefined ? [] : [tenant])],
 })
 
-/** The time of the ledger's first fact. */
 export const firstFact: Query<{ at: string }> = {
   text: 'select at from facts_v1 order by position limit 1',
   values: [],
@@ -205,7 +203,6 @@ export const subscribedFacts = ({
   values: [tenant, after, to, types, from_time, limit],
 })
 
-/** The facts at these positions. */
 export const factsAt = (positions: readonly bigint[]): Query<Pick<FactRow, 'position' | 'event'>> => ({
   text: 'select position, event from facts_v1 where position = any($1::bigint[])',
   values: [positions],

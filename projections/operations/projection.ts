@@ -2,8 +2,6 @@ import type { Annotations } from '../../streams/idempotencyRecord.ts'
 import type { ExportFormat, ExportResource, OperationEvent } from '../../streams/operation/index.ts'
 import { type Projection, RESOURCE_COLUMNS, type ResourceRow } from '../projection.ts'
 
-/** The read model of operations (exports). */
-
 export type OperationRow = ResourceRow & {
   readonly state: 'pending' | 'running' | 'succeeded' | 'failed' | 'cancelled' | 'expired'
   readonly kind: 'export'

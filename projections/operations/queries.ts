@@ -1,8 +1,6 @@
 import { type PageRequest, type PageRow, pageOf, type Query } from '../listQueries.ts'
 import { type OperationRow, operations } from './projection.ts'
 
-/** The queries of operations, with their progress. */
-
 /** The progress of the row's attempt; null when it has reported none. */
 export type ListedOperation = OperationRow & {
   readonly tick: number | null

@@ -7,7 +7,6 @@ import { type PaymentRow, payments } from './projection.ts'
 export const paymentPage = (request: PageRequest): Query<PageRow<PaymentRow>> =>
   pageOf(payments, request, { columns: ['reference', 'invoice_id', 'order_id'], usualState: 'succeeded' })
 
-/** The view of a payment, over HTTP and in exports. */
 export const paymentView = (row: PaymentRow) => ({
   id: row.id as PaymentId,
   state: row.state,

@@ -63,7 +63,6 @@ export const subscriptionWithTopics = (id: string): Query => ({
   values: [id],
 })
 
-/** A dead letter, as the subscriber sees it. */
 export type DeadLetterRow = {
   readonly position: bigint
   readonly key: string

@@ -12,7 +12,6 @@ const CPU_ROUNDS = 5
 const CPU_SECONDS = 2
 const CPU_GOAL = { atMost: 0.5 }
 
-/** Microseconds of CPU for each append of one round. */
 const cpuUsPerAppend = async (side: Side): Promise<number> => {
   const before = process.cpuUsage()
   const { count } = await side(CPU_SECONDS)

@@ -12,7 +12,6 @@ export const noDeadLetters = { readStream: () => Readable.from([]) }
 
 const STATEMENT_TIMEOUT_MS = 60_000
 
-/** The database of the harness, with the tables of the service. */
 export const openTables = async ({ databaseUrl }: StoreAddresses): Promise<Database> => {
   const database = openDatabase({ connectionString: databaseUrl, statementTimeoutMs: STATEMENT_TIMEOUT_MS })
   await createLedgerTables(database)

@@ -34,7 +34,6 @@ export const ratioOf = (ours: readonly number[], reference: readonly number[]): 
     ? spreadOf(ours.map((value, round) => value / (reference[round] ?? Number.NaN)))
     : spreadOf([medianOf(ours) / medianOf(reference)])
 
-/** One row of the table. */
 export type Row = {
   readonly measure: string
   readonly ours: Spread

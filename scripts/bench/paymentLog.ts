@@ -104,7 +104,6 @@ const payOneInvoice = async (payer: Payer): Promise<void> => {
   await handle(ledger, orderEntity, order_id, { command: completion, context: contextOf() })
 }
 
-/** The appends of each invoice, with its order and its payments. */
 const makeHistory = (invoices: number, payer: Omit<Payer, 'ledger'>): Promise<Append[][]> => {
   const limit = pLimit(CALLERS)
   const makeOne = async (): Promise<Append[]> => {

@@ -17,7 +17,6 @@ import {
 import type { PaidSample } from './paymentSides.ts'
 import { singleInserts } from './pgbench.ts'
 
-/** The samples of all sides in one round. */
 export type Round = {
   readonly emmett: Sample
   readonly express: Sample

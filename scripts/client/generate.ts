@@ -142,7 +142,6 @@ const answersOf = ({ responses }: Operation): string =>
       }),
   )
 
-/** The types of the contract as it is now. */
 export const generatedTypes = (): string => {
   const document = openApiOf(
     routes.filter(({ tag }) => !TAGS_LEFT_OUT.has(tag)),

@@ -9,7 +9,6 @@ export type Contract = { readonly openapi: JsonObject; readonly asyncapi: JsonOb
 /** A released document or part of one, and its candidate. */
 export type Documents = { readonly was: JsonObject; readonly now: JsonObject }
 
-/** A released operation and its candidate. */
 export type Operations = {
   readonly was: JsonObject
   readonly now: JsonObject
@@ -60,7 +59,6 @@ const referencesIn = (node: Json | undefined): readonly string[] => {
   return [...(own === undefined ? [] : [own]), ...Object.values(node).flatMap(referencesIn)]
 }
 
-/** The references that lead nowhere. */
 export const danglingReferences = (document: JsonObject): readonly string[] =>
   [...new Set(referencesIn(document))].filter(
     reference => Object.keys(resolved(document, { $ref: reference })).length === 0,

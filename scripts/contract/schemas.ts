@@ -94,7 +94,6 @@ const compareKeywords = (schemas: Schemas): readonly Finding[] => {
 
 const stepInto = (path: string, step: string): string => (path === '' ? step : `${path}/${step}`)
 
-/** Compares inner schemas at the given step of the path. */
 const inner = (schemas: Schemas, step: string, was: Json | undefined, now: Json | undefined): readonly Finding[] =>
   compareSchemas({ ...schemas, was, now, path: stepInto(schemas.path, step) })
 

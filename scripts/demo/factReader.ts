@@ -35,7 +35,6 @@ export const createFactReader = ({ request }: LedgerClient) => {
     get duplicates() {
       return duplicates
     },
-    /** Reads from the last cursor to the present end. */
     readToEnd: async (): Promise<void> => {
       for (let hasMore = true; hasMore; ) {
         const { items, page } = (await request('GET /events', { query: { limit: PAGE, cursor } })).data

@@ -42,7 +42,6 @@ export const keyOption = new Option(
   '--idempotency-key <key>',
   'repeat a command whose answer was lost, with the key that its message names: it takes effect once',
 )
-/** The given key, or a new one. */
 export const keyOf = ({ idempotencyKey = randomUUID() }: CallerOptions): string => idempotencyKey
 
 const RETRIES = { deadlineMs: 30_000 }

@@ -60,7 +60,6 @@ const existingTables = async ({ sql }: Database): Promise<readonly string[]> => 
   return existing
 }
 
-/** The status of every tenant, by name. */
 export const allStatuses = async (store: EventStore, database: Database): Promise<readonly TenantStatus[]> => {
   const statuses = new Map(await decidedStatuses(store))
   for (const table of await existingTables(database))

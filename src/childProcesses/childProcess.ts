@@ -27,7 +27,6 @@ export type ProcessOptions<Remote extends ChildOperations> = {
   readonly askEveryMs?: number
   /** The process does not answer, and is killed if that takes too long. */
   readonly onSilent?: () => void
-  /** It answers again. */
   readonly onAnswer?: () => void
 }
 
@@ -49,7 +48,6 @@ export type ChildProcess<Remote extends ChildOperations = ChildOperations> = {
   readonly isAnswering: () => boolean
   /** Resolves to the address of the child. Stays pending if the process ends before it is ready. */
   readonly ready: Promise<string>
-  /** Asks the process to close, and to end. */
   readonly stop: () => void
   /** Kills the process and all that it started. */
   readonly kill: () => void

@@ -17,7 +17,6 @@ export type LivenessOptions = {
   /** Resolves when the process has answered. */
   readonly ask: () => Promise<unknown>
   readonly onSilent: () => void
-  /** The process answers again. */
   readonly onAnswer: () => void
   readonly onHung: () => void
   readonly askEveryMs?: number

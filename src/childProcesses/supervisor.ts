@@ -36,7 +36,6 @@ export type Supervision<Remote extends ChildOperations> = Omit<ProcessOptions<Re
 
 export type Child<Remote extends ChildOperations = ChildOperations> = {
   readonly name: string
-  /** The current process. */
   readonly current: () => ChildProcess<Remote>
   /** Resolves to the address of the first process when it is ready. Rejects with a StartupError if it ends before. */
   readonly ready: Promise<string>

@@ -48,7 +48,6 @@ export type ChildrenOptions = {
   readonly settings: Promise<Pick<ChildSettings, 'port' | 'databaseUrl' | 'eventStoreUrl' | 'issuerPort'>>
   /** A process begins to serve, or is another one than before. */
   readonly onChange: () => void
-  /** What a process waits for. */
   readonly onWaiting: (sentence: string) => void
   /** An outage or a recovery, as the process of the feeds notices it. */
   readonly onOutage: (sentence: string) => void
@@ -56,7 +55,6 @@ export type ChildrenOptions = {
   readonly onFailed: (reason: Error) => void
 }
 
-/** Passes the states of the feeds on to the API processes. */
 const createFeedStateRelay = (apis: () => readonly ServiceChild[]) => {
   let states: readonly SentFeedState[] = []
   const send = (isReport: boolean): void => {
@@ -116,7 +114,6 @@ export const startChildren = (config: Config, childrenOptions: ChildrenOptions) 
       service: process.pid,
       ...Object.fromEntries(children.map(({ name, current }) => [name, current().pid])),
     }),
-    /** Whether each child answers. */
     up: (): readonly Sample[] =>
       children.map(({ name, current }) => ({ labels: { process: name }, value: current().isAnswering() ? 1 : 0 })),
     /** The metrics of each child that answers in time. */

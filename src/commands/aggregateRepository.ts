@@ -35,9 +35,7 @@ export type AggregateRepository = {
    * nothing.
    */
   loadOwn<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>, tenant: string): Promise<Loaded<K> | undefined>
-  /** The first event of the stream. */
   first<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>): Promise<Recorded<K['event']> | undefined>
-  /** The newest event of the stream. */
   newest<K extends Kind>(entity: Entity<K>, id: Id<IdPrefix>): Promise<Recorded<K['event']> | undefined>
   /** Events of the stream, each decoded when it is requested; a reader that leaves early ends the read. */
   events<K extends Kind>(

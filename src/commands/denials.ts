@@ -28,7 +28,6 @@ type Caller = { recorded: number; readonly kinds: Map<string, Counted> }
 const write = (ledger: Ledger, { denial, context, count }: Counted): Promise<void> =>
   recordAuditedDecision(ledger, { type: 'DenyAccess', ...denial, ...(count > 1 ? { count } : {}) }, context)
 
-/** Records the counts of a caller. */
 const flush = async (ledger: Ledger, { kinds }: Caller, onFailure: (error: unknown) => void): Promise<void> => {
   for (const [key, counted] of [...kinds]) {
     kinds.delete(key)

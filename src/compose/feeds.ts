@@ -58,7 +58,6 @@ export type FeedSettings = Pick<
 }
 export type OpenBus = (kafka: KafkaConfig, logger: Logger) => FactBus
 
-/** Starts the feeds that share the lease `name`. */
 type StartGroup = (name: FeedLease, feeds: readonly Feed[]) => void
 
 /**

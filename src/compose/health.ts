@@ -26,7 +26,6 @@ export type HealthDependencies = {
   readonly siblings?: Pick<Siblings, 'areAnswering'> | undefined
 }
 
-/** Whether the work succeeds in time. */
 export const answers = (work: () => Promise<unknown>): Promise<'ok' | 'unavailable'> =>
   within(
     work().then(
@@ -95,7 +94,6 @@ export const cachedFor = <T>(
 /** The log is read where a read model is behind, so it is asked at most once in this time. */
 const LAGS_CACHED_MS = 5_000
 
-/** The health report of the service. */
 export const createHealth = (dependencies: Omit<HealthDependencies, 'lags'>): (() => Promise<HealthReport>) => {
   const { database, ledger } = dependencies
   const { store, world } = ledger

@@ -130,7 +130,6 @@ const consoleOf = ({ console: page }: Config, issuer: string): ConsoleSettings =
   ...page,
 })
 
-/** The versions that are served, and the counts of their requests. */
 const openVersions = async ({ database, ledger: { world }, logger }: HttpDependencies, cleanup: CleanupStack) => {
   const usage = createApiVersionUsage({
     database,

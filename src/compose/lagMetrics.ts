@@ -18,7 +18,6 @@ import { cachedFor } from './health.ts'
 export type LagMetricsOptions = {
   readonly database: Database
   readonly ledger: Ledger
-  /** Whether the log is signed. */
   readonly signs: boolean
   readonly manifestEveryMs: number
 }

@@ -7,7 +7,6 @@ import { hostRefusal, systemCode, StartupError } from '../lib/startupError.ts'
 /** GET /metrics for Prometheus, without authentication: by default for this machine alone, and apart from the API's port. */
 
 export type OperatorPort = {
-  /** The URL of the metrics. */
   readonly address: string
   readonly close: () => Promise<void>
 }

@@ -55,13 +55,11 @@ export type Starting = {
   readonly signal: AbortSignal
   /** A sentence about a dependency that a start waits for. */
   readonly onWaiting: Notify
-  /** A sentence about an outage or a recovery. */
   readonly onOutage: Notify
 }
 
 export type Service = {
   readonly addresses: Addresses
-  /** The file of the log, or `stdout`. */
   readonly logs: string
   /** Resolves to the reason when the service cannot continue: a dependency ended, or the event log is another. */
   readonly failed: Promise<Error>

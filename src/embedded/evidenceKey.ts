@@ -18,7 +18,6 @@ export const parseEvidenceKey = (text: string): KeyObject => {
   return key
 }
 
-/** The folder of the evidence in the data directory. */
 export const evidenceFolder = (dataDir: string): string => join(dataDir, FOLDER)
 
 /** Where EVIDENCE_SIGNING_KEY is not set: in a private file, so no writer of the database can sign. Throws a StartupError. */

@@ -12,7 +12,6 @@ const OWNER_ONLY_FOLDER = 0o700
 const LOCK_FILE = 'lock'
 const LOCK_MAX_MS = 5_000
 
-/** The issuer's folder in the data directory. */
 export const issuerFolder = (dataDir: string): string => join(dataDir, 'issuer')
 
 const readIfThere = async (path: string): Promise<string | undefined> => {

@@ -25,7 +25,6 @@ const indexedLeafOf = ({ leaf, event_id, tenant_id, hash, position, stream, revi
   hash: Buffer.from(hash),
 })
 
-/** The newest leaves, newest first. */
 export const newestLeaves = async (sql: Sql, limit: number): Promise<IndexedLeaf[]> =>
   (await sql<LeafRow>(`select ${COLUMNS} from evidence_leaves order by leaf desc limit $1`, [limit])).map(indexedLeafOf)
 

@@ -19,7 +19,6 @@ export const leafHash = (bytes: Uint8Array): Buffer => sha256(LEAF_PREFIX, bytes
 
 export const nodeHash = (left: Uint8Array, right: Uint8Array): Buffer => sha256(NODE_PREFIX, left, right)
 
-/** The root of a tree without leaves. */
 export const EMPTY_ROOT: Buffer = sha256()
 
 /** A perfect subtree: the leaves from `index * 2^level` on, `2^level` of them. */

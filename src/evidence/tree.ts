@@ -22,7 +22,6 @@ const LEVEL_STEP = 4
 
 const isStored = ({ level }: Subtree): boolean => level > 0 && level % LEVEL_STEP === 0
 
-/** Appends the leaves to a copy of the frontier. */
 const grown = (frontier: Frontier, leaves: readonly Leaf[]) => {
   const next = frontier.copy()
   const nodes: Completed[] = []
@@ -121,7 +120,6 @@ export const subtreeHashes = async (sql: Sql, subtrees: readonly Subtree[]): Pro
   })
 }
 
-/** The hashes of ranges, by one statement. */
 const rangeHashes = async (sql: Sql, ranges: readonly Range[]): Promise<Buffer[]> => {
   const subtrees = ranges.map(subtreesOf)
   const hashes = await subtreeHashes(sql, subtrees.flat())
@@ -138,7 +136,6 @@ export const inclusionProof = (sql: Sql, leaf: number, size: number): Promise<Bu
 export const consistencyProof = (sql: Sql, earlier: number, size: number): Promise<Buffer[]> =>
   rangeHashes(sql, consistencyRanges(earlier, size))
 
-/** The number of leaves. */
 export const treeSize = async (sql: Sql): Promise<number> => {
   const [row] = await sql<{ size: bigint }>('select coalesce(max(leaf) + 1, 0) as size from evidence_leaves')
   return Number(row?.size ?? 0n)

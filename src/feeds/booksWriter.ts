@@ -161,7 +161,6 @@ const MOVE_TO_TIME = `update ${entries.name} set at = $3 where tenant_id = $1 an
 const CORRECT_SUMS = `update ${balances.name} set debits = debits + $5, credits = credits + $6, pending = pending + $7
   where tenant_id = $1 and account = $2 and position > $3 and position <= $4`
 
-/** Adds to the sums of each later entry of the account. */
 const correctSums = (
   sql: Sql,
   { tenant_id, account, position }: { readonly tenant_id: string; readonly account: string; readonly position: bigint },

@@ -45,7 +45,6 @@ export const moveCheckpoint = async (
   if (moved.length < names.length) throw new EpochSuperseded(names.join(', '))
 }
 
-/** One checkpoint that is to be moved. */
 export type CheckpointMove = { readonly name: string; readonly position: ResumePosition; readonly epoch: bigint }
 
 /** The number of the first parameter of the statements of `moveCheckpointWith`. */
@@ -98,7 +97,6 @@ export const supersedeCheckpoint = async (sql: Sql, name: string): Promise<void>
   )
 }
 
-/** The positions of all checkpoints, by name. */
 export const checkpointPositions = async (sql: Sql): Promise<ReadonlyMap<string, bigint>> => {
   const rows = await sql<{ name: string; position: bigint }>('select name, position from checkpoints')
   return new Map(rows.map(({ name, position }) => [name, position]))

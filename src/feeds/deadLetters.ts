@@ -224,7 +224,6 @@ export const requestReplayOfAll = (sql: Sql, delivery: string): Promise<void> =>
     ),
   )
 
-/** Deletes the rows of a delivery that has ended. */
 export const deleteDeadLettersOf = (sql: Sql, delivery: string): Promise<void> =>
   inRanges(sql, rowsOf(delivery), (after, last) =>
     sql('delete from parked_facts where delivery = $1 and position > $2 and position <= $3', [delivery, after, last]),

@@ -29,7 +29,6 @@ export type { FeedState } from './feedProgress.ts'
  * epoch, its open tasks) is in the object that `beginRun` returns, so two runs share nothing.
  */
 
-/** A subscriber of the log. */
 export type Feed = {
   readonly name: string
   /** All streams but those of the store itself when absent. */

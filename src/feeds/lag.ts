@@ -101,7 +101,6 @@ export const lagsOf = async (
   return new Map(feeds.map(({ name }) => [name, lagFrom(counts.get(name), nowMs)]))
 }
 
-/** The lags of all read models, by their checkpoints. */
 export const lagsOfReadModels = async (
   sql: Sql,
   store: Pick<EventStore, 'subscribe' | 'head'>,

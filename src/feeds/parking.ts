@@ -71,7 +71,6 @@ export type Parking = {
   readonly firstPosition: (key: string) => bigint | undefined
   /** Rows for events. With `failure` they are of one key, and the first of them has failed; without it all of them wait. */
   readonly rowsOf: (events: readonly EventReference[], failure?: Failure) => DeadLetter[]
-  /** Marks the keys of the rows as parked. */
   readonly markParked: (rows: readonly DeadLetter[]) => void
   /** Runs `work`, and inserts the rows that it returns, in one transaction. */
   readonly parkInTransaction: (work: (sql: Sql) => Promise<readonly DeadLetter[]>) => Promise<void>

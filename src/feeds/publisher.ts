@@ -52,7 +52,6 @@ const outgoingOf = (stored: StoredEvent, message: (stored: StoredEvent) => FactM
 
 export const PUBLISHER = 'publisher'
 
-/** The events that the publisher reads. */
 export const PUBLISHED_EVENTS = { categories: facts.categories, excludeTypes: UNPUBLISHED_TYPES } as const
 
 export type PublisherDependencies = {

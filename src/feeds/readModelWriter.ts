@@ -44,7 +44,6 @@ export type ReadModelWriterDependencies = {
   readonly world: World
 }
 
-/** The run of the projector that a read model is opened in. */
 export type ProjectorRun = { readonly epoch: bigint; readonly queue: SerialQueue; readonly timer: Timer }
 
 /** The row continues with the next event; a stream without a row never gets one, which a rebuild must know. */

@@ -15,7 +15,6 @@ export type DeliveryCheckpoint = {
   readonly position: bigint
 }
 
-/** A subscription with the state of its delivery. */
 export type SubscriptionDelivery = SubscriptionRow & {
   /** Null before its first delivery. */
   readonly replay: number | null

@@ -11,7 +11,6 @@ export const prefixed = (message: Uint8Array): Buffer => {
   return bytes
 }
 
-/** The messages with their prefixes, one after the other. */
 export const framed = (messages: readonly Uint8Array[]): Buffer => {
   const bytes = Buffer.allocUnsafe(messages.reduce((sum, { length }) => sum + PREFIX_BYTES + length, 0))
   let at = 0

@@ -1,6 +1,5 @@
 /** A decoder of protobuf messages that creates no objects but the values that are asked for. */
 
-/** The tag of a field: its number and its wire type. */
 export const tagOf = (field: number, wire: (typeof WIRE)[keyof typeof WIRE]): number => (field << 3) | wire
 
 export const WIRE = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const

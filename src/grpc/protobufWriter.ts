@@ -32,7 +32,6 @@ export class MessageWriter {
     this.end = this.at
   }
 
-  /** The message since `begin`. */
   message(): Buffer {
     return this.chunk.subarray(this.at, this.end)
   }

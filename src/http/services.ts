@@ -33,7 +33,6 @@ export type Services = {
   /** How many API keys a tenant may have that are neither revoked nor expired. */
   readonly apiKeysPerTenantMax: number
   readonly exportBytesPerTenant: number
-  /** How many subscriptions a tenant may have. */
   readonly subscriptionsPerTenantMax: number
   /** How long a subscription continues after its creator was last seen. */
   readonly subscriptionConfirmationMs: number
@@ -94,7 +93,6 @@ export type Call<P, Q, B, K extends KeyUse = KeyUse> = Services & {
   /** The test of If-Match that the current ETag must pass; present when the route requires If-Match. */
   readonly ifMatch: ((etag: string | undefined) => boolean) | undefined
   readonly ifNoneMatch: string | undefined
-  /** Range and If-Range of a GET. */
   readonly range: string | undefined
   readonly ifRange: string | undefined
   /** The media type of the response, one of those that the route offers. */
@@ -105,7 +103,6 @@ export type Call<P, Q, B, K extends KeyUse = KeyUse> = Services & {
   readonly prefer: Preference
   /** The Idempotency-Key in the scope of its caller and operation. */
   readonly idempotency: K extends 'required' ? ScopedKey : ScopedKey | undefined
-  /** The command context of this request. */
   readonly context: Context
   /** The time that the deadline leaves for the handler. The arrival of the body is not counted. */
   readonly leftMs: number
@@ -117,6 +114,5 @@ export type Preference = { readonly respondAsync: boolean; readonly waitMs: numb
 /** A call that is answered from the log. Personal texts are in Postgres, unless they were used a moment ago. */
 export type LogCall<P, Q, B, K extends KeyUse = KeyUse> = Omit<Call<P, Q, B, K>, 'database' | 'lists' | 'bulk'>
 
-/** Calls of any route. */
 export type AnyCall = Call<unknown, unknown, unknown>
 export type AnyLogCall = LogCall<unknown, unknown, unknown>

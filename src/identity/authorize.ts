@@ -12,7 +12,6 @@ export type Demand = {
   readonly scope: Scope
   /** The permitted kinds of credential; all when absent. */
   readonly kinds?: readonly PrincipalKind[]
-  /** The tenant that the resource belongs to. */
   readonly tenant?: string
   /** The owner of the resource, if only the same caller may see it. */
   readonly owner?: Caller

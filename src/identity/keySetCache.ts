@@ -27,7 +27,6 @@ export type VerificationKey = { readonly alg: Algorithm; readonly key: KeyObject
 export type KeySet = {
   /** Resolves once the set is recent enough to be used; undefined when it already is, which is nearly always. */
   ready(): Promise<void> | undefined
-  /** How many readings of the published set have begun. */
   readings(): number
   /** `since`: how many readings had begun when the token arrived. A good later one is new enough. */
   find(alg: Algorithm, kid: string, since: number): Promise<VerificationKey | 'key_unknown' | 'keys_unreachable'>

@@ -57,5 +57,4 @@ export type ReadScope = Extract<Scope, `${string}:read`>
 
 const isReadScope = (text: string): text is ReadScope => isScope(text) && text.endsWith(':read')
 
-/** The scopes that an API key can have. */
 export const READ_SCOPES: readonly ReadScope[] = SCOPES.filter(isReadScope)

@@ -38,7 +38,6 @@ export const scopesOfFacts = (types: readonly string[]): readonly ReadScope[] =>
   ...new Set(TENANT_FACT_TYPES.filter(type => types.includes(type)).map(type => SCOPE_OF[RESOURCE_OF_FACT[type]])),
 ]
 
-/** The types of the facts that the caller may read. */
 export const readableFactTypes = ({ scopes }: Pick<Principal, 'scopes'>): readonly TenantFactType[] =>
   TENANT_FACT_TYPES.filter(type => scopes.has(SCOPE_OF[RESOURCE_OF_FACT[type]]))
 

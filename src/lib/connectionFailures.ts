@@ -11,7 +11,6 @@ export type ConnectionFailure = {
   readonly remedy: string
 }
 
-/** The settings that remedies name. */
 export type PartSettings = {
   readonly address: string
   readonly login: string

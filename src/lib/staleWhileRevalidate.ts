@@ -34,13 +34,11 @@ export type Revalidated<T> = {
   /** Joins the reading in flight or begins one. */
   readonly read: () => Promise<void>
   readonly underWay: () => Promise<void> | undefined
-  /** How many readings have begun. */
   readonly begun: () => number
   /** The number of the last good reading, counted as `begun` counts. */
   readonly lastGood: () => number
   /** Since the last good reading began: later changes may be missing in the value. */
   readonly ageMs: () => number
-  /** Whether the last reading failed. */
   readonly isFailing: () => boolean
 }
 

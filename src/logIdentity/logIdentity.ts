@@ -51,7 +51,6 @@ export const logIn = (store: Pick<EventStore, 'readStream'>): Promise<string | u
 export const logOf = async (sql: Sql): Promise<string | undefined> =>
   (await sql<{ log: string }>('select log from log_identity where id = 1'))[0]?.log
 
-/** The position of the newest event that has a row. */
 const NEWEST = `select greatest((select max(position) from ${journals.facts.name}),
   (select max(position) from ${journals.audit.name})) as position`
 const NEWEST_FACT = `select position, event from ${journals.facts.name} order by position desc limit 1`

@@ -42,7 +42,6 @@ const readVocabulary = async (store: Reading) => {
   return { needed, revision }
 }
 
-/** The vocabulary that the log needs. */
 export const neededVocabulary = async (store: Reading): Promise<number> => (await readVocabulary(store)).needed
 
 /** Throws TooOld; Unavailable when the store does not answer. */

@@ -32,7 +32,6 @@ const PERSONAL_MEMBERS: Readonly<Record<string, PersonalKind>> = {
 const isTokenOf = (kind: PersonalKind, value: unknown): value is PersonalToken =>
   typeof value === 'string' && isId(PREFIXES[kind], value)
 
-/** Whether the value is a token of any kind. */
 export const isPersonalToken = (value: unknown): value is PersonalToken =>
   isTokenOf('customer_reference', value) || isTokenOf('payment_reference', value)
 
@@ -41,7 +40,6 @@ export const kindOf = (token: PersonalToken): PersonalKind =>
 
 const MEMBERS = Object.entries(PERSONAL_MEMBERS)
 
-/** The members of the row that have a token. */
 const membersWithToken = (row: object): string[] =>
   MEMBERS.filter(([member, kind]) => isTokenOf(kind, Reflect.get(row, member))).map(([member]) => member)
 

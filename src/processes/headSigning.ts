@@ -29,7 +29,6 @@ import type { Database, EventStore, World } from '../ports.ts'
 /** The leaves that are looked for in the log, newest first: the newest may have been removed by a setting of their streams. */
 const CHECKED_LEAVES = 20
 
-/** The figures of the metrics. */
 export type SigningProgress = {
   /** Called after each batch and after each head: the leaves that no head covers yet, and the time of the newest head. */
   readonly progressed: (unsigned: number, headAtMs: number | undefined) => void

@@ -28,7 +28,6 @@ export type OpenTasks<T> = {
   readonly due: () => readonly OpenTask<T>[]
   /** The task is due again after this time, unless it has ended. Sets the timer. */
   readonly postpone: (key: string, delayMs: number) => void
-  /** Sets the timer for the tasks that are open. */
   readonly setTimer: () => void
   /** Ends a task that a dead letter began: the event waits for an operator again. False for any other task. */
   readonly failReplayed: (key: string, reason: string) => boolean

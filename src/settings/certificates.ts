@@ -32,7 +32,6 @@ const fileOf = (name: string, path: string | null | undefined): readonly Certifi
 const STORE_PARAMETERS = ['tlsCAFile', 'userCertFile'] as const
 const DATABASE_PARAMETERS = ['sslrootcert', 'sslcert'] as const
 
-/** The files of certificates in these settings. */
 export const certificateFilesOf = (settings: Settings): readonly CertificateFile[] => {
   const store = parseStoreAddress(settings.EVENTSTORE_URL ?? '')
   const database = URL.parse((settings.DATABASE_URL ?? '').replace('@/', '@missing.invalid/'))?.searchParams

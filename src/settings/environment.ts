@@ -102,5 +102,4 @@ export const environment = z.object({
 })
 export type Environment = z.output<typeof environment>
 
-/** The names of all settings. */
 export const SETTINGS: readonly string[] = [...Object.keys(environment.shape), ...SECRETS.map(fileSettingOf)]

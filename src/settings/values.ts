@@ -24,7 +24,6 @@ export const duration = z
 export const durationFrom = (leastMs: number, shortest: string) =>
   duration.refine(timeMs => timeMs >= leastMs, `expected at least ${shortest}`)
 
-/** One of these words. */
 export const oneOf = <const T extends readonly string[]>(words: T) =>
   z.enum(words, { error: `expected ${words.filter(word => word !== '').join(', ')}`.replace(/, (?=[^,]*$)/, ' or ') })
 

@@ -13,7 +13,6 @@ const subjectOf = (id: string, { order_id, currency, amount_due }: Subject) => (
   amount_due: Number(amount_due),
 })
 
-/** Members of every fact of an invoice. */
 const subject = {
   invoice_id: idMember('inv', 'The invoice.'),
   order_id: idMember('ord', 'The order of the invoice.'),

@@ -2,8 +2,6 @@ import type { DataOf } from '../codec.ts'
 import { decidedBy, type Decider, type Rejection, reject } from '../decider.ts'
 import type { OperationEvent } from './events.ts'
 
-/** The decider of operations: the attempts at an export and its end. */
-
 export type ExportTerms = Omit<DataOf<OperationEvent, 'ExportRequested'>, 'metadata' | 'claim'>
 
 /** The description of a finished file. */

@@ -16,7 +16,6 @@ const termsOf = (id: string, terms: PaymentTerms) => ({
   settlement: terms.settlement,
 })
 
-/** Members of every fact of a payment. */
 const terms = {
   payment_id: idMember('pay', 'The payment.'),
   invoice_id: idMember('inv', 'The invoice that the payment is for.'),

@@ -2,8 +2,6 @@ import type { DataOf } from '../codec.ts'
 import { type Decider, type Rejection, reject } from '../decider.ts'
 import type { PeriodEvent } from './events.ts'
 
-/** The decider of accounting periods, which operators close. */
-
 export type ClosePeriod = DataOf<PeriodEvent, 'PeriodClosed'> & { type: 'ClosePeriod' }
 export type Closing = Omit<DataOf<PeriodEvent, 'PeriodClosed'>, 'reason'>
 export type PeriodCommand = ClosePeriod

@@ -3,8 +3,6 @@ import type { PaymentId } from '../ids.ts'
 import { PersistentMap, PersistentSet } from '../persistentMap.ts'
 import type { ReferenceEvent } from './events.ts'
 
-/** The decider of business references: one payment for each reference. */
-
 export type TakeReference = { type: 'TakeReference'; payment_id: PaymentId }
 export type ReleaseReference = { type: 'ReleaseReference'; payment_id: PaymentId }
 export type ReferenceCommand = TakeReference | ReleaseReference

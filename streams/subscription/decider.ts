@@ -4,7 +4,6 @@ import { PersistentSet } from '../persistentMap.ts'
 import type { SubscriptionEvent } from './events.ts'
 
 type Created = DataOf<SubscriptionEvent, 'SubscriptionCreated'>
-/** The start of delivery. */
 export type DeliveryStart = Pick<Created, 'from_position' | 'from_time'>
 
 export type CreateSubscription = Created & { type: 'CreateSubscription' }

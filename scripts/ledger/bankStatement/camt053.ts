@@ -29,7 +29,6 @@ const amountOf = (element: Element): { amount: bigint; currency: string } => {
   return { amount: minorUnitsOf(element.text, currency, element.line), currency }
 }
 
-/** The texts of all elements at these paths. */
 const textsAt = (element: Element, paths: readonly string[]): readonly string[] =>
   paths.flatMap(path => childrenOf(element, ...path.split('/')).flatMap(({ text }) => (text === '' ? [] : [text])))
 
@@ -45,7 +44,6 @@ const IDS = [
   'RltdDts/TxDtTm',
 ]
 
-/** One payment in an entry. */
 const entryPaymentOf = (details: Element) => {
   const amount = childOf(details, 'Amt') ?? childOf(details, 'AmtDtls', 'TxAmt', 'Amt')
   return {

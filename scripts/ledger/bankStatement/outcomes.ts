@@ -77,7 +77,6 @@ const missing = (line: StatementLine, payment: Payment | undefined): Outcome => 
   return { status: 'missing', line, payment, detail: `${payment.id} ${why}.` }
 }
 
-/** The outcome of a line that is no credit. */
 const withoutCredit = (line: StatementLine, payment: Payment | undefined): Outcome => {
   if (line.kind === 'not_booked') return { status: 'ignored', line, detail: 'Not booked: no money has moved.' }
   const named = payment === undefined ? {} : { payment }
@@ -92,7 +91,6 @@ const withoutCredit = (line: StatementLine, payment: Payment | undefined): Outco
   return { status: 'missing', line, payment, detail: 'Money out that names a payment: compare its refunds.' }
 }
 
-/** The outcome of a credit whose amount or currency is that of none of its payments. */
 const withOtherAmount = (line: StatementLine, payment: Payment): Outcome => {
   const detail = `${textOf(line)} came for ${payment.id} over ${textOf(payment)}.`
   if (line.currency !== payment.currency) return { status: 'currency_mismatch', line, payment, detail }

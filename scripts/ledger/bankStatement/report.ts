@@ -64,7 +64,6 @@ export const openReport = async (path: string) => {
       await file.sync().catch(refuse)
       await rename(unfinished, path).catch(refuse)
     },
-    /** Removes an unfinished report. */
     discard: async (): Promise<void> => {
       await file.close()
       await rm(unfinished, { force: true })

@@ -98,7 +98,6 @@ export const readXml = async function* (chunks: AsyncIterable<string>, reader: X
 export const childOf = (element: Element | undefined, ...path: readonly string[]): Element | undefined =>
   path.reduce<Element | undefined>((parent, name) => parent?.children.find(child => child.name === name), element)
 
-/** All elements at the path below this one. */
 export const childrenOf = (element: Element, ...path: readonly string[]): readonly Element[] =>
   path.reduce<readonly Element[]>(
     (parents, name) => parents.flatMap(({ children }) => children.filter(child => child.name === name)),

@@ -160,7 +160,6 @@ const sizeToKeep = async (within: Within, signed: SignedHeads): Promise<number> 
   }
 }
 
-/** Signs the head with which the next generation begins. */
 const signRestart = async (within: Within, signed: SignedHeads): Promise<Head> => {
   const { sql, reason, world, key } = within
   const { head } = signed
@@ -190,7 +189,6 @@ const signRestart = async (within: Within, signed: SignedHeads): Promise<Head> =
   return signHead(unsigned, key)
 }
 
-/** Cuts the tree to the leaves that the head has, and stores it with its restart. */
 const storeAccepted = async (sql: Sql, head: Head, restart: Restart): Promise<void> => {
   if ((await treeSize(sql)) > head.tree_size) await cutTree(sql, head.tree_size)
   await storeRestart(sql, restart)

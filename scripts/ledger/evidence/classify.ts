@@ -31,7 +31,6 @@ const leafIn = (line: Line): LeafLine | undefined => {
   return 'value' in json ? leafLineSchema.safeParse(json.value).data : undefined
 }
 
-/** The leaf of the event in this line. */
 const leafOf = async ({ leaves }: Files, line: Line): Promise<LeafLine | undefined> => {
   const [hash, id] = [leafHash(line.bytes).toString('hex'), idIn(line)]
   for await (const one of leaves()) {
@@ -41,7 +40,6 @@ const leafOf = async ({ leaves }: Files, line: Line): Promise<LeafLine | undefin
   return undefined
 }
 
-/** The line of the event of this leaf. */
 const lineOf = async ({ events }: Files, leaf: LeafLine, except: Line): Promise<Line | undefined> => {
   for await (const line of events())
     if (line.number !== except.number && (leafHash(line.bytes).toString('hex') === leaf.leaf || idIn(line) === leaf.id))
@@ -75,7 +73,6 @@ const reasonOf = (line: Line): string => {
   return 'unreadable' in json ? `: ${json.unreadable}` : ''
 }
 
-/** The finding for the first difference. */
 export const classify = async (files: Files, difference: Difference): Promise<Finding> => {
   const { leaf, line } = difference
   if (line === undefined || line.flaw === 'torn') return truncated(files, difference)

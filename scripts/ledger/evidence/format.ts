@@ -17,7 +17,6 @@ const hash = z.string().regex(/^[0-9a-f]{64}$/)
 /** Why a line of leaves.jsonl has no event: it is of another tenant, and is in the log as it was signed, or is not. */
 export const WITHHELD = ['present', 'changed', 'missing'] as const
 
-/** One leaf of the tree, in the order of the tree. */
 export const leafLineSchema = z.strictObject({
   index: z.int().min(0),
   leaf: hash,

@@ -20,7 +20,6 @@ export const restartsIn = async (lines: AsyncIterable<Line>, keys: PublicKeys): 
 export const keptOf = (generation: number, restarts: Restarts): number =>
   Math.min(...[...restarts].map(([of, { kept_size }]) => (of > generation ? kept_size : Number.MAX_SAFE_INTEGER)))
 
-/** The generations up to that of a head. */
 export const generationsOf = ({ generation }: Head, restarts: Restarts): readonly number[] => [
   ...new Set([1, ...restarts.keys(), generation]),
 ]

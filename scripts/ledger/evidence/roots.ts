@@ -37,7 +37,6 @@ export class RootComparison {
     return this.next !== undefined
   }
 
-  /** The heads that the tree has not reached. */
   async *rest(): AsyncGenerator<Head> {
     for (; this.next !== undefined; await this.advance()) yield this.next
   }

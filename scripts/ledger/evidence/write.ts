@@ -140,7 +140,6 @@ const writePair = async ({ events, leaves, counts }: Writing, pair: Pair, tenant
   await events.write('\n')
 }
 
-/** The pairs up to the head. */
 const writePairs = async (exported: Exported, head: Head, writing: Writing): Promise<void> => {
   const { store, database, tenant, signal, startProgress } = exported
   const progress = startProgress('evidence', 'events', { total: head.tree_size })

@@ -62,7 +62,6 @@ const awaitLeaders = async (admin: Admin, names: string[]): Promise<Map<string, 
 type Setting = { readonly name: string; readonly value: string }
 type Configuration = { readonly set: readonly Setting[]; readonly effective: ReadonlyMap<string, string> }
 
-/** The settings of each topic, and its effective retention. */
 const settingsOf = async (admin: Admin, names: readonly string[]): Promise<ReadonlyMap<string, Configuration>> => {
   const { resources } = await admin.describeConfigs({
     includeSynonyms: false,

@@ -2,7 +2,6 @@
 
 const NULL_SIZE = -1
 
-/** The binary form of one type. */
 export type BinaryType = {
   readonly oid: number
   /** The size of the value in bytes; undefined for a value that must keep the text form. */

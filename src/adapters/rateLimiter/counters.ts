@@ -15,7 +15,6 @@ const UNBOUNDED = { points: Number.MAX_SAFE_INTEGER, duration: 60 }
 const TABLE = 'rate_counters_v1'
 const SHARED_MAX_MS = 500
 const EXCEEDED_MAX = 10_000
-/** The pause of database calls after a failure. */
 const PAUSE_AFTER_FAILURE_MS = 5_000
 
 const spend = async (limiter: Limiter, key: string, points: number, windowSeconds: number): Promise<Counted> => {
@@ -28,7 +27,6 @@ const spend = async (limiter: Limiter, key: string, points: number, windowSecond
   return { used: consumedPoints, resetMs: msBeforeNext }
 }
 
-/** Counts in this process only. */
 export const createLocalCounter = (): RateCounter => {
   const limiter = new RateLimiterMemory(UNBOUNDED)
   return { count: (key, { windowSeconds }) => spend(limiter, key, 1, windowSeconds) }

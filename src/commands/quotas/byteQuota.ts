@@ -69,7 +69,6 @@ export const bytesText = (bytes: number): string => {
 
 type Stored = { readonly data: JsonObject; readonly metadata: JsonObject }
 
-/** The bytes of the events' data and metadata as they are stored. */
 export const bytesOf = (events: readonly Stored[]): number =>
   events.reduce((sum, { data, metadata }) => sum + jsonBytes(data) + jsonBytes(metadata), 0)
 

@@ -44,7 +44,6 @@ export const noteCreator = async (sql: Sql, id: string, caller: SeenCaller, day:
   )
 }
 
-/** Confirms one subscription instead of its creator. */
 export const confirmSubscription = async (sql: Sql, id: string, day: string): Promise<void> => {
   await sql(
     'update subscription_creators set seen_on = greatest(seen_on, $2::date) where subscription_id = $1 returning 1',

@@ -18,7 +18,6 @@ export type Column<T> = {
 }
 
 export type Filter = {
-  /** The query parameter of the API. */
   readonly name: string
   readonly label: string
   readonly options?: readonly string[]
@@ -34,7 +33,6 @@ export const moneyColumn = <T extends { readonly currency: string; readonly expo
 /** Everything that a grid shows of one kind of item. */
 export type GridOf<T> = {
   readonly operation: OperationName
-  /** What the items are called, in the plural. */
   readonly items: string
   /** Parameters that the address does not change. */
   readonly input?: Input
@@ -42,7 +40,6 @@ export type GridOf<T> = {
   readonly filters?: readonly Filter[]
   /** What to do where the list is empty. */
   readonly empty?: unknown
-  /** Buttons of a row. */
   readonly actions?: (row: T, reload: () => void) => unknown
   /** Distinguishes the grids of one page in its address. */
   readonly name?: string
@@ -211,5 +208,4 @@ export class DataGrid extends PlacedView {
 
 define('data-grid', DataGrid)
 
-/** A grid in a template. */
 export const grid = <T>(of: GridOf<T>): unknown => html`<data-grid .of=${of}></data-grid>`

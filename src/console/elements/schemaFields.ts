@@ -36,7 +36,6 @@ export type Field = {
   readonly set: (value: unknown) => void
 }
 
-/** The schema that a reference stands for. */
 export const resolved = (schema: Schema, schemas: Schemas): Schema => {
   const { $ref, ...own } = schema
   const target = $ref === undefined ? undefined : schemas[$ref.slice($ref.lastIndexOf('/') + 1)]

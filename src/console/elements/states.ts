@@ -4,7 +4,6 @@ import { words } from '../format.ts'
 /** The states of a resource and the ways between them, with the present one marked. */
 
 type Diagram = {
-  /** The column and the row of each state. */
   readonly states: Readonly<Record<string, readonly [x: number, y: number]>>
   readonly ways: readonly (readonly [from: string, to: string])[]
 }

@@ -12,7 +12,6 @@ export class View extends LitElement {
   }
 }
 
-/** An element that follows the address. */
 export class PlacedView extends View {
   private leave: (() => void) | undefined
 
@@ -81,7 +80,6 @@ export const shown = <T>(
   })
 }
 
-/** A button that copies a text, and says that it did. */
 export const copyButton = (text: () => string, label: string): TemplateResult =>
   html`<button
     type="button"

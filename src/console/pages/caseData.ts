@@ -86,7 +86,6 @@ export type Found = {
   /** Set where the text names exactly one case. */
   readonly only?: { readonly id: string; readonly event?: string }
   readonly payments: readonly Payment[]
-  /** The receivables of a customer of this reference. */
   readonly accounts: readonly Account[]
   readonly records: readonly AuditRecord[]
 }

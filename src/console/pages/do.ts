@@ -14,7 +14,6 @@ type Described = {
   readonly summary: string
   readonly description?: string
   readonly tags: readonly string[]
-  /** The kinds of credential that it takes. */
   readonly 'x-credentials': readonly string[]
   readonly security: readonly { readonly oauth?: readonly string[] }[]
   readonly parameters?: readonly Parameter[]

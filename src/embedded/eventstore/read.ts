@@ -11,7 +11,6 @@ const FIRST_PAGE_EVENTS = RECENT_EVENTS_MAX
 const PAGE_EVENTS_MAX = 500
 const PAGE_BYTES_AIM = 1 * 1024 * 1024
 
-/** The sources of reads. */
 export type Log = { readonly reader: Reader; readonly streams: Streams; readonly tail: Tail }
 
 export type StreamRead = {

@@ -1,4 +1,3 @@
-/** A stored event. */
 export type StoredRecord = {
   /** The byte offset of its beginning in the log of all streams. Only positions of events are meaningful. */
   readonly position: bigint
@@ -33,7 +32,6 @@ export const ticksOf = (epochMs: number): bigint => BigInt(epochMs) * TICKS_PER_
 /** The stream with the metadata of `stream`. */
 export const metastreamOf = (stream: string): string => `$$${stream}`
 export const isMetastream = (stream: string): boolean => stream.startsWith('$$')
-/** The reverse of `metastreamOf`. */
 export const originalOf = (metastream: string): string => metastream.slice(2)
 
 /** The size of an event's frame in the real server's log, without the stream's name, the type, data and metadata. */
@@ -49,5 +47,4 @@ export const sizeOf = (event: ProposedEvent): number =>
 /** The heap that an event takes beside its payload: measured, and rounded up. */
 const RECORD_BYTES = 900
 
-/** The memory that an event takes. */
 export const memoryOf = (record: StoredRecord): number => RECORD_BYTES + sizeOf(record)

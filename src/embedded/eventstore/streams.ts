@@ -10,7 +10,6 @@ const RECENT_BYTES_MAX = 256 * 1024
 /** The memory that an entry takes without its events: measured, and rounded up. */
 const ENTRY_BYTES = 600
 
-/** The cached state of one stream. */
 export type StreamEntry = {
   head: bigint
   metaHead: bigint
@@ -41,7 +40,6 @@ export const entryOf = (row: HeadRow): StreamEntry => {
   }
 }
 
-/** The entry of a stream without events and metadata. */
 export const entryOfNew = (stream: string): StreamEntry => entryOf({ stream, head: null, meta_head: null, meta: null })
 
 const truncationIn = (metadataJson: string): Truncation =>

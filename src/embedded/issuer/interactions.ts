@@ -44,7 +44,6 @@ const clientOf = async ({ dependencies, interaction }: Step) => {
   return client
 }
 
-/** The members that the views of both pages have. */
 const commonViewOf = async (step: Step) => {
   const { dependencies, interaction } = step
   const { redirect_uri } = interaction.params

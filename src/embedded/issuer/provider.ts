@@ -38,7 +38,6 @@ export type ProviderOptions = {
   readonly key: SigningKey
   readonly adapter: AdapterFactory
   readonly users: () => Promise<readonly DevUser[]>
-  /** The key that signs cookies. */
   readonly cookieKey: string
 }
 

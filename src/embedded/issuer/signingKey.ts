@@ -32,7 +32,6 @@ const keyRingSchema = z.union([
 /** A private JWK. `kid` is its RFC 7638 thumbprint, so a new key can never have the id of an old one. */
 export type SigningKey = z.infer<typeof signingKeySchema>
 
-/** The public members of the key. */
 export type PublicKey = z.infer<typeof publicKeySchema>
 
 /** One key signs. The public halves of earlier ones verify until none of their tokens can be valid. */

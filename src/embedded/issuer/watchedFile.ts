@@ -2,7 +2,6 @@ import { stat } from 'node:fs/promises'
 
 /** Files whose changes by operators take effect without a restart. */
 
-/** Resolves to the present content. */
 export type WatchedFile<T> = () => Promise<T>
 
 /** Identifies the content: another file under the name, another content, or none. */

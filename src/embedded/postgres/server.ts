@@ -57,7 +57,6 @@ export type ServerProcess = {
   readonly process: ChildProcess
   /** Resolves to the way in which it ended. */
   readonly exited: Promise<string>
-  /** The last lines of the log of this run. */
   readonly lastLines: () => Promise<string>
 }
 

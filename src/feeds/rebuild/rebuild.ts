@@ -135,7 +135,6 @@ const lockLive = async (sql: Sql, { rebuild: { rebuildable } }: Run): Promise<bi
 
 type ComparedAt = Compared & { readonly position: bigint; readonly since: string }
 
-/** Compares all rows as of one position. */
 const compare = async (run: Run): Promise<ComparedAt> => {
   const { dependencies, rebuild } = run
   const { database } = dependencies

@@ -15,7 +15,6 @@ import { hasRebuildWork, nextRebuild, type RebuildRow, unreleasedRebuild } from 
 
 export type RebuildLoop = RebuildDependencies & {
   readonly logger: Logger
-  /** The read models of the projector. */
   readonly models: readonly ReadModel[]
 }
 

@@ -18,7 +18,6 @@ export type OpenRebuild = {
   readonly row: RebuildRow
   readonly rebuildable: Rebuildable
   readonly epoch: bigint
-  /** The schema of the live tables. */
   readonly live: string
   readonly signal: AbortSignal
 }

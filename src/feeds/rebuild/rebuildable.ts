@@ -34,7 +34,6 @@ export const rebuildableOf = async (
   return { projection, model, tables: tablesCreatedBy(statements), statements }
 }
 
-/** The schema of the live tables. */
 export const liveSchema = async (sql: Sql): Promise<string> =>
   (await sql<{ schema: string }>('select current_schema() as schema'))[0]?.schema ?? 'public'
 

@@ -26,7 +26,6 @@ export type Difference = {
   readonly column: string | null
   readonly live: string | null
   readonly rebuilt: string | null
-  /** The number of rows of the table that differ. */
   readonly rows: number
 }
 
@@ -127,7 +126,6 @@ export const cancelRebuild = async (sql: Sql, id: string): Promise<boolean> => {
 export const rebuildById = async (sql: Sql, id: string): Promise<RebuildRow | undefined> =>
   (await sql<RebuildRow>(`select ${COLUMNS} from projection_rebuilds where id = $1`, [id]))[0]
 
-/** The newest rebuild of each read model. */
 export const newestRebuilds = (sql: Sql): Promise<RebuildRow[]> =>
   sql<RebuildRow>(`select distinct on (projection) ${COLUMNS} from projection_rebuilds order by projection, seq desc`)
 

@@ -79,7 +79,6 @@ const subscriptionId = {
   parameters: { id: { description: 'The id of the subscription.', examples: ['sub_01JB3N8Q6Z4T1V7W9XAC2E5GHK'] } },
 }
 
-/** The channels by their names in the document. */
 const channels: Readonly<Record<string, Channel>> = {
   ...Object.fromEntries(
     (Object.keys(aggregates) as Category[])

@@ -79,7 +79,6 @@ const overHttp = (kind: FactKind): JsonObject => ({
 })
 
 const HTTP = 'http.'
-/** The name of a fact's message in the document. */
 export const messageName = (server: 'kafka' | 'http', kind: FactKind): string =>
   (server === 'http' ? HTTP : '') + kindName(kind)
 

@@ -59,7 +59,6 @@ const envelope = jsonSchemaOf(ENVELOPE_PATH, cloudEventSchema, {
   examples: factKinds.slice(0, 1).map(exampleEventOf),
 })
 
-/** The documents by the path of `dataschema`. */
 export const schemaDocuments: ReadonlyMap<string, JsonObject> = new Map([
   [ENVELOPE_PATH, envelope],
   ...factKinds.map(kind => {

@@ -162,7 +162,6 @@ const RESPONSE_HEADERS = {
 
 type ResponseHeaderName = keyof typeof RESPONSE_HEADERS
 
-/** The headers of every response. */
 const ON_EVERY_RESPONSE = ['X-Correlation-ID', 'API-Version', 'Cache-Control', 'X-Content-Type-Options'] as const
 /** The further headers of every response to an authenticated caller. */
 const RATE_LIMIT_HEADERS = ['RateLimit-Policy', 'RateLimit'] as const
@@ -231,7 +230,6 @@ const answering = (version: Version): ResponseHeader => ({
   schema: { type: 'string', enum: VERSIONS.slice(0, VERSIONS.indexOf(version) + 1) },
 })
 
-/** The components of all headers, in the document of a version. */
 export const headerComponentsOf = (version: Version) => ({
   parameters: parametersOf({ ...REQUEST_HEADERS, 'API-Version': choosing(version) }),
   headers: headersOf({ ...RESPONSE_HEADERS, 'API-Version': answering(version) }),

@@ -29,7 +29,6 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
 type Parameter = { readonly name?: unknown; description?: string }
 type Operation = { readonly parameters?: readonly object[] | undefined }
 
-/** Adds descriptions to the parameters that have none. */
 export const describeParameters = (operations: readonly (Operation | undefined)[]): void => {
   for (const parameter of operations.flatMap((operation): readonly Parameter[] => operation?.parameters ?? [])) {
     const description = typeof parameter.name === 'string' ? DESCRIPTIONS[parameter.name] : undefined

@@ -35,7 +35,6 @@ const problemSchema = z
 /** The codes of a status in the order of the catalogue, so the same codes give the same response. */
 const inOrder = (errors: readonly ErrorCode[]): readonly ErrorCode[] => codes.filter(code => errors.includes(code))
 
-/** Whether no other code has this code's status. */
 const isOnlyOfStatus = (code: ErrorCode): boolean =>
   codes.filter(other => statusOf(other) === statusOf(code)).length === 1
 

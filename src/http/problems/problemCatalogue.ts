@@ -260,7 +260,6 @@ const sentencesOn = (code: string, { state, ...params }: Params): string => {
   return [...inState, ...sentences].join(' ')
 }
 
-/** The resource whose state a code is about. */
 const subjectOf = (code: string): string => /^(order|payment)_state_conflict$/.exec(code)?.[1] ?? 'invoice'
 
 type Sentence = (value: string | bigint) => string | readonly string[]

@@ -46,14 +46,12 @@ export const scopedKeyOf = async (
 
 type Retention = Pick<AnyCall, 'ledger' | 'idempotencyRetentionMs'>
 
-/** The idempotency record of a request with this key. */
 export const idempotencyRecordOf = (
   key: ScopedKey,
   { ledger, idempotencyRetentionMs }: Retention,
   request: JsonObject,
 ): IdempotencyRecord => newIdempotencyRecord(key, request, expiryOf(ledger.world, idempotencyRetentionMs))
 
-/** The idempotency record of this call; null when it has no key. */
 export const idempotencyRecordIfKeyed = (
   call: Pick<AnyCall, 'idempotency'> & Retention,
   request: JsonObject,

@@ -130,7 +130,6 @@ export const executed = <R>(handled: HandledRow<R>): { readonly row: R; readonly
   return { row: handled.row, position: handled.position }
 }
 
-/** The reply to a command on an existing resource: the resource after the command. */
 export const replyToCommand = async <R extends ResourceRow>(
   call: AnyLogCall,
   handled: HandledRow<R>,

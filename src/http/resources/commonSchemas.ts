@@ -100,7 +100,6 @@ export const textSchema = z
   .max(TEXT_CHARS_MAX)
   .refine(text => !text.includes('\u0000'), { message: 'A string must not contain the character U+0000.' })
 
-/** The members of every resource. */
 export const resourceShape = {
   version: z.int().min(0).meta({ description: 'A number that increases with every change.' }),
   tenant_id: z.string(),
@@ -122,7 +121,6 @@ export const NOT_MODIFIED = { description: 'The caller’s copy is current.', he
 /** The headers of every response to the creation of a resource. */
 export const CREATED_HEADERS = ['Location', 'ETag', 'Ledger-Position', 'Idempotent-Replayed'] as const
 
-/** The declared response to a command on a resource. */
 export const changedResource = <T extends z.ZodType>(schema: T, description: string) =>
   ({ description, schema, headers: ['ETag', 'Ledger-Position'] }) as const
 

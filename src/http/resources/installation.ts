@@ -128,7 +128,6 @@ const leasesIn = async (sql: Sql): Promise<z.input<typeof leaseSchema>[]> => {
 
 type Use = z.input<typeof usageSchema>
 
-/** The requests by version and client, whatever their route. */
 const usesIn = async (sql: Sql): Promise<Use[]> => {
   const uses = new Map<string, Use>()
   for (const { version, tenant_id, client, requests } of await apiVersionUsage(sql, USAGE_DAYS)) {

@@ -69,7 +69,6 @@ export const invoiceSchema = z
   })
   .meta({ id: 'Invoice' })
 
-/** The filters of lists and exports of invoices. */
 export const invoiceFilters = {
   ...createdQuery,
   state: invoiceSchema.shape.state.optional(),

@@ -69,7 +69,6 @@ export const orderSchema = z
   })
   .meta({ id: 'Order' })
 
-/** The filters of lists and exports of orders. */
 export const orderFilters = {
   ...createdQuery,
   state: orderSchema.shape.state.optional(),

@@ -21,7 +21,6 @@ const integerOf = (schema: object, integer: Readonly<Record<string, number>>): v
   Object.assign(schema, { type: 'integer', ...integer })
 }
 
-/** The query parameters of every list. */
 export const pageQuery = {
   limit: numberQuery({ minimum: 1, maximum: PAGE_LIMIT_MAX, usual: PAGE_LIMIT }),
   cursor: z.string().min(1).max(1_024).optional(),
@@ -76,7 +75,6 @@ export type Page = {
   readonly asOfPosition: string
 }
 
-/** The body of every page. */
 export const pageBody = ({ items, hasMore, nextCursor, asOfPosition }: Page) => ({
   items,
   page: { next_cursor: nextCursor, has_more: hasMore, as_of_position: asOfPosition },

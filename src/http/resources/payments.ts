@@ -67,7 +67,6 @@ export const paymentSchema = z
   })
   .meta({ id: 'Payment' })
 
-/** The filters of lists and exports of payments. */
 export const paymentFilters = {
   ...createdQuery,
   state: paymentSchema.shape.state.optional(),

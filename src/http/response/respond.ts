@@ -17,7 +17,6 @@ type Locals = {
   readonly correlationId?: string
   readonly requestedVersion?: RequestedVersion
   readonly rateHeaders?: Headers
-  /** The value of WWW-Authenticate. */
   readonly challenge?: string
   readonly turn?: RequestTurn
   /** For the metric of requests: the code of the problem, and the time of the first byte of a streamed response. */
@@ -26,7 +25,6 @@ type Locals = {
 }
 type Response = ServerResponse & { locals: Locals }
 
-/** The headers of every response. */
 const commonHeaders = ({ locals }: Response): Record<string, string> => ({
   'X-Correlation-ID': locals.correlationId ?? '',
   'API-Version': locals.requestedVersion?.version ?? OLDEST_VERSION,

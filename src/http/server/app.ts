@@ -110,7 +110,6 @@ const routesByPath = (routes: readonly AnyRoute[]): ReadonlyMap<string, readonly
   return Map.groupBy([...routes.filter(isAction), ...routes.filter(route => !isAction(route))], expressPathOf)
 }
 
-/** The value of Allow. */
 const allowOf = (routes: readonly AnyRoute[]): string =>
   routes.map(({ method }) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
 

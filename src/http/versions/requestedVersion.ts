@@ -3,7 +3,6 @@ import { NEWEST_VERSION, type Version, VERSIONS } from './index.ts'
 import { deprecationHeaders, RELEASES, type Releases } from './releases.ts'
 
 export type RequestedVersion = {
-  /** The version to answer by. */
   readonly version: Version
   /** The error code of a request whose API-Version cannot be served. */
   readonly refusal?: 'unsupported_api_version' | 'version_retired'
@@ -13,7 +12,6 @@ export type RequestedVersion = {
   readonly deprecation?: Readonly<Record<string, string>>
 }
 
-/** The version of the request that this response answers. */
 export const requestedVersionOf = ({ locals }: Pick<Outgoing, 'locals'>): RequestedVersion =>
   locals['requestedVersion'] as RequestedVersion
 

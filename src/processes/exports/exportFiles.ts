@@ -115,7 +115,6 @@ const deleteChunks = async (sql: Sql, where: string, values: readonly unknown[])
   }
 }
 
-/** Deletes the chunks of earlier attempts. */
 export const deleteEarlier = (sql: Sql, { id, attempt }: Attempt): Promise<void> =>
   deleteChunks(sql, 'operation_id = $1 and attempt < $2', [id, attempt])
 

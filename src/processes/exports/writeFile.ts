@@ -14,7 +14,6 @@ export type ExportDependencies = {
   readonly logger: Logger
 }
 
-/** One attempt at one export. */
 export type ExportAttempt = Attempt & { readonly tenant: string; readonly terms: ExportTerms }
 
 /** Small, so writing a batch does not delay the other work of this process. */

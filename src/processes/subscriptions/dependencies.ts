@@ -10,7 +10,6 @@ export type ObservedProjector = {
   readonly listen: (listener: () => void) => () => void
 }
 
-/** The dependencies of the delivery to subscriptions. */
 export type SubscriptionDependencies = {
   readonly database: Database
   /** A connection of its own: requests are serialized per bus, and the publisher must not wait for subscriptions. */

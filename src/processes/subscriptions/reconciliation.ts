@@ -31,7 +31,6 @@ const hasReplayed = (
   projectedUpTo >= replay_to &&
   (!is_behind || (position ?? -1n) >= replay_to)
 
-/** The deliveries that are open in this run. */
 const createOpenDeliveries = (dependencies: SubscriptionDependencies, epoch: bigint) => {
   const open = new Map<string, OpenDelivery>()
   const close = async (id: string): Promise<void> => {

@@ -17,7 +17,6 @@ export type Target = { readonly stream: string; readonly expected: Expected; rea
 export type Proposal = {
   /** Returns the reason if the append is refused already, so the client need not send the rest. */
   add(event: Proposed): Refused | undefined
-  /** The request, or the reason for its refusal. */
   finish(): { readonly request: WriteRequest } | { readonly refused: Refused }
 }
 export type Refused = { readonly reason: 'too_large' | 'invalid'; readonly failure: Failure }

@@ -18,7 +18,6 @@ const sum = z.string().transform(BigInt)
 const totalsSchema = z.array(z.object({ currency: z.string(), debits: sum, credits: sum }))
 const cursorSchema = z.object({ position: z.string(), after: z.string(), totals: totalsSchema.optional() })
 
-/** The query parameters that are filters of the list. */
 export type BookFilters = Readonly<Record<string, string | undefined>>
 type ListQuery = AsOf & { readonly limit: number; readonly cursor?: string | undefined }
 export type PageAt = {

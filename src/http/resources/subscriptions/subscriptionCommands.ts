@@ -32,7 +32,6 @@ export const permitDelivery = async (call: AnyLogCall, row: SubscriptionRow): Pr
     })
 }
 
-/** The position or time at which the delivery begins. */
 export const deliveryStartOf = async ({ ledger }: AnyLogCall, start: Start): Promise<DeliveryStart> => {
   if (start === 'beginning') return { from_position: 0n, from_time: null }
   if (start === 'now') return { from_position: (await ledger.store.head()) + 1n, from_time: null }
