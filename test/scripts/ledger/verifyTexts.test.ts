@@ -8,12 +8,14 @@ import type { Database } from '../../../src/ports.ts'
 import { anOrder, aPayment, approvedInvoice, type Client, clientOf, pay } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { rejectionOf } from '../../support/rejection.ts'
-import { sharedService } from '../../support/service.ts'
-import { ledger, tidyUp } from './fixtures.ts'
+import { type ServiceProcess, startProcess } from '../../support/service.ts'
+import { emptyFolder, ledger, tidyUp } from './fixtures.ts'
 
 type Found = { readonly kind: string; readonly detail: string; readonly place: Readonly<Record<string, unknown>> }
 
+/** With a service of its own: the command reads the rows of all tenants, and other tests erase and lose texts too. */
 describe('npm run ledger -- verify --only texts', () => {
+  let service: ServiceProcess
   const tenant = `texts-${randomUUID().slice(0, 8)}`
   let client: Client
   let database: Database
@@ -21,16 +23,17 @@ describe('npm run ledger -- verify --only texts', () => {
   let payment = ''
 
   const verify = async (...args: readonly string[]) => {
-    const { code, stdout } = await ledger(['verify', '--only', 'texts', '--json', ...args])
+    const { code, stdout } = await ledger(['verify', '--only', 'texts', '--json', ...args], service.dataDir)
     const { ok, checks } = JSON.parse(stdout) as { ok: boolean; checks: { counts: object; findings: Found[] }[] }
     const found = checks[0]?.findings.filter(({ detail }) => detail.includes(tenant)) ?? []
     return { code, ok, found, counts: checks[0]?.counts as { references: number } }
   }
   const lose = (where: string) => database.sql(`delete from personal_texts where tenant_id = $1 and ${where}`, [tenant])
-  const personalData = (...args: readonly string[]) => ledger(['personal-data', ...args, '--tenant', tenant])
+  const personalData = (...args: readonly string[]) =>
+    ledger(['personal-data', ...args, '--tenant', tenant], service.dataDir)
 
   before(async () => {
-    const service = await sharedService()
+    service = await startProcess(await emptyFolder())
     client = clientOf(service.api, await service.token({ tenant }))
     database = openDatabase({ connectionString: service.addresses.postgres, poolMax: 1 })
     for (const customer_reference of ['Jane', 'Jane', 'Joan'])
@@ -41,9 +44,8 @@ describe('npm run ledger -- verify --only texts', () => {
     await eventually(async () => (await client.get('/orders')).body.items.length >= 4)
   })
   after(async () => {
-    await lose('true')
-    await personalData('erase', '--lost')
     await database.close()
+    await service.end('SIGTERM')
     await tidyUp()
   })
 
@@ -78,7 +80,9 @@ describe('npm run ledger -- verify --only texts', () => {
       ['orders_v1', 1],
       ['payments_v1', 1],
     ])
-    expect((await ledger(['verify', '--after', payment])).stderr).to.equal('--after goes with --only texts.\n')
+    expect((await ledger(['verify', '--after', payment], service.dataDir)).stderr).to.equal(
+      '--after goes with --only texts.\n',
+    )
   })
 
   it('keeps the place at which it was interrupted', async () => {
