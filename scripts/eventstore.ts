@@ -1,26 +1,20 @@
-import { Command, InvalidArgumentError } from 'commander'
+import { Command } from 'commander'
 import { type ChildContext, runAsChild } from '../src/childProcesses/childMain.ts'
 import { startEmbeddedServices } from '../src/embedded/startEmbedded.ts'
 import { openDataDirectory } from '../src/embedded/dataDirectory.ts'
-import { portOf } from '../src/lib/portNumber.ts'
+import { portArgument } from './portArgument.ts'
 
 const PORT_DEFAULT = 2113
 const CLOSE_MAX_MS = 60_000
 
 type Options = { port: number; dataDir: string }
 
-const readPort = (text: string): number => {
-  const given = portOf(text)
-  if (given !== undefined) return given
-  throw new InvalidArgumentError('A port is a number from 0 to 65535.')
-}
-
 const options = (): Options =>
   new Command('eventstore')
     .description(
       'An event store for development: speaks the EventStoreDB protocol on 127.0.0.1, keeps its log in Postgres.',
     )
-    .option('--port <port>', 'where it listens; 0 takes a free port', readPort, PORT_DEFAULT)
+    .option('--port <port>', 'where it listens; 0 takes a free port', portArgument, PORT_DEFAULT)
     .option('--data-dir <folder>', 'where its data is stored', '.data/eventstore')
     .parse()
     .opts<Options>()

@@ -36,4 +36,8 @@ export const aggregates = {
 
 export type Category = keyof typeof aggregates
 
+/** The stream of the aggregate with this id. */
+export const streamOfId = (id: string): string =>
+  `${Object.values(aggregates).find(({ prefix }) => id.startsWith(`${prefix}_`))?.category}-${id}`
+
 export const isCategory = (text: string): text is Category => Object.hasOwn(aggregates, text)

@@ -64,17 +64,15 @@ const ALL: readonly (readonly [FigureName, Definition])[] = [
 
 const figuresOf = ({ figures }: SizeFigures, name: FigureName): readonly number[] => figures.get(name) ?? []
 
-const withNote = (note: string | undefined) => note && { note }
-
 /** Two rows for a figure with a limit of its own at the largest size. */
 const rowsOfFigure = (name: FigureName, definition: Definition, sizes: readonly SizeFigures[]): Row[] => {
   const [smallest, largest] = [sizes[0], sizes.at(-1)]
   if (smallest === undefined || largest === undefined || figuresOf(largest, name).length === 0) return []
   const { words, unit, flat, compared, limit, note } = definition
   const ours = figuresOf(largest, name)
-  const both = { measure: words, unit, ours, reference: figuresOf(smallest, name), ...withNote(note) }
+  const both = { measure: words, unit, ours, reference: figuresOf(smallest, name), note }
   const against = limit && rowOf({ measure: `${words}, at the largest size`, unit, ours, goal: limit })
-  return [...(flat || compared ? [rowOf({ ...both, ...(flat && { goal: flat }) })] : []), ...(against ? [against] : [])]
+  return [...(flat || compared ? [rowOf({ ...both, goal: flat })] : []), ...(against ? [against] : [])]
 }
 
 export const growthRows = (sizes: readonly SizeFigures[]): Row[] =>

@@ -42,9 +42,9 @@ export type Row = {
   /** Ours divided by the reference. */
   readonly ratio?: Spread
   /** A limit for the median of the ratio or, in a row without a reference, of the figure itself. */
-  readonly goal?: Goal
+  readonly goal?: Goal | undefined
   readonly met?: boolean
-  readonly note?: string
+  readonly note?: string | undefined
 }
 
 export type Goal = { readonly atLeast: number } | { readonly atMost: number }

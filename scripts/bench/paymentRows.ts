@@ -52,7 +52,6 @@ const CPU_GOALS_MS: Readonly<Partial<Record<string, Goal>>> = {
 }
 
 const connectionsText = (count: number): string => (count === 1 ? '1 connection' : `${count} connections`)
-const withGoal = (goal: Goal | undefined) => goal && { goal }
 const rates = (samples: readonly Sample[]): number[] => samples.map(perSecond)
 const percentilesOf = (samples: readonly Sample[], share: number): number[] =>
   samples.map(sample => percentile(sample, share))
@@ -64,7 +63,7 @@ const emmettRow = (connections: number, rounds: readonly Round[], { kind, words 
     ours: rates(ours),
     reference: rates(emmett),
     unit: '/s',
-    ...withGoal(AGAINST_EMMETT[kind][connections]),
+    goal: AGAINST_EMMETT[kind][connections],
     note: `${latencyNote(ours)}; Emmett + Express, one bare append: ${latencyNote(emmett)}`,
   })
 }
@@ -76,7 +75,7 @@ const expressRow = (connections: number, rounds: readonly Round[]): Row => {
     ours: rates(rounds.map(({ plain }) => plain)),
     reference: rates(express),
     unit: '/s',
-    ...withGoal(connections === CONNECTIONS_MAX ? AGAINST_EXPRESS : undefined),
+    goal: connections === CONNECTIONS_MAX ? AGAINST_EXPRESS : undefined,
     note: `bare Express + JWT + zod echo: ${latencyNote(express)}`,
   })
 }
@@ -90,7 +89,7 @@ const p50Rows = (measured: Measured): Row[] =>
         0.5,
       ),
       unit: 'ms',
-      ...withGoal(kind === 'plain' ? P50_AT_ONE_MS : undefined),
+      goal: kind === 'plain' ? P50_AT_ONE_MS : undefined,
     }),
   )
 
@@ -126,8 +125,8 @@ export const cpuRows = (measured: Measured): Row[] => {
       measure: `CPU of a payment at ${CONNECTIONS_MAX} connections, ${name}`,
       ours,
       unit: 'ms',
-      ...withGoal(CPU_GOALS_MS[name]),
-      ...(note !== undefined && { note }),
+      goal: CPU_GOALS_MS[name],
+      note,
     })
   const measuredNames = PROCESSES.filter(name => cpus.every(cpu => cpu[name] !== undefined))
   return [

@@ -1,7 +1,7 @@
-import { Command, InvalidArgumentError } from 'commander'
+import { Command } from 'commander'
 import { type ChildContext, runAsChild } from '../../src/childProcesses/childMain.ts'
 import { startKafka } from './broker.ts'
-import { portOf } from '../../src/lib/portNumber.ts'
+import { portArgument } from '../portArgument.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { parseUser } from './settings.ts'
 
@@ -14,12 +14,6 @@ const printNotice = (line: string): void => {
   process.stderr.write(`${line}\n`)
 }
 
-const port = (text: string): number => {
-  const given = portOf(text)
-  if (given !== undefined) return given
-  throw new InvalidArgumentError('A port is a number from 0 to 65535.')
-}
-
 const user = (text: string, users: Record<string, string>): Record<string, string> => {
   const [name, password] = parseUser(text)
   return { ...users, [name]: password }
@@ -28,9 +22,9 @@ const user = (text: string, users: Record<string, string>): Record<string, strin
 const options = (): Options =>
   new Command('kafka')
     .description('A real Apache Kafka broker of one node for development and CI, on 127.0.0.1.')
-    .option('--port <port>', 'where it listens; 0 takes a free port', port, 9092)
+    .option('--port <port>', 'where it listens; 0 takes a free port', portArgument, 9092)
     .option('--sasl', 'also listen with SASL/PLAIN, and let ACLs decide what its users may do', false)
-    .option('--sasl-port <port>', 'where the SASL listener is; 0 takes a free port', port, 0)
+    .option('--sasl-port <port>', 'where the SASL listener is; 0 takes a free port', portArgument, 0)
     .option('--user <name:password>', 'a user of the SASL listener (repeatable; "ledger" is the super user)', user, {})
     .option('--data-dir <path>', 'where it keeps its data', '.data/kafka')
     .addHelpText(

@@ -12,7 +12,7 @@ import {
 import type { Database } from '../../src/ports.ts'
 import { recordAccess } from './operatorContext.ts'
 import { interruptible } from './interruption.ts'
-import { jsonOption, print, printJson, printNotice } from './print.ts'
+import { jsonCommand, print, printJson, printNotice } from './print.ts'
 import { progressFor } from './progress.ts'
 import { withStores, type Stores } from './stores.ts'
 import { printTable } from './table.ts'
@@ -118,13 +118,11 @@ const discard = (
   return execute(position === undefined ? order : { ...order, position: BigInt(position) }, options)
 }
 
-const subcommand = (name: string, description: string): Command =>
-  new Command(name).description(description).addOption(jsonOption())
 /** A read model has two names (`projections list`); its dead letters are kept by that of its checkpoint. */
 const checkpointOf = (delivery: string): string => READ_MODEL_FOLDERS[delivery] ?? delivery
 
 const ofKey = (name: string, description: string): Command =>
-  subcommand(name, description)
+  jsonCommand(name, description)
     .argument('<key>', 'the id of the aggregate, as `list` shows it')
     .option(
       '--delivery <name>',
@@ -136,7 +134,7 @@ const ofKey = (name: string, description: string): Command =>
 export const deadLettersCommand = new Command('dead-letters')
   .description('Lists, replays and discards dead letters: those that failed, and the later ones of their keys.')
   .addCommand(
-    subcommand(
+    jsonCommand(
       'list',
       'Lists the parked keys with the number of facts, the failed event, the time and the reason.',
     ).action(list),

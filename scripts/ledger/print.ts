@@ -1,4 +1,4 @@
-import { Option } from 'commander'
+import { Command, Option } from 'commander'
 
 /**
  * All output of the command line. Names, reasons and other texts come from untrusted clients, and terminals interpret
@@ -38,3 +38,6 @@ export const counted = (count: number | bigint, noun: string): string =>
 export const exitWhenPrinted = (): void => void process.stdout.write('', () => process.exit())
 
 export const jsonOption = (description = 'print JSON'): Option => new Option('--json', description).default(false)
+
+export const jsonCommand = (name: string, description: string): Command =>
+  new Command(name).description(description).addOption(jsonOption())

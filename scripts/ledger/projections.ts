@@ -1,18 +1,16 @@
 import { Command } from 'commander'
-import { jsonOption } from './print.ts'
+import { jsonCommand } from './print.ts'
 import { list } from './projections/list.ts'
 import { cancel, followAll, rebuild, rollback, verify } from './projections/rebuild.ts'
 import { resetCommand } from './projections/reset.ts'
 
-const subcommand = (name: string, description: string): Command =>
-  new Command(name).description(description).addOption(jsonOption())
 /** A command whose request a process of the service executes. */
 const requested = (name: string, description: string): Command =>
-  subcommand(name, description).option('--no-wait', 'print the id of the request at once')
+  jsonCommand(name, description).option('--no-wait', 'print the id of the request at once')
 
 export const projectionsCommand = new Command('projections')
   .description('The read models in Postgres, which are made from the log.')
-  .addCommand(subcommand('list', 'Lists the read models, their positions and their newest rebuilds.').action(list))
+  .addCommand(jsonCommand('list', 'Lists the read models, their positions and their newest rebuilds.').action(list))
   .addCommand(
     requested('rebuild', 'Builds new tables beside the live ones, compares them, and switches if they are equal.')
       .argument('<name...>', 'read models, by either name that `list` shows')
@@ -31,12 +29,12 @@ export const projectionsCommand = new Command('projections')
       .action(rollback),
   )
   .addCommand(
-    subcommand('follow', 'Shows the progress of rebuilds that were requested.')
+    jsonCommand('follow', 'Shows the progress of rebuilds that were requested.')
       .argument('<id...>', 'the ids of the requests')
       .action(followAll),
   )
   .addCommand(
-    subcommand('cancel', 'Ends rebuilds, and drops their tables. The live tables stay.')
+    jsonCommand('cancel', 'Ends rebuilds, and drops their tables. The live tables stay.')
       .argument('<id...>', 'the ids of the requests')
       .action(cancel),
   )

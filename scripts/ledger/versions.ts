@@ -8,7 +8,7 @@ import type { Sql } from '../../src/ports.ts'
 import { StartupError } from '../../src/lib/startupError.ts'
 import { SYSTEM_TENANT } from '../../streams/envelope.ts'
 import { operatorContext } from './operatorContext.ts'
-import { jsonOption, print, printJson } from './print.ts'
+import { jsonCommand, jsonOption, print, printJson } from './print.ts'
 import { withDatabase, withStores } from './stores.ts'
 import { printTable } from './table.ts'
 
@@ -117,9 +117,10 @@ Examples:
   npm run -s ledger -- versions retire ${VERSIONS[0]}
   npm run -s ledger -- versions restore ${VERSIONS[0]}`
 
-export const versionsCommand = new Command('versions')
-  .description(`Lists the API versions, with the requests of the last ${USAGE_DAYS} days by route and client.`)
-  .addOption(jsonOption())
+export const versionsCommand = jsonCommand(
+  'versions',
+  `Lists the API versions, with the requests of the last ${USAGE_DAYS} days by route and client.`,
+)
   .action(list)
   .addCommand(
     new Command('retire')
@@ -130,10 +131,8 @@ export const versionsCommand = new Command('versions')
       .action(retire),
   )
   .addCommand(
-    new Command('restore')
-      .description('Switches a retired version on again.')
+    jsonCommand('restore', 'Switches a retired version on again.')
       .argument('<version>', 'the date of the version')
-      .addOption(jsonOption())
       .action((version: string, options: Options) => change(checkedVersion(version), 'restore_api_version', options)),
   )
   // Otherwise --json after `retire` would be the option of `versions`.

@@ -48,23 +48,17 @@ import { poolSizesOf } from './databasePools.ts'
 import { createHealth } from './health.ts'
 import type { Siblings } from './siblings.ts'
 
-export type HttpDependencies = Omit<CoreServices, 'store'> & {
-  /** The same database, with a connection pool for the tail and the event streams alone. */
-  readonly streams: Pick<Database, 'sql'>
-  /** The same, for the pages of lists. */
-  readonly lists: Pick<Database, 'sql'>
-  /** The same database, with a connection pool for downloads and counts of facts alone. */
-  readonly bulk: Pick<Database, 'sql'>
-  readonly port: number
-  /** Holds the port, if it was chosen before. */
-  readonly socket: Server | undefined
-  readonly issuer: string
-  readonly publicUrl: string
-  readonly schemaBaseUrl: string
-  readonly feeds: Pick<FeedStates, 'values'>
-  readonly siblings: Siblings | undefined
-  readonly draining: AbortSignal
-}
+export type HttpDependencies = Omit<CoreServices, 'store'> &
+  Pick<Services, 'lists' | 'bulk' | 'publicUrl' | 'draining'> & {
+    /** The same database, with a connection pool for the tail and the event streams alone. */
+    readonly streams: Pick<Database, 'sql'>
+    readonly port: number
+    /** Holds the port, if it was chosen before. */
+    readonly socket: Server | undefined
+    readonly issuer: string
+    readonly feeds: Pick<FeedStates, 'values'>
+    readonly siblings: Siblings | undefined
+  }
 
 const BODY_DEADLINE_MS = 30_000
 

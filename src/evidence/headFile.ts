@@ -7,14 +7,6 @@ import { type Head, lineOf, parseHead } from './heads.ts'
 
 /** The file of heads outside the database: one head a line, only appended to. */
 
-export type HeadFile = {
-  /** The newest head; undefined in an empty file. Reads the end of the file alone. */
-  readonly last: () => Promise<Head | undefined>
-  /** The heads are on the disk when this resolves. */
-  readonly append: (heads: readonly Head[]) => Promise<void>
-  readonly path: string
-}
-
 const OWNER_ONLY_FILE = 0o600
 const OWNER_ONLY_FOLDER = 0o700
 /** More than the longest line has: 64 hashes of a consistency proof. */
@@ -50,10 +42,12 @@ const lastHeadIn = (text: Buffer, path: string): Head | undefined => {
   return head
 }
 
-export const openHeadFile = (path: string): HeadFile => ({
+export const openHeadFile = (path: string) => ({
   path,
-  last: async () => lastHeadIn((await tailOf(path)).text, path),
-  append: async heads => {
+  /** The newest head; undefined in an empty file. Reads the end of the file alone. */
+  last: async (): Promise<Head | undefined> => lastHeadIn((await tailOf(path)).text, path),
+  /** The heads are on the disk when this resolves. */
+  append: async (heads: readonly Head[]): Promise<void> => {
     await createFolders(dirname(path), OWNER_ONLY_FOLDER)
     const { text, size } = await tailOf(path)
     const file = await open(path, 'a', OWNER_ONLY_FILE)
@@ -67,6 +61,7 @@ export const openHeadFile = (path: string): HeadFile => ({
     }
   },
 })
+export type HeadFile = ReturnType<typeof openHeadFile>
 
 /** The lines of a file of heads, one at a time, with their numbers. */
 export const linesOfHeads = (path: string) => linesOf(createReadStream(path))

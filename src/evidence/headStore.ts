@@ -3,38 +3,35 @@ import { type Head, headSchema, type SigningKey } from './heads.ts'
 
 /** The signed heads in Postgres, with the public keys that verify them and the accepted restores. */
 
-const parsed = ({ head }: { readonly head: unknown }): Head => headSchema.parse(head)
+/** `rest`: the statement after its table, `h`. */
+const selected = async (sql: Sql, rest: string, values: readonly unknown[] = []): Promise<Head[]> => {
+  const rows = await sql<{ head: unknown }>(`select head from evidence_heads h ${rest}`, values)
+  return rows.map(({ head }) => headSchema.parse(head))
+}
 
 /** The newest head; undefined before the first. */
-export const lastHead = async (sql: Sql): Promise<Head | undefined> => {
-  const [row] = await sql<{ head: unknown }>(
-    'select head from evidence_heads order by generation desc, tree_size desc limit 1',
-  )
-  return row && parsed(row)
-}
+export const lastHead = async (sql: Sql): Promise<Head | undefined> =>
+  (await selected(sql, 'order by generation desc, tree_size desc limit 1'))[0]
 
 type Place = Pick<Head, 'generation' | 'tree_size'>
 const BEFORE_ALL: Place = { generation: 0, tree_size: 0 }
 
 /** The heads after a place, oldest first. */
-export const headsAfter = async (sql: Sql, after: Place = BEFORE_ALL, limit = 1_000): Promise<Head[]> => {
-  const rows = await sql<{ head: unknown }>(
-    `select head from evidence_heads where (generation, tree_size) > ($1::int, $2::bigint)
-      order by generation, tree_size limit $3`,
-    [after.generation, BigInt(after.tree_size), limit],
-  )
-  return rows.map(parsed)
-}
+export const headsAfter = (sql: Sql, after: Place = BEFORE_ALL, limit = 1_000): Promise<Head[]> =>
+  selected(sql, 'where (generation, tree_size) > ($1::int, $2::bigint) order by generation, tree_size limit $3', [
+    after.generation,
+    BigInt(after.tree_size),
+    limit,
+  ])
 
 /** The heads before a place, newest first; from the newest one without a place. */
-export const headsBefore = async (sql: Sql, before: Place | undefined, limit: number): Promise<Head[]> => {
+export const headsBefore = (sql: Sql, before: Place | undefined, limit: number): Promise<Head[]> => {
   const { generation, tree_size } = before ?? { generation: 2 ** 31 - 1, tree_size: 0 }
-  const rows = await sql<{ head: unknown }>(
-    `select head from evidence_heads where (generation, tree_size) < ($1::int, $2::bigint)
-      order by generation desc, tree_size desc limit $3`,
+  return selected(
+    sql,
+    'where (generation, tree_size) < ($1::int, $2::bigint) order by generation desc, tree_size desc limit $3',
     [generation, BigInt(tree_size), limit],
   )
-  return rows.map(parsed)
 }
 
 /** All heads, oldest first, in pages. */
@@ -47,37 +44,28 @@ export async function* allHeads(sql: Sql): AsyncGenerator<Head> {
   }
 }
 
-/** The newest head of this size in the tree. Those beyond what a later restart has kept are of a tree that is no more. */
+/** Of the tree that a later restart has kept: heads beyond that are of a tree that is no more. */
+const OF_PRESENT_TREE =
+  'not exists (select from evidence_restarts r where r.generation > h.generation and r.kept_size < h.tree_size)'
+
+/** The newest head of this size in the present tree. */
 export const headOfSize = async (sql: Sql, size: number): Promise<Head | undefined> => {
-  const [row] = await sql<{ head: unknown }>(
-    `select head from evidence_heads h where tree_size = $1
-       and not exists (select from evidence_restarts r where r.generation > h.generation and r.kept_size < h.tree_size)
-       order by generation desc limit 1`,
-    [BigInt(size)],
-  )
-  return row && parsed(row)
+  const rest = `where tree_size = $1 and ${OF_PRESENT_TREE} order by generation desc limit 1`
+  return (await selected(sql, rest, [BigInt(size)]))[0]
 }
 
 /** The time of the first head that has the leaf, and was not abandoned with it, in milliseconds since the epoch. */
 export const signedBefore = async (sql: Sql, leaf: number): Promise<number | undefined> => {
-  const [row] = await sql<{ head: unknown }>(
-    `select head from evidence_heads h where tree_size > $1
-       and not exists (select from evidence_restarts r where r.generation > h.generation and r.kept_size <= $1)
-       order by generation, tree_size limit 1`,
-    [BigInt(leaf)],
-  )
-  return row && Date.parse(parsed(row).time)
+  const rest = `where tree_size > $1
+    and not exists (select from evidence_restarts r where r.generation > h.generation and r.kept_size <= $1)
+    order by generation, tree_size limit 1`
+  const [head] = await selected(sql, rest, [BigInt(leaf)])
+  return head && Date.parse(head.time)
 }
 
 /** The newest head of the present tree; undefined before the first, and before the first after a restart. */
-export const provableHead = async (sql: Sql): Promise<Head | undefined> => {
-  const [row] = await sql<{ head: unknown }>(
-    `select head from evidence_heads h
-       where not exists (select from evidence_restarts r where r.generation > h.generation and r.kept_size < h.tree_size)
-       order by generation desc, tree_size desc limit 1`,
-  )
-  return row && parsed(row)
-}
+export const provableHead = async (sql: Sql): Promise<Head | undefined> =>
+  (await selected(sql, `where ${OF_PRESENT_TREE} order by generation desc, tree_size desc limit 1`))[0]
 
 /** Stores a head once. */
 export const storeHead = async (sql: Sql, head: Head): Promise<void> => {

@@ -30,17 +30,6 @@ const placeOf = ({ eventId, stream, revision, position, index }: IndexedLeaf) =>
 /** Leaves without events, one after the other in the log. */
 type Gap = { readonly first: IndexedLeaf; last: IndexedLeaf; count: number; reason: string | undefined }
 
-export type LogComparison = {
-  /** Takes the pairs in their order. */
-  readonly compare: (pair: Pair) => Promise<void>
-  /** To be called after the last pair. */
-  readonly end: () => Promise<void>
-  /** The first findings, in the order of the log. */
-  readonly findings: readonly LogFinding[]
-  /** How many events differ. */
-  readonly differing: () => number
-}
-
 const FINDINGS_MAX = 20
 
 type Dependencies = Excuses & { readonly store: EventStore }
@@ -82,7 +71,7 @@ const gapFinding = ({ first, count, reason }: Gap, isEnd: boolean): LogFinding =
 }
 
 /** Long because its functions share the gap that is open. */
-export const createLogComparison = (dependencies: Dependencies): LogComparison => {
+export const createLogComparison = (dependencies: Dependencies) => {
   const findings: LogFinding[] = []
   let differing = 0
   let gap: Gap | undefined
@@ -107,15 +96,19 @@ export const createLogComparison = (dependencies: Dependencies): LogComparison =
     gap = { first: leaf, last: leaf, count: 1, reason }
   }
   return {
-    findings,
-    differing: () => differing,
-    compare: async pair => {
+    /** The first findings, in the order of the log. */
+    findings: findings as readonly LogFinding[],
+    /** How many events differ. */
+    differing: (): number => differing,
+    /** Takes the pairs in their order. */
+    compare: async (pair: Pair): Promise<void> => {
       if (pair.leaf !== undefined && pair.event === undefined) return lacks(pair.leaf)
       await closeGap(false)
       if (isAsSigned(pair)) return
       differing += 1
       if (findings.length < FINDINGS_MAX) add(await findingOf(dependencies, pair))
     },
-    end: () => closeGap(true),
+    /** To be called after the last pair. */
+    end: (): Promise<void> => closeGap(true),
   }
 }

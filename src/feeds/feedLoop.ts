@@ -1,4 +1,12 @@
-import { type Database, type EventStore, type FeedItem, type StoredEvent, Unavailable, type World } from '../ports.ts'
+import {
+  type Database,
+  type EventStore,
+  type FeedItem,
+  type StoredEvent,
+  type SubscribeOptions,
+  Unavailable,
+  type World,
+} from '../ports.ts'
 import { batches, summaryOf } from './batches.ts'
 import { type BatchLimit, createBatchLimit } from './batchLimit.ts'
 import { inBatchTrace } from './batchTrace.ts'
@@ -29,14 +37,8 @@ export type { FeedState } from './feedProgress.ts'
  * epoch, its open tasks) is in the object that `beginRun` returns, so two runs share nothing.
  */
 
-export type Feed = {
+export type Feed = Pick<SubscribeOptions, 'categories' | 'excludeTypes' | 'withBytes'> & {
   readonly name: string
-  /** All streams but those of the store itself when absent. */
-  readonly categories?: readonly string[]
-  /** Types of events that it ignores. */
-  readonly excludeTypes?: readonly string[]
-  /** Gets the stored bytes of each event. */
-  readonly withBytes?: true
   /** The events of a batch while the feed catches up; FEED_BATCH_MAX when absent. */
   readonly batchMax?: number
   /** The pause after a batch that was not full, once the feed is live; GATHER_MS when absent. */

@@ -1,7 +1,7 @@
 import { SECOND_MS } from '../lib/time.ts'
 import { books, journals, projections } from '../../projections/index.ts'
 import { partsOf } from '../../streams/aggregate.ts'
-import type { EventStore, Sql, StoredEvent } from '../ports.ts'
+import type { EventStore, Sql, StoredEvent, SubscribeOptions } from '../ports.ts'
 import { checkpointPositions } from './checkpoints.ts'
 
 /** How far feeds and read models are behind the log: in events, and in seconds since the oldest event that they lack. */
@@ -10,14 +10,10 @@ import { checkpointPositions } from './checkpoints.ts'
 export const LAG_EVENTS_MAX = 1_000
 
 /** A feed by its checkpoint. */
-export type Followed = {
+export type Followed = Pick<SubscribeOptions, 'categories' | 'excludeTypes'> & {
   readonly name: string
   /** Undefined for a feed that has never run, negative before its first event. */
   readonly position: bigint | undefined
-  /** The categories that it reads; all when absent. */
-  readonly categories?: readonly string[]
-  /** Types of events that it ignores. */
-  readonly excludeTypes?: readonly string[]
 }
 
 /** The read models by their checkpoints, with the folders by which operators know them. */

@@ -171,13 +171,9 @@ type RequestHandlers = {
 /** The parked keys, each with the position of its first event. */
 type ParkedKeys = Map<string, bigint>
 
-type Fenced = (work: (sql: Sql) => Promise<void>) => Promise<void>
+type Fenced = Parking['fenced']
 
-type RequestDependencies = {
-  readonly name: string
-  readonly database: Database
-  readonly world: Pick<World, 'monotonicMs'>
-  readonly queue: SerialQueue
+type RequestDependencies = Pick<ParkingOptions, 'name' | 'database' | 'world' | 'queue'> & {
   readonly parkedKeys: ParkedKeys
   readonly fenced: Fenced
 }
@@ -267,11 +263,9 @@ const execute = async (
   return undefined
 }
 
-type ServedParking = { readonly isEmpty: () => boolean; readonly serveRequests: () => Promise<void> }
-
 /** Serves the requests for these parkings until the signal: while an event is parked, every REQUESTS_POLL_MS. */
 export const serveRegularly = async (
-  parkings: () => readonly ServedParking[],
+  parkings: () => readonly Pick<Parking, 'isEmpty' | 'serveRequests'>[],
   timer: Timer,
   signal: AbortSignal,
   onServed: () => void = () => undefined,

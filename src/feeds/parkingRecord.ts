@@ -27,14 +27,6 @@ const ATTEMPTS_MAX = 12
 const CONTENDED = `Others changed the record of parked facts at each of ${ATTEMPTS_MAX} attempts.`
 const BY = { tenant: SYSTEM_TENANT, subject: 'projector', client: SYSTEM_TENANT, authority: 'projector' }
 
-export type ParkingRecord = {
-  readonly hasParked: (position: bigint) => boolean
-  /** Resolves when all of the positions are recorded. */
-  readonly park: (positions: readonly bigint[]) => Promise<void>
-  /** Appends an event and resolves to its position, after which the run may replay. */
-  readonly beginReplay: () => Promise<bigint | undefined>
-}
-
 export type RecordDependencies = {
   readonly store: Pick<EventStore, 'append' | 'readStream'>
   readonly world: World
@@ -49,7 +41,7 @@ export class ParkedBefore extends Error {
 }
 
 /** Long because its functions share the state of one run. */
-export const openParkingRecord = async ({ store, world }: RecordDependencies): Promise<ParkingRecord> => {
+export const openParkingRecord = async ({ store, world }: RecordDependencies) => {
   let state = parking.decider.initial
   let last: ExpectedRevision = 'no_stream'
 
@@ -85,11 +77,14 @@ export const openParkingRecord = async ({ store, world }: RecordDependencies): P
 
   await readNew()
   return {
-    hasParked: position => state.parked.has(`${position}`),
-    park: async positions => void (await execute({ type: 'ParkFacts', positions })),
-    beginReplay: () => {
+    hasParked: (position: bigint): boolean => state.parked.has(`${position}`),
+    /** Resolves when all of the positions are recorded. */
+    park: async (positions: readonly bigint[]): Promise<void> => void (await execute({ type: 'ParkFacts', positions })),
+    /** Appends an event and resolves to its position, after which the run may replay. */
+    beginReplay: (): Promise<bigint | undefined> => {
       const run = newUuid(world)
       return execute({ type: 'BeginReplay', run }, run)
     },
   }
 }
+export type ParkingRecord = Awaited<ReturnType<typeof openParkingRecord>>

@@ -2,11 +2,11 @@ import { facts, publishedBy } from '../../projections/facts/projection.ts'
 import { TOPIC_PARTITIONS, topicOf } from '../../projections/factTopics.ts'
 import { partsOf } from '../../streams/aggregate.ts'
 import { aggregates, type Category, isCategory } from '../../streams/index.ts'
-import type { Database, EventStore, FactMessage, FactProducer, StoredEvent, TopicSettings, World } from '../ports.ts'
+import type { EventStore, FactMessage, StoredEvent, TopicSettings } from '../ports.ts'
 import { acquireCheckpoint, fenceCheckpoint, moveCheckpoint, moveCheckpointAlone } from './checkpoints.ts'
 import { decode } from './decode.ts'
 import { factMessageOf } from './factMessage.ts'
-import { openDeliveryWithParking, type Outgoing } from './deliveryWithParking.ts'
+import { type DeliveryDependencies, openDeliveryWithParking, type Outgoing } from './deliveryWithParking.ts'
 import { referenceOf } from './deadLetters.ts'
 import { storedEventOf } from './parking.ts'
 import { preparedEvents } from './preparedEvents.ts'
@@ -54,11 +54,8 @@ export const PUBLISHER = 'publisher'
 
 export const PUBLISHED_EVENTS = { categories: facts.categories, excludeTypes: UNPUBLISHED_TYPES } as const
 
-export type PublisherDependencies = {
-  readonly database: Database
-  readonly bus: FactProducer
+export type PublisherDependencies = Pick<DeliveryDependencies, 'database' | 'bus' | 'world'> & {
   readonly store: Pick<EventStore, 'readStream'>
-  readonly world: World
 }
 
 /**

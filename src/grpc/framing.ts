@@ -11,18 +11,6 @@ export const prefixed = (message: Uint8Array): Buffer => {
   return bytes
 }
 
-export const framed = (messages: readonly Uint8Array[]): Buffer => {
-  const bytes = Buffer.allocUnsafe(messages.reduce((sum, { length }) => sum + PREFIX_BYTES + length, 0))
-  let at = 0
-  for (const message of messages) {
-    bytes[at] = 0
-    bytes.writeUInt32BE(message.length, at + LENGTH_AT)
-    bytes.set(message, at + PREFIX_BYTES)
-    at += PREFIX_BYTES + message.length
-  }
-  return bytes
-}
-
 /** Divides received bytes into messages, independently of their division into chunks. */
 export class MessageSplitter {
   private readonly messageBytesMax: number

@@ -57,17 +57,8 @@ const readStructured = (from: ProtobufReader): string => {
   return uuidOfHalves(high, low)
 }
 
-export const writeUuid = (writer: MessageWriter, field: number, id: string, form: UuidForm = 'string'): void => {
+export const writeUuid = (writer: MessageWriter, field: number, id: string): void => {
   const uuid = writer.size()
-  if (form === 'string') writer.text(FIELD.string, id)
-  else writeStructured(writer, id)
+  writer.text(FIELD.string, id)
   writer.nested(field, uuid)
-}
-
-const writeStructured = (writer: MessageWriter, id: string): void => {
-  const { high, low } = halvesOf(id)
-  const structured = writer.size()
-  writer.integer(HALF.low, low)
-  writer.integer(HALF.high, high)
-  writer.nested(FIELD.structured, structured)
 }

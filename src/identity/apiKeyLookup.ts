@@ -19,20 +19,11 @@ const UNKNOWN_AT_ONCE_MAX = 16
 /** `at`: when the reading began, by the monotonic clock. */
 export type Reading = { readonly at: number; readonly issued: IssuedKey | undefined }
 
-export type ApiKeyLookup = {
-  /** Whether the key was found before. */
-  readonly isKnown: (id: ApiKeyId) => boolean
-  /** A recent reading, or a new one. */
-  readonly recentReading: (id: ApiKeyId) => Promise<Reading>
-  /** A reading that begins after this call. Calls that wait for the same reading in flight share the next one. */
-  readonly newReading: (id: ApiKeyId) => Promise<Reading>
-}
-
 /**
  * Long because its functions share the caches. Invented ids would each read the store: they have a limit and a cache of
  * their own, which evicts no key in use.
  */
-export const createApiKeyLookup = (load: LoadKey, monotonicNow: () => number): ApiKeyLookup => {
+export const createApiKeyLookup = (load: LoadKey, monotonicNow: () => number) => {
   const existing = new LRUCache<string, Reading>({ max: KNOWN_MAX })
   const unknown = new LRUCache<string, Reading>({ max: UNKNOWN_MAX })
   const underWay = new Map<string, Promise<Reading>>()
@@ -62,12 +53,15 @@ export const createApiKeyLookup = (load: LoadKey, monotonicNow: () => number): A
   }
 
   return {
-    isKnown: id => existing.has(id),
-    recentReading: async id => {
+    /** Whether the key was found before. */
+    isKnown: (id: ApiKeyId): boolean => existing.has(id),
+    /** A recent reading, or a new one. */
+    recentReading: async (id: ApiKeyId): Promise<Reading> => {
       const last = existing.get(id) ?? unknown.get(id)
       return last && monotonicNow() - last.at < READING_MAX_AGE_MS ? last : join(id)
     },
-    newReading: async id => {
+    /** A reading that begins after this call. Calls that wait for the same reading in flight share the next one. */
+    newReading: async (id: ApiKeyId): Promise<Reading> => {
       // The reading in flight began too early; the first of the waiting calls begins the next one for all of them.
       await underWay.get(id)?.catch(() => undefined)
       return join(id)

@@ -68,6 +68,20 @@ const otherNames = (message: string): string => {
 
 const startIt = ({ address }: PartSettings): string => `Start it, or correct ${address}.`
 
+const certificate = (pattern: RegExp, cause: string | Rule['cause'], remedy: Rule['remedy']): Rule => ({
+  kind: 'certificate',
+  pattern,
+  cause: typeof cause === 'string' ? () => cause : cause,
+  remedy,
+})
+
+const login = (pattern: RegExp, remedy: Rule['remedy']): Rule => ({
+  kind: 'login',
+  pattern,
+  cause: message => message,
+  remedy,
+})
+
 const unreachable = (code: string, cause: string): Rule => ({
   kind: 'unreachable',
   pattern: new RegExp(`\\b${code}\\b`),
@@ -75,78 +89,52 @@ const unreachable = (code: string, cause: string): Rule => ({
   remedy: startIt,
 })
 
+const useTls = ({ address }: PartSettings): string => `Correct the port in ${address}, or turn on TLS at the server.`
+
 const RULES: readonly Rule[] = [
-  {
-    kind: 'certificate',
-    pattern: /ALTNAME_INVALID|certificate's altnames/,
-    cause: otherNames,
-    remedy: ({ address }) => `Use a name of the certificate in ${address}, or have one issued for this name.`,
-  },
-  {
-    kind: 'certificate',
-    pattern: /CERT_HAS_EXPIRED|certificate has expired/,
-    cause: () => 'its certificate has expired',
-    remedy: () => 'Renew it at the server; if it is still valid, correct the clock of this machine.',
-  },
-  {
-    kind: 'certificate',
-    pattern: /CERT_NOT_YET_VALID|certificate is not yet valid/,
-    cause: () => 'its certificate is not valid yet',
-    remedy: () => 'Correct the clock of this machine, or wait.',
-  },
-  {
-    kind: 'certificate',
-    pattern:
-      /UNABLE_TO_(?:VERIFY|GET_ISSUER)|SELF_SIGNED|CERT_SIGNATURE_FAILURE|self-signed certificate|unable to (?:verify|get (?:local )?issuer)|certificate signature failure/,
-    cause: () => 'its certificate was issued by an authority that is not trusted here',
-    remedy: ({ authority }) => `Set ${authority} to the file with the certificate of that authority.`,
-  },
-  {
-    kind: 'certificate',
-    pattern: /wrong version number|packet length too long|does not support SSL connections/,
-    cause: () => 'it does not speak TLS at this port',
-    remedy: ({ address }) => `Correct the port in ${address}, or turn on TLS at the server.`,
-  },
-  {
-    kind: 'certificate',
-    pattern: /before secure TLS connection was established/,
-    cause: () => 'it closed the connection during the TLS handshake',
-    remedy: ({ address }) => `Correct the port in ${address}, or turn on TLS at the server.`,
-  },
-  {
-    kind: 'certificate',
+  certificate(
+    /ALTNAME_INVALID|certificate's altnames/,
+    otherNames,
+    ({ address }) => `Use a name of the certificate in ${address}, or have one issued for this name.`,
+  ),
+  certificate(
+    /CERT_HAS_EXPIRED|certificate has expired/,
+    'its certificate has expired',
+    () => 'Renew it at the server; if it is still valid, correct the clock of this machine.',
+  ),
+  certificate(
+    /CERT_NOT_YET_VALID|certificate is not yet valid/,
+    'its certificate is not valid yet',
+    () => 'Correct the clock of this machine, or wait.',
+  ),
+  certificate(
+    /UNABLE_TO_(?:VERIFY|GET_ISSUER)|SELF_SIGNED|CERT_SIGNATURE_FAILURE|self-signed certificate|unable to (?:verify|get (?:local )?issuer)|certificate signature failure/,
+    'its certificate was issued by an authority that is not trusted here',
+    ({ authority }) => `Set ${authority} to the file with the certificate of that authority.`,
+  ),
+  certificate(
+    /wrong version number|packet length too long|does not support SSL connections/,
+    'it does not speak TLS at this port',
+    useTls,
+  ),
+  certificate(
+    /before secure TLS connection was established/,
+    'it closed the connection during the TLS handshake',
+    useTls,
+  ),
+  certificate(
     // The alerts of TLS with which a server refuses its client.
-    pattern: /alert (?:certificate (?:required|unknown|expired|revoked)|(?:bad|unsupported) certificate|unknown ca)/,
-    cause: () => 'it refuses a client without a certificate that it trusts',
-    remedy: ({ address, identity }) =>
+    /alert (?:certificate (?:required|unknown|expired|revoked)|(?:bad|unsupported) certificate|unknown ca)/,
+    'it refuses a client without a certificate that it trusts',
+    ({ address, identity }) =>
       identity === undefined
         ? `Permit clients without a certificate at the server, or correct ${address}.`
         : `Set ${identity} to a certificate of an authority that the server trusts, and its key.`,
-  },
-  {
-    kind: 'login',
-    pattern: /\b28P01\b|refuses the user name or the password|refused the login/,
-    cause: message => message,
-    remedy: ({ login }) => `Correct ${login}.`,
-  },
-  {
-    kind: 'login',
-    pattern: /denies the user in EVENTSTORE_URL/,
-    cause: message => message,
-    remedy: () => 'Permit it to that user: scripts/ledger/OPERATING.md says how.',
-  },
-  {
-    kind: 'login',
-    pattern: /\b28000\b/,
-    cause: message => message,
-    remedy: ({ address }) => `Permit the user at the server (pg_hba.conf), or correct ${address}.`,
-  },
-  {
-    kind: 'login',
-    pattern: /\b3D000\b/,
-    cause: message => message,
-    remedy: ({ address }) => `Create it, or correct ${address}.`,
-  },
+  ),
+  login(/\b28P01\b|refuses the user name or the password|refused the login/, settings => `Correct ${settings.login}.`),
+  login(/denies the user in EVENTSTORE_URL/, () => 'Permit it to that user: scripts/ledger/OPERATING.md says how.'),
+  login(/\b28000\b/, ({ address }) => `Permit the user at the server (pg_hba.conf), or correct ${address}.`),
+  login(/\b3D000\b/, ({ address }) => `Create it, or correct ${address}.`),
   unreachable('ECONNREFUSED', 'the connection was refused'),
   unreachable('ENOTFOUND', 'there is no such host'),
   unreachable('EAI_AGAIN', 'the name of the host cannot be resolved'),
@@ -172,13 +160,9 @@ export const reasonOf = (error: unknown): string => {
 }
 
 export const connectionFailureOf = (error: unknown, settings: PartSettings): ConnectionFailure => {
-  for (const { code, message } of chainOf(error).toReversed().map(withCode))
+  for (const one of chainOf(error).toReversed())
     for (const { kind, pattern, cause, remedy } of RULES)
-      if (pattern.test(`${code} ${message}`)) return { kind, cause: cause(message), remedy: remedy(settings) }
+      if (pattern.test(`${systemCode(one) ?? ''} ${one.message}`))
+        return { kind, cause: cause(one.message), remedy: remedy(settings) }
   return { kind: 'other', cause: reasonOf(error), remedy: startIt(settings) }
 }
-
-const withCode = (error: Error): { readonly code: string; readonly message: string } => ({
-  code: systemCode(error) ?? '',
-  message: error.message,
-})

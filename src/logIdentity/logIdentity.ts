@@ -1,6 +1,6 @@
 import { journals, READ_MODEL_TABLES } from '../../projections/index.ts'
 import type { CloudEvent } from '../../streams/facts.ts'
-import { aggregates } from '../../streams/index.ts'
+import { streamOfId } from '../../streams/index.ts'
 import type { Database, EventStore, Sql, World } from '../ports.ts'
 import { BUILDING_SCHEMA, PREVIOUS_SCHEMA } from '../schema/rebuildSchemas.ts'
 import { hasIdempotencyRecords, IdSecretLost, SECRET_STREAM } from './idSecret.ts'
@@ -55,14 +55,11 @@ const NEWEST = `select greatest((select max(position) from ${journals.facts.name
   (select max(position) from ${journals.audit.name})) as position`
 const NEWEST_FACT = `select position, event from ${journals.facts.name} order by position desc limit 1`
 
-const categoryOf = (subject: string): string | undefined =>
-  Object.values(aggregates).find(({ prefix }) => subject.startsWith(`${prefix}_`))?.category
-
 /** A fact that was found both in the tables and in the log. */
 export type SeenFact = Pick<CloudEvent, 'subject' | 'sequence' | 'id'>
 
 const isIn = async (store: Compared['store'], { subject, sequence, id }: SeenFact): Promise<boolean> =>
-  (await idAt(store, `${categoryOf(subject)}-${subject}`, BigInt(sequence))) === id
+  (await idAt(store, streamOfId(subject), BigInt(sequence))) === id
 
 /** Throws AnotherLog when the newest rows are of events that the log, restored from a backup, does not have. */
 const checkRows = async ({ database: { sql }, store }: Compared, log: string, seen: SeenFact | undefined) => {

@@ -10,9 +10,8 @@ import { type Leaf, leafOf } from '../evidence/record.ts'
 import { HEAD_SIGNING, consistencyProof, growthFrom, growthOf, loadFrontier, rootAt } from '../evidence/tree.ts'
 import { logIn } from '../logIdentity/logIdentity.ts'
 import { acquireCheckpoint, fenceCheckpoint, FIRST_PARAMETER, moveCheckpointWith } from '../feeds/checkpoints.ts'
-import { type Feed, type Run, UNHURRIED_GATHER_MS } from '../feeds/feedLoop.ts'
+import { type Feed, type FeedDependencies, type Run, UNHURRIED_GATHER_MS } from '../feeds/feedLoop.ts'
 import { type PreparedEvents, preparedEvents } from '../feeds/preparedEvents.ts'
-import type { Database, EventStore, World } from '../ports.ts'
 
 /**
  * The process that signs the log: each event becomes a leaf of the tree in Postgres, and while there are new leaves a head is
@@ -36,16 +35,14 @@ export type SigningProgress = {
   readonly ended: () => void
 }
 
-export type SigningDependencies = SigningProgress & {
-  readonly database: Database
-  readonly store: EventStore
-  readonly world: World
-  readonly headFile: HeadFile
-  /** Rejects where no key is configured. */
-  readonly signingKey: () => Promise<SigningKey>
-  /** The least time between two heads: EVIDENCE_HEADS_EVERY, 10 s by default. */
-  readonly everyMs: number
-}
+export type SigningDependencies = SigningProgress &
+  Pick<FeedDependencies, 'database' | 'store' | 'world'> & {
+    readonly headFile: HeadFile
+    /** Rejects where no key is configured. */
+    readonly signingKey: () => Promise<SigningKey>
+    /** The least time between two heads: EVIDENCE_HEADS_EVERY, 10 s by default. */
+    readonly everyMs: number
+  }
 
 /** The state of a run. */
 type Tree = {

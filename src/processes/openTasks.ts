@@ -20,25 +20,6 @@ export type OpenTask<T> = {
   readonly ended: AbortSignal
 }
 
-export type OpenTasks<T> = {
-  /** The task is due after the grace period. Sets the timer. Does nothing for a key that is open already. */
-  readonly begin: (key: string, task: { readonly work: T; readonly graceMs: number }, origin: Origin) => void
-  readonly end: (key: string) => void
-  /** The tasks that are due, in the order in which they began. */
-  readonly due: () => readonly OpenTask<T>[]
-  /** The task is due again after this time, unless it has ended. Sets the timer. */
-  readonly postpone: (key: string, delayMs: number) => void
-  readonly setTimer: () => void
-  /** Ends a task that a dead letter began: the event waits for an operator again. False for any other task. */
-  readonly failReplayed: (key: string, reason: string) => boolean
-  /** The position after which a later run finds all open tasks again; undefined when none is open. */
-  readonly resumeAfter: () => ResumePosition | undefined
-  /** Whether the task that this dead letter began is open. */
-  readonly isOpenFor: (event: DeadLetter) => boolean
-  /** The dead letters that have finished since the last call. */
-  readonly takeFinished: () => Finished
-}
-
 type OpenItem<T> = OpenTask<T> & { readonly origin: Origin; readonly ending: AbortController; dueAtMs: number }
 
 const createFinished = () => {
@@ -59,7 +40,7 @@ const createFinished = () => {
 }
 
 /** The timer is that of the loop which finishes tasks. Long because its functions share the open tasks. */
-export const createOpenTasks = <T>(world: Pick<World, 'monotonicMs'>, timer: Pick<Timer, 'setAt'>): OpenTasks<T> => {
+export const createOpenTasks = <T>(world: Pick<World, 'monotonicMs'>, timer: Pick<Timer, 'setAt'>) => {
   const open = new Map<string, OpenItem<T>>()
   const finished = createFinished()
 
@@ -71,37 +52,45 @@ export const createOpenTasks = <T>(world: Pick<World, 'monotonicMs'>, timer: Pic
   }
 
   return {
-    begin: (key, { work, graceMs }, origin) => {
+    /** The task is due after the grace period. Sets the timer. Does nothing for a key that is open already. */
+    begin: (key: string, { work, graceMs }: { readonly work: T; readonly graceMs: number }, origin: Origin): void => {
       if (open.has(key)) return
       const ending = new AbortController()
       const dueAtMs = world.monotonicMs() + graceMs
       open.set(key, { key, work, ended: ending.signal, ending, origin, dueAtMs })
       timer.setAt(dueAtMs)
     },
-    end: key => finished.done(remove(key)),
-    due: () => [...open.values()].filter(({ dueAtMs }) => dueAtMs <= world.monotonicMs()),
-    postpone: (key, delayMs) => {
+    end: (key: string): void => finished.done(remove(key)),
+    /** The tasks that are due, in the order in which they began. */
+    due: (): readonly OpenTask<T>[] => [...open.values()].filter(({ dueAtMs }) => dueAtMs <= world.monotonicMs()),
+    /** The task is due again after this time, unless it has ended. Sets the timer. */
+    postpone: (key: string, delayMs: number): void => {
       const item = open.get(key)
       if (item === undefined) return
       item.dueAtMs = world.monotonicMs() + delayMs
       timer.setAt(item.dueAtMs)
     },
-    setTimer: () => {
+    setTimer: (): void => {
       for (const { dueAtMs } of open.values()) timer.setAt(dueAtMs)
     },
-    failReplayed: (key, reason) => {
+    /** Ends a task that a dead letter began: the event waits for an operator again. False for any other task. */
+    failReplayed: (key: string, reason: string): boolean => {
       const origin = open.get(key)?.origin
       if (origin === undefined || !('parked' in origin)) return false
       remove(key)
       finished.failed(origin.parked, reason)
       return true
     },
-    resumeAfter: () => {
+    /** The position after which a later run finds all open tasks again; undefined when none is open. */
+    resumeAfter: (): ResumePosition | undefined => {
       for (const { origin } of open.values()) if ('after' in origin) return origin.after
       return undefined
     },
-    isOpenFor: ({ position }) =>
+    /** Whether the task that this dead letter began is open. */
+    isOpenFor: ({ position }: DeadLetter): boolean =>
       open.values().some(({ origin }) => 'parked' in origin && origin.parked.position === position),
+    /** The dead letters that have finished since the last call. */
     takeFinished: finished.take,
   }
 }
+export type OpenTasks<T> = ReturnType<typeof createOpenTasks<T>>

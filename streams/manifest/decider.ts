@@ -4,8 +4,6 @@ import type { ManifestEvent } from './events.ts'
 
 /** The facts between two positions, both inclusive: their number, and the hash of their ids. */
 export type Manifest = DataOf<ManifestEvent, 'ManifestSealed'>
-/** A parked event that is a fact, or may be one if it cannot be decoded. */
-export type MissingFact = NonNullable<Manifest['missing']>[number]
 
 export type SealManifest = Manifest & { type: 'SealManifest' }
 export type ManifestCommand = SealManifest

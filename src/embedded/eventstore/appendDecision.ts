@@ -1,12 +1,7 @@
-import { type Expected, NO_REVISION, TOMBSTONE_REVISION } from './record.ts'
+import { type Expected, NO_REVISION, type StoredRecord, TOMBSTONE_REVISION } from './record.ts'
 
 /** The members of a stored event that the decision needs. */
-export type Stored = {
-  readonly id: string
-  readonly revision: bigint
-  readonly position: bigint
-  readonly createdTicks: bigint
-}
+export type Stored = Pick<StoredRecord, 'id' | 'revision' | 'position' | 'createdTicks'>
 
 export type StreamState = {
   /** The newest revision; `NO_REVISION` without events, `TOMBSTONE_REVISION` after a tombstone. */

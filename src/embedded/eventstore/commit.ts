@@ -39,7 +39,7 @@ export const commitBatch = async (log: CommittedLog, requests: readonly WriteReq
   return decided
 }
 
-const unavailable = (requests: readonly WriteRequest[], effect: 'none' | 'unknown'): Commit => ({
+export const unavailable = (requests: readonly WriteRequest[], effect: 'none' | 'unknown'): Commit => ({
   records: [],
   written: requests.map(() => ({ kind: 'unavailable', effect })),
   headsUnsure: true,

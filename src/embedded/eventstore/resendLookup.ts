@@ -1,5 +1,6 @@
 import type { Stored } from './appendDecision.ts'
 import { NO_REVISION } from './record.ts'
+import type { EventRow } from './rows.ts'
 import { SELECT_BY_ID, SELECT_BY_REVISION } from './statements.ts'
 import type { WriterSession } from './storage.ts'
 import type { StreamEntry } from './streams.ts'
@@ -14,13 +15,7 @@ export type ResendLookup = {
   byId(stream: string, id: string): Stored | undefined
 }
 
-type StoredRow = {
-  readonly stream: string
-  readonly revision: bigint
-  readonly event_id: string
-  readonly position: bigint
-  readonly created: bigint
-}
+type StoredRow = Pick<EventRow, 'stream' | 'revision' | 'event_id' | 'position' | 'created'>
 type Entries = ReadonlyMap<string, StreamEntry>
 
 /** Reads them with at most two queries, and with none if every request expects the current revision. */

@@ -1,5 +1,5 @@
 import { backoffMs, sleep } from '../../lib/time.ts'
-import { commitBatch, type Commit } from './commit.ts'
+import { commitBatch, type Commit, unavailable } from './commit.ts'
 import { initialEvents } from './initialEvents.ts'
 import { NodeAlreadyRunning, type WriterSession, openWriterSession } from './storage.ts'
 import { type Streams, openStreams } from './streams.ts'
@@ -75,7 +75,7 @@ export const openWriter = async ({ connectionString, onReplaced }: WriterOptions
   }
   const attempt = async (current: WriterSession | undefined, batch: readonly Pending[]): Promise<Commit> => {
     const requests = batch.map(pending => pending.request)
-    if (current === undefined) return failed(requests, 'none')
+    if (current === undefined) return unavailable(requests, 'none')
     const commit = await commitBatch({ session: current, streams, end: tail.end() }, requests)
     if (commit.headsUnsure === true) streams.clear()
     return commit
@@ -104,11 +104,6 @@ export const openWriter = async ({ connectionString, onReplaced }: WriterOptions
 }
 
 const UNKNOWN: Written = { kind: 'unavailable', effect: 'unknown' }
-
-const failed = (requests: readonly WriteRequest[], effect: 'none' | 'unknown'): Commit => ({
-  records: [],
-  written: requests.map(() => ({ kind: 'unavailable', effect })),
-})
 
 const takeBatch = (queue: Pending[]): Pending[] => {
   let bytes = 0

@@ -11,14 +11,11 @@ import { isFromThisMachine, isLoopback } from './loopback.ts'
 import { type Page, sendPage } from './pages/page.ts'
 import { isPassword } from './passwords.ts'
 import { INTERACTION_ROUTE } from './endpoints.ts'
-import { resourceSpellings } from './provider.ts'
+import { type ProviderOptions, resourceSpellings } from './provider.ts'
 import { type DevUser, USERNAME } from './users.ts'
 
-export type InteractionDependencies = {
+export type InteractionDependencies = Pick<ProviderOptions, 'issuer' | 'resource' | 'users'> & {
   readonly provider: Provider
-  readonly issuer: string
-  readonly resource: string
-  readonly users: () => Promise<readonly DevUser[]>
   readonly formKey: string
   readonly throttle: LoginThrottle
   readonly addressOf: (request: IncomingMessage) => string

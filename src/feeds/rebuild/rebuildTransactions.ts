@@ -1,17 +1,14 @@
-import type { Database, EventStore, Sql, World } from '../../ports.ts'
+import type { Sql } from '../../ports.ts'
 import { relationExists } from '../../schema/existingRelations.ts'
 import { BUILDING_SCHEMA, PREVIOUS_SCHEMA } from '../../schema/rebuildSchemas.ts'
 import { EpochSuperseded } from '../checkpoints.ts'
+import type { FeedDependencies } from '../feedLoop.ts'
 import { type Rebuildable } from './rebuildable.ts'
 import type { RebuildRow } from './requests.ts'
 
 /** Each begins with the row of the rebuild, which an old epoch cannot update and a cancelled rebuild does not have. */
 
-export type RebuildDependencies = {
-  readonly database: Database
-  readonly store: EventStore
-  readonly world: World
-}
+export type RebuildDependencies = Pick<FeedDependencies, 'database' | 'store' | 'world'>
 
 /** A rebuild in one run of the process that executes it. */
 export type OpenRebuild = {

@@ -12,23 +12,10 @@ import type { AnyCall, Services } from '../services.ts'
 export type Authenticate = (req: Incoming, beforeWork?: BeforeWork) => Promise<Principal>
 export type BeforeWork = () => Promise<unknown>
 
-export type AccessControl = {
-  /** Authenticates the caller, and counts failures by network. */
-  readonly authenticateCounting: Authenticate
-  /** Counts the request, forbidden ones too. Throws Problem (429) when the caller is over one of its rate limits. */
-  readonly countRequest: (principal: Principal, route: AnyRoute, res: Outgoing) => Promise<void>
-  /** The caller with its effective scopes. Throws Problem (403): a suspended tenant, a missing scope. */
-  readonly checkPermissions: (principal: Principal, route: AnyRoute) => Promise<Principal>
-  /** The checks that a handler makes itself: of further scopes, and of a caller whose response is still being sent. */
-  readonly guardOf: (req: Incoming, route: AnyRoute, principal: Principal | undefined) => Guard
-}
-
 type Guard = Pick<AnyCall, 'requireScopes' | 'recheck'>
 
-export const createAccessControl = (
-  { rateLimits, tenantStatuses }: Services,
-  authenticate: Authenticate,
-): AccessControl => {
+export const createAccessControl = ({ rateLimits, tenantStatuses }: Services, authenticate: Authenticate) => {
+  /** The caller with its effective scopes. Throws Problem (403): a suspended tenant, a missing scope. */
   const checkPermissions = async (principal: Principal, route: AnyRoute): Promise<Principal> => {
     const status = await tenantStatuses(principal.tenant)
     if (status.isSuspended)
@@ -41,8 +28,10 @@ export const createAccessControl = (
   }
 
   return {
+    /** Authenticates the caller, and counts failures by network. */
     authenticateCounting: countingFailures(rateLimits, authenticate),
-    countRequest: async (principal, route, res) => {
+    /** Counts the request, forbidden ones too. Throws Problem (429) when the caller is over one of its rate limits. */
+    countRequest: async (principal: Principal, route: AnyRoute, res: Outgoing): Promise<void> => {
       const counted = await rateLimits.count(principal, route.rateClass)
       res.locals['rateHeaders'] = rateHeaders(counted)
       res.locals['tenant'] = principal.tenant
@@ -51,7 +40,8 @@ export const createAccessControl = (
       if (exceeded) throw exceeded
     },
     checkPermissions,
-    guardOf: (req, route, principal) => {
+    /** The checks that a handler makes itself: of further scopes, and of a caller whose response is still being sent. */
+    guardOf: (req: Incoming, route: AnyRoute, principal: Principal | undefined): Guard => {
       const required = new Set<Scope>()
       return {
         requireScopes: scopes => {
@@ -64,6 +54,7 @@ export const createAccessControl = (
     },
   }
 }
+export type AccessControl = ReturnType<typeof createAccessControl>
 
 /**
  * Too many failed authentications from one network get 429. Valid credentials are always accepted, so a caller

@@ -1,6 +1,6 @@
 import { subscribedFacts } from '../../../projections/facts/queries.ts'
 import { type CloudEvent, kindsIn } from '../../../streams/facts.ts'
-import { aggregates } from '../../../streams/index.ts'
+import { aggregates, streamOfId } from '../../../streams/index.ts'
 import { topicNamesOf } from '../../commands/subscriptions/topicNames.ts'
 import { positionOf } from '../../feeds/checkpoints.ts'
 import { type DeliveryWithParking, openDeliveryWithParking, type Outgoing } from '../../feeds/deliveryWithParking.ts'
@@ -40,13 +40,10 @@ const mayHaveFactsOf = (types: readonly string[], key: string): boolean =>
     ({ prefix, facts }) => key.startsWith(`${prefix}_`) && kindsIn(facts).some(({ type }) => types.includes(type)),
   )
 
-const categoryOf = (subject: string): string | undefined =>
-  Object.values(aggregates).find(({ prefix }) => subject.startsWith(`${prefix}_`))?.category
-
 const outgoingOf = (topic: string, position: bigint, event: CloudEvent): Outgoing => ({
   key: event.partitionkey,
   position,
-  stream: `${categoryOf(event.subject)}-${event.subject}`,
+  stream: streamOfId(event.subject),
   revision: BigInt(event.sequence),
   event_id: event.id,
   type: event.type,

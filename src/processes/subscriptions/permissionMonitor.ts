@@ -44,23 +44,17 @@ export const stop = (
     row => row?.revision === subscription.revision,
   )
 
-export type PermissionMonitor = {
-  /** Checked every RECHECK_EVERY_MS. If it resolves to false, the subscription was stopped, or has changed meanwhile. */
-  readonly isAllowed: (subscription: SubscriptionDelivery) => Promise<boolean>
-  /** The time of the next check by the monotonic clock; undefined before the first one. */
-  readonly nextCheckMs: (id: string) => number | undefined
-  readonly forget: (id: string) => void
-}
-
-export const createPermissionMonitor = (dependencies: SubscriptionDependencies): PermissionMonitor => {
+export const createPermissionMonitor = (dependencies: SubscriptionDependencies) => {
   const checkedAtMs = new Map<string, number>()
   return {
-    nextCheckMs: id => {
+    /** The time of the next check by the monotonic clock; undefined before the first one. */
+    nextCheckMs: (id: string): number | undefined => {
       const last = checkedAtMs.get(id)
       return last === undefined ? undefined : last + RECHECK_EVERY_MS
     },
-    forget: id => void checkedAtMs.delete(id),
-    isAllowed: async subscription => {
+    forget: (id: string): void => void checkedAtMs.delete(id),
+    /** Checked every RECHECK_EVERY_MS. If it resolves to false, the subscription was stopped, or has changed meanwhile. */
+    isAllowed: async (subscription: SubscriptionDelivery): Promise<boolean> => {
       const last = checkedAtMs.get(subscription.id)
       const now = dependencies.ledger.world.monotonicMs()
       if (last !== undefined && now - last < RECHECK_EVERY_MS) return true

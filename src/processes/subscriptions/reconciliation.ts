@@ -9,18 +9,6 @@ import { createPermissionMonitor, sendTo } from './permissionMonitor.ts'
 
 /** Reconciles a subscription with its row: delivers its facts in the loop, and its topics and ACLs beside it. */
 
-export type Deliveries = {
-  /** Must be called just before the rows of a round are read. */
-  readonly beforeRowsAreRead: () => void
-  /** Resolves to whether there may be more at once. Throws Unavailable, EpochSuperseded or BrokerAccessDenied. */
-  readonly reconcile: (subscription: SubscriptionDelivery, projectedUpTo: bigint) => Promise<boolean>
-  /** Closes the delivery. The topics are ensured again before it is reopened. */
-  readonly closeAfterFailure: (id: string) => Promise<void>
-  /** The time of the monotonic clock at which the subscription has to be reconciled again, also if no row changes. */
-  readonly nextDueMs: (id: string) => number
-  readonly closeAll: () => Promise<void>
-}
-
 /** Whether the newest replay has delivered everything up to its end. */
 const hasReplayed = (
   { replay, replays, position, replay_to, is_behind }: SubscriptionDelivery,
@@ -67,7 +55,7 @@ export const createDeliveries = (
   dependencies: SubscriptionDependencies,
   epoch: bigint,
   { failed, onTopicWorkEnded }: DeliveriesOptions,
-): Deliveries => {
+) => {
   const deliveries = createOpenDeliveries(dependencies, epoch)
   const permissionMonitor = createPermissionMonitor(dependencies)
   const topicWork = createTopicWork(onTopicWorkEnded)
@@ -104,8 +92,10 @@ export const createDeliveries = (
   }
 
   return {
-    beforeRowsAreRead: () => topicWork.beforeRowsAreRead(),
-    reconcile: async (subscription, projectedUpTo) => {
+    /** Must be called just before the rows of a round are read. */
+    beforeRowsAreRead: topicWork.beforeRowsAreRead,
+    /** Resolves to whether there may be more at once. Throws Unavailable, EpochSuperseded or BrokerAccessDenied. */
+    reconcile: async (subscription: SubscriptionDelivery, projectedUpTo: bigint): Promise<boolean> => {
       const { id, state } = subscription
       if (topicWork.mayChangeRows(id)) return false
       const due = await dueFor(subscription)
@@ -116,13 +106,16 @@ export const createDeliveries = (
       if (due !== 'none') topicWork.want(subscription, due)
       return false
     },
-    closeAfterFailure: async id => {
+    /** Closes the delivery. The topics are ensured again before it is reopened. */
+    closeAfterFailure: async (id: string): Promise<void> => {
       failed.add(id)
       await deliveries.close(id)
     },
-    nextDueMs: id => permissionMonitor.nextCheckMs(id) ?? Number.POSITIVE_INFINITY,
-    closeAll: async () => {
+    /** The time of the monotonic clock at which the subscription has to be reconciled again, also if no row changes. */
+    nextDueMs: (id: string): number => permissionMonitor.nextCheckMs(id) ?? Number.POSITIVE_INFINITY,
+    closeAll: async (): Promise<void> => {
       await Promise.all([topicWork.stop(), deliveries.closeAll()])
     },
   }
 }
+export type Deliveries = ReturnType<typeof createDeliveries>

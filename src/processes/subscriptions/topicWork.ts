@@ -16,21 +16,8 @@ type Subscription = Pick<SubscriptionDelivery, 'id' | 'tenant_id'>
 type Work = () => Promise<void>
 type Task = Subscription & { readonly work: Work }
 
-export type TopicWork = {
-  /** Replaces work of the subscription that has not begun. */
-  readonly want: (subscription: Subscription, work: Work) => void
-  /** Drops work of the subscription that has not begun. */
-  readonly drop: (id: string) => void
-  /** Whether a row may be older than unfinished or just ended work. Throws the error of failed work, once. */
-  readonly mayChangeRows: (id: string) => boolean
-  /** Must be called just before rows are read: they show all work that has ended by now. */
-  readonly beforeRowsAreRead: () => void
-  /** Begins nothing more. Resolves when nothing is in progress. */
-  readonly stop: () => Promise<void>
-}
-
 /** `onEnded`: a work has ended or failed. Long because its functions share the state of one queue. */
-export const createTopicWork = (onEnded: () => void = () => undefined): TopicWork => {
+export const createTopicWork = (onEnded: () => void = () => undefined) => {
   const tasks = new Map<string, Task>()
   const running = new Map<string, { readonly task: Task; readonly done: Promise<void> }>()
   const ended = new Set<string>()
@@ -66,14 +53,17 @@ export const createTopicWork = (onEnded: () => void = () => undefined): TopicWor
   }
 
   return {
-    want: ({ id, tenant_id }, work) => {
+    /** Replaces work of the subscription that has not begun. */
+    want: ({ id, tenant_id }: Subscription, work: Work): void => {
       const task = { id, tenant_id, work }
       tasks.set(id, task)
       roundRobin.joins(task)
       beginDue()
     },
-    drop: id => void tasks.delete(id),
-    mayChangeRows: id => {
+    /** Drops work of the subscription that has not begun. */
+    drop: (id: string): void => void tasks.delete(id),
+    /** Whether a row may be older than unfinished or just ended work. Throws the error of failed work, once. */
+    mayChangeRows: (id: string): boolean => {
       if (failures.has(id)) {
         const failure = failures.get(id)
         failures.delete(id)
@@ -81,8 +71,10 @@ export const createTopicWork = (onEnded: () => void = () => undefined): TopicWor
       }
       return running.has(id) || ended.has(id)
     },
-    beforeRowsAreRead: () => ended.clear(),
-    stop: async () => {
+    /** Must be called just before rows are read: they show all work that has ended by now. */
+    beforeRowsAreRead: (): void => ended.clear(),
+    /** Begins nothing more. Resolves when nothing is in progress. */
+    stop: async (): Promise<void> => {
       isStopped = true
       tasks.clear()
       await Promise.all([...running.values()].map(({ done }) => done))

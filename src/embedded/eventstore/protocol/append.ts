@@ -8,7 +8,7 @@ import type { Written } from '../writeRequest.ts'
 import { proposedOf, streamName } from './messages.ts'
 import { type Proposal, openProposal } from './appendValidation.ts'
 import { deadlineOf } from './deadline.ts'
-import { type Failure, invalidArgument, streamDeleted, timedOut, unavailable } from './status.ts'
+import { type Failure, invalidArgument, notWritten } from './status.ts'
 
 type Call = ServerReadableStream<AppendReq, AppendResp>
 
@@ -66,18 +66,10 @@ export const targetOf = (options: Options): { stream: string; expected: Expected
 })
 
 const answerOf = (stream: string, expected: Expected, written: Written): Answer => {
-  switch (written.kind) {
-    case 'written':
-      return { response: new streams.AppendResp().setSuccess(successOf(written)) }
-    case 'wrong_version':
-      return { response: new streams.AppendResp().setWrongExpectedVersion(conflictOf(expected, written.actual)) }
-    case 'deleted':
-      return { failed: streamDeleted(stream) }
-    case 'timeout':
-      return { failed: timedOut() }
-    case 'unavailable':
-      return { failed: unavailable(written.effect) }
-  }
+  if (written.kind === 'written') return { response: new streams.AppendResp().setSuccess(successOf(written)) }
+  if (written.kind === 'wrong_version')
+    return { response: new streams.AppendResp().setWrongExpectedVersion(conflictOf(expected, written.actual)) }
+  return { failed: notWritten(stream, written) }
 }
 
 const successOf = ({ revision, position }: Extract<Written, { kind: 'written' }>): AppendResp.Success => {

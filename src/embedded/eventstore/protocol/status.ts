@@ -1,5 +1,6 @@
 import { Metadata, status, type StatusObject } from '@grpc/grpc-js'
 import type { Expected } from '../record.ts'
+import type { Written } from '../writeRequest.ts'
 
 /** A gRPC status with the real server's message and trailers; clients read the `exception` trailer. */
 export type Failure = Pick<StatusObject, 'code' | 'details' | 'metadata'>
@@ -15,8 +16,6 @@ const ascii = (text: string): string => text.replace(/[^\x20-\x7e]/g, '?')
 
 export const invalidArgument = (details: string): Failure => failure(status.INVALID_ARGUMENT, details)
 
-export const internalError = (details: string): Failure => failure(status.INTERNAL, details)
-
 export const unavailable = (effect: 'none' | 'unknown'): Failure =>
   failure(
     status.UNAVAILABLE,
@@ -25,19 +24,25 @@ export const unavailable = (effect: 'none' | 'unknown'): Failure =>
       : 'The database of the event store was lost during the write; its outcome is unknown.',
   )
 
-export const shuttingDown = (): Failure => failure(status.UNAVAILABLE, 'The event store is shutting down.')
-
 /** The real server's message for a position at which no event begins. */
 export const readRefused = (): Failure => failure(status.UNKNOWN, 'Unexpected ReadAllResult: Error')
 export const subscriptionRefused = (): Failure => failure(status.UNKNOWN, 'Exception was thrown by handler.')
-
-export const timedOut = (): Failure => failure(status.DEADLINE_EXCEEDED, 'The deadline passed before the write began.')
 
 export const streamDeleted = (stream: string): Failure =>
   failure(status.FAILED_PRECONDITION, `Event stream '${stream}' is deleted.`, {
     exception: 'stream-deleted',
     'stream-name': ascii(stream),
   })
+
+/** Append, Delete and Tombstone answer these in the same way. */
+export const notWritten = (
+  stream: string,
+  written: Exclude<Written, { readonly kind: 'written' | 'wrong_version' }>,
+): Failure => {
+  if (written.kind === 'deleted') return streamDeleted(stream)
+  if (written.kind === 'unavailable') return unavailable(written.effect)
+  return failure(status.DEADLINE_EXCEEDED, 'The deadline passed before the write began.')
+}
 
 const EXPECTED_NUMBERS = { no_stream: -1n, any: -2n, stream_exists: -4n } as const
 

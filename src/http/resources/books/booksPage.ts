@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { totalView } from '../../../../projections/bookViews.ts'
-import type { TotalsAt } from '../../../../projections/books/queries.ts'
+import type { AccountsRequest, TotalsAt } from '../../../../projections/books/queries.ts'
 import { waitForMinPosition } from '../collection.ts'
 import { hasErased, withTexts } from '../../../personalTexts/personalTexts.ts'
 import { PRIVATE_CACHING, replyWithTag, textsFor } from '../commonReplies.ts'
@@ -20,12 +20,7 @@ const cursorSchema = z.object({ position: z.string(), after: z.string(), totals:
 
 export type BookFilters = Readonly<Record<string, string | undefined>>
 type ListQuery = AsOf & { readonly limit: number; readonly cursor?: string | undefined }
-export type PageAt = {
-  readonly tenant: string
-  readonly position: bigint
-  readonly after: string | undefined
-  readonly limit: number
-}
+export type PageAt = Pick<AccountsRequest, 'tenant' | 'position' | 'after' | 'limit'>
 type BookList<R extends Row> = {
   readonly page: (at: PageAt, filters: BookFilters) => Query<PageRow<R, string>>
   readonly keyOf: (row: R) => string
